@@ -98,7 +98,7 @@ class TransactionShown:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the customer has given; an address as the lines of its label, an answer by its label."""
+    """The details of a customer; an address as the lines of its label, an answer by its label."""
 
     name: str | None
     email: str | None
@@ -139,7 +139,7 @@ async def transaction(services: Injected, request: Request, key: Key, session_id
 
 @router.get("/packing")
 async def packing(services: Injected, request: Request, key: Key, session_id: str) -> Response:
-    """Return the packing slip, a page to print: who gets what, without prices."""
+    """Return the packing slip, a page to print: addressee, items and answers, without prices."""
     session = lookup.get(services, key, session_id)
     return page(
         request,

@@ -33,7 +33,7 @@ _TOKENS: Final = {
     Part.STATE: "address-level1",
     Part.POSTAL_CODE: "postal-code",
 }
-# The names of texts for what the data of addresses call a part.
+# The names of texts for a part, by its name in the data of addresses.
 _CALLED: Final = {
     "oblast": "region",
     "area": "region",
@@ -86,7 +86,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What was typed in a form, and what is wrong with it."""
+    """A form: the typed texts, and what is wrong with them."""
 
     typed: Mapping[str, str]
     wrong: Mapping[str, Fault]

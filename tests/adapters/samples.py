@@ -87,6 +87,7 @@ def full_session(**changes: Any) -> Session:
         "part": 31,
         "customer_details": "v1.00000000.ZGV0YWlscw",
         "customer_further": "v1.00000000.ZnVydGhlcg",
+        "customer_mark": "0123456789abcdef0123456789abcdef",
         "link": "plink_0123456789abcdefABCDEF",
         "restocked_at": NOW,
         "submissions": (NOW, NOW + 10 * MS),

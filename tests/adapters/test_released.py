@@ -40,7 +40,7 @@ LOST: dict[str, set[str]] = {
     # Addresses and answers that a customer gave; only an erasure writes a cart again, and is to
     # remove them. A link is written when it is made: for the time of an upgrade the last release
     # sells without its picture, and asks for no address.
-    "session": {"cart.customer_further"},
+    "session": {"cart.customer_further", "cart.customer_mark"},
     "link": {"collect_json", "description", "image"},
     # An endpoint that asked for types by API gets those that are always sent as well, again.
     # Without a key file, and after a change of wallet: the changelog says that no undo goes back

@@ -186,7 +186,7 @@ GOODS: dict[str, Any] = {
         questions=(Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"),)),),
     ).to_json()
 }
-# What a browser fills in, by the autofill names of the fields (HTML, "Autofill").
+# The texts that a browser fills in, by the autofill names of the fields (HTML, "Autofill").
 CARDS = {
     "de-DE": {
         "name": "Jörg Müller",

@@ -53,6 +53,7 @@ HIDDEN = {
     "locale",
     "customer_details",
     "customer_further",
+    "customer_mark",
     "echo_json",
     "later_json",
     "request_id",

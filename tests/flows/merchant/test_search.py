@@ -9,13 +9,18 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.dynamo.records import search_items, session_from, session_item
+from checkout.domain.collect import Detail
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import WalletInvalid
 from checkout.domain.search import METADATA_FOUND_MAX
 from checkout.domain.session import LineItem, Session, Status
+from checkout.flows.checkout import details, purchase
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import search
 from tests.product import CEDAR, HARBOR, PREFIX, World
+from tests.rows import row_text
+from tests.support import seeded
 
 
 def found(world: World, text: str, **bounds: object) -> list[str]:
@@ -214,3 +219,42 @@ def test_the_wallet_of_an_approval_that_was_replaced_finds_nothing(world: World)
     session = world.submit(world.submit(world.create()), f"{HARBOR}/bob")
     assert found(world, "bob") == [session.id]
     assert found(world, "alice") == []
+
+
+def bought_by(world: World, email: str, number: int) -> Session:
+    """Begin a purchase at a payment link that asks for the e-mail address."""
+    world.clock.pass_time(1)
+    link = world.link(asked=(Detail.EMAIL,))
+    given = CustomerDetails(email=email)
+    begun = purchase.begin(world.services, link, f"{number:022d}", "203.0.113.7", given)
+    return world.session(begun.session_id)
+
+
+def test_an_e_mail_address_finds_who_gave_it_once_they_can_pay(world: World) -> None:
+    first = bought_by(world, "Ana@Shop.Example", 1)
+    second = bought_by(world, "ana@shop.example", 2)
+    other = bought_by(world, "bob@shop.example", 3)
+    assert found(world, "ana@shop.example") == []  # no wallet was given yet
+    for session in (first, second, other):
+        world.submit(session)
+    assert found(world, " ANA@shop.example ") == [second.id, first.id]
+    assert found(world, "bob@shop.example", status=Status.AWAITING_APPROVAL) == [other.id]
+    assert found(world, "ana@shop") == []
+    stored = "".join(map(row_text, world.dynamo.rows(f"{PREFIX}-checkout_sessions")))
+    assert "ana@shop.example" not in stored.casefold()
+
+
+def test_an_e_mail_address_in_the_metadata_is_found_as_before(world: World) -> None:
+    session = with_metadata(world, order="A-1", buyer="ana@shop.example")
+    world.submit(session)
+    assert found(world, "ana@shop.example") == [session.id]
+
+
+def test_the_hash_of_an_address_is_another_one_for_each_merchant(world: World) -> None:
+    merchant, vault = world.stored(), world.services.vault
+    other = replace(merchant, id="mer_2", details_key=details.new_key(vault, seeded(4), "mer_2"))
+    ours, theirs = (details.mark(vault, each, "a@b.example") for each in (merchant, other))
+    assert ours is not None
+    assert theirs is not None
+    assert ours != theirs
+    assert details.mark(vault, replace(merchant, details_key=None), "a@b.example") is None

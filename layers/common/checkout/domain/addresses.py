@@ -19,7 +19,7 @@ from typing import Final
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
 _LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
-# What a part is called where the country's data do not say so.
+# The name of a part where the country's data have none.
 _CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
 _KINDS: Final = {
     "Z": "zip_name_type",

@@ -1,4 +1,4 @@
-"""What a shop asks of its customer before the wallet: details, addresses and its own questions."""
+"""The questions of a shop to its customers: details, addresses, and questions of its own."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """What is asked. What is in `required` cannot be left out.
+    """The things that are asked. Those in `required` cannot be left out.
 
     `ships_to` are the countries of the shipping address; all, if it is empty.
     """
@@ -117,7 +117,7 @@ _ASKABLE: Final[dict[str, Detail | Place]] = {each.value: each for each in (*Det
 
 
 def from_json(text: str | None) -> Collect:
-    """Return what `to_json` wrote. What only a later release can ask is not asked."""
+    """Return what `to_json` wrote, without the things that only a later release can ask."""
     if text is None:
         return NOTHING_ASKED
     found = json.loads(text)

@@ -88,6 +88,7 @@ def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
             outgoing_payment=None,
             customer_details=None,
             customer_further=None,
+            customer_mark=None,
             echo_json=_without_email(after.echo_json),
         )
         # Fields that a later release has stored may be about the customer, too.

@@ -97,14 +97,15 @@ class PaymentLink:
         base_is_http: bool,
         customer_details: str | None = None,
         customer_further: str | None = None,
+        customer_mark: str | None = None,
         row: str | None = None,
     ) -> Session:
         """Return the open session of one purchase.
 
         Its customers return to the link's own page. Without a `success_url` they get the receipt.
-        `customer_details` and `customer_further` are sealed; `row` is the one of the stock that it
-        takes an item of. Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may
-        have changed since.
+        `customer_details` and `customer_further` are sealed, and `customer_mark` finds it; `row` is
+        the one of the stock that it takes an item of. Raises AmountNotRepresentable and
+        UrlInvalid: wallet or return hosts may have changed since.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -142,6 +143,7 @@ class PaymentLink:
             cancel_url=f"{base_url}/buy/{self.id}",
             customer_details=customer_details,
             customer_further=customer_further,
+            customer_mark=customer_mark,
             link=row,
             part=part_of(session_id, merchant.parts),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),

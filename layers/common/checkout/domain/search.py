@@ -4,6 +4,7 @@
     ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
     the request's id          of the API request that created the session
     the order number          from its beginning, or the beginning of its last part with a digit
+    the customer's e-mail     whole, if the shop has asked for it: as a keyed hash
     metadata, item names      further values in full, once a wallet was given; the first words of
                               the items' names
 
@@ -79,6 +80,15 @@ def wallets(session: Session) -> list[str]:
     return [last_part(customer.id)] if customer else []
 
 
+def marks(session: Session) -> list[str]:
+    """Return the hash of the customer's e-mail address, which finds a session that can be paid.
+
+    The search has the address hashed first (flows/merchant/search.py).
+    """
+    known = session.customer_mark if session.happened(Event.PREPARED) else None
+    return [known] if known else []
+
+
 def outer_ids(session: Session) -> list[str]:
     """Return the outer ids that find the session once it can be paid, the oldest first.
 
@@ -112,7 +122,12 @@ def finds(session: Session, text: str) -> bool:
     customer = session.customer
     if customer is not None and typed in (same_text(customer.id), last_part(customer.id)):
         return True
-    return typed in (*metadata_texts(session), *order_parts(session), *words(session))
+    return typed in (
+        *metadata_texts(session),
+        *order_parts(session),
+        *words(session),
+        *marks(session),
+    )
 
 
 def same_text(text: str) -> str:

@@ -77,7 +77,8 @@ class Session(InFlight):
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
     `request_id` is the API request that created it; None at a payment link.
     `customer_details` is who the customer is, and `customer_further` has addresses and answers, if
-    the shop has asked (domain/customer_details.py). Both are sealed.
+    the shop has asked (domain/customer_details.py). Both are sealed. `customer_mark` is a keyed
+    hash of the e-mail address, for the search.
     `part` is the part of its merchant's lists and sums to which it belongs (domain/parts.py).
 
     `link` is the row of a payment link's stock that the session holds an item of; `restocked_at` is
@@ -110,6 +111,7 @@ class Session(InFlight):
     part: int = 0
     customer_details: str | None = None
     customer_further: str | None = None
+    customer_mark: str | None = None
     link: str | None = None
     restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()

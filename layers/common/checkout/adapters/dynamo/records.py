@@ -36,6 +36,7 @@ from checkout.domain.retention import (
 from checkout.domain.search import (
     NEEDS_SOMEBODY,
     last_part,
+    marks,
     metadata_texts,
     order_parts,
     outer_ids,
@@ -68,6 +69,7 @@ CART: Final = (
     "link",
     "customer_details",
     "customer_further",
+    "customer_mark",
 )
 PAYMENT: Final = (
     "request_id",
@@ -187,7 +189,7 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     texts = metadata_texts(session) if session.wallet_given else texts_of_a_cart(session)
     keys = list(dict.fromkeys(search_key(merchant, last_part(each)) for each in texts))
     rows += [row(key, entry(key)) for key in keys]
-    texts = [*wallets(session), *words(session)]
+    texts = [*wallets(session), *marks(session), *words(session)]
     later = dict.fromkeys(search_key(merchant, each) for each in texts)
     left = [key for key in later if key not in keys]
     for each in outer_ids(session):

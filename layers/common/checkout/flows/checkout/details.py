@@ -6,18 +6,21 @@ ENCRYPTION_KEY was rotated only the merchants' keys are sealed again (flows/merc
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails, from_json
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Merchant, details_key_place
+from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.ports.runtime import RandomBytes, Vault
 
 DETAILS: Final = "customer_details"
 FURTHER: Final = "customer_further"
 _KEY_SIZE: Final = 32  # bytes
+_MARK_SIZE: Final = 32  # hexadecimal characters
 _NOTHING: Final = NONE_GIVEN.further_json()
 
 
@@ -28,10 +31,14 @@ def new_key(vault: Vault, random_bytes: RandomBytes, merchant_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A customer's details for one session, as two sealed texts; None where nothing was given."""
+    """A customer's details for one session, as two sealed texts; None where nothing was given.
+
+    `mark` finds the session by the e-mail address.
+    """
 
     details: str | None = None
     further: str | None = None
+    mark: str | None = None
 
 
 def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
@@ -43,12 +50,24 @@ def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDet
         return Sealed()
     if merchant.details_key is None:
         raise Unavailable("The shop's settings are being read again; try again in a minute.")
-    inner = _inner(vault, merchant.id, merchant.details_key)
-    further = details.further_json()
+    key = _key(vault, merchant.id, merchant.details_key)
+    inner, further = vault.inner(key), details.further_json()
     return Sealed(
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
         inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,
+        _mark(key, details.email) if details.email else None,
     )
+
+
+def mark(vault: Vault, merchant: Merchant, email: str) -> str | None:
+    """Return the text by which the merchant's sessions with this address are found.
+
+    It is a keyed hash, so that nobody who reads the index learns the address, or can try some.
+    None if the merchant has never asked for details.
+    """
+    if merchant.details_key is None:
+        return None
+    return _mark(_key(vault, merchant.id, merchant.details_key), email)
 
 
 def opened(vault: Vault, merchant: Merchant | None, session: Session) -> CustomerDetails:
@@ -58,7 +77,7 @@ def opened(vault: Vault, merchant: Merchant | None, session: Session) -> Custome
     """
     if session.customer_details is None or merchant is None or merchant.details_key is None:
         return NONE_GIVEN
-    inner = _inner(vault, merchant.id, merchant.details_key)
+    inner = vault.inner(_key(vault, merchant.id, merchant.details_key))
     further = session.customer_further
     return from_json(
         inner.open(session.customer_details, place=_place(session.id, DETAILS)),
@@ -66,8 +85,13 @@ def opened(vault: Vault, merchant: Merchant | None, session: Session) -> Custome
     )
 
 
-def _inner(vault: Vault, merchant_id: str, key: str) -> Vault:
-    return vault.inner(vault.open(key, place=details_key_place(merchant_id)))
+def _key(vault: Vault, merchant_id: str, sealed: str) -> str:
+    return vault.open(sealed, place=details_key_place(merchant_id))
+
+
+def _mark(key: str, email: str) -> str:
+    said = f"customer_email\n{same_text(email)}"
+    return hmac.digest(bytes.fromhex(key), said.encode(), "sha256").hex()[:_MARK_SIZE]
 
 
 def _place(session_id: str, name: str) -> tuple[str, str, str]:

@@ -122,6 +122,7 @@ def _open(
             base_is_http=is_http(services.base_url),
             customer_details=sealed.details,
             customer_further=sealed.further,
+            customer_mark=sealed.mark,
             row=row,
         )
         reservation = reserve(session, session.writer) if reserve else None

@@ -9,25 +9,34 @@ from dataclasses import replace
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.grammar import EVENT_ID, SESSION_ID, email_of
 from checkout.domain.people import Actor
 from checkout.domain.search import PREFIX_LEAST, last_part, same_text
 from checkout.domain.session import Session
-from checkout.flows.checkout import lists, lookup
+from checkout.flows import merchants
+from checkout.flows.checkout import details, lists, lookup
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery, SessionList
-from checkout.ports.services import Services
+from checkout.ports.services import DashboardServices, PayServices, Services
 
 # In the address of a page, or alone.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")
 _PLAIN_ID: Final = re.compile(r"[^\s]{8,}")  # ids of wallets: a UUID, or another long text
 
 
-def find(services: Services, key: Actor, text: str, query: ListQuery) -> SessionList:
+def find(
+    services: DashboardServices | PayServices, key: Actor, text: str, query: ListQuery
+) -> SessionList:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
-    An empty text matches all. Raises CursorInvalid.
+    An empty text matches all. An e-mail address finds the sessions whose customers gave it, or else
+    the same text elsewhere. Raises CursorInvalid.
     """
     typed = text.strip()
+    marked = _mark(services, key, typed)
+    if marked is not None:
+        listed = lists.list_page(services, key, replace(query, search=marked))
+        if listed.sessions or query.cursor is not None:
+            return listed
     if not typed:
         return lists.list_page(services, key, query)
     if query.cursor is None:
@@ -39,6 +48,14 @@ def find(services: Services, key: Actor, text: str, query: ListQuery) -> Session
         return listed
     found = services.sessions.ordered(key.lists, typed, limit=PAGE_MAX)
     return _bounded(services, found, query) if found else listed
+
+
+def _mark(services: DashboardServices | PayServices, key: Actor, typed: str) -> str | None:
+    """Return the text by which a typed e-mail address finds sessions; None for other texts."""
+    email = email_of(typed)
+    if email is None:
+        return None
+    return details.mark(services.vault, merchants.get(services.merchants, key.merchant), email)
 
 
 def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:
