@@ -72,6 +72,7 @@ from tests.attacks import test_neighbours as on_neighbours
 from tests.attacks import test_parser as on_parser
 from tests.attacks import test_passkeys as on_passkeys
 from tests.attacks import test_redirects as on_redirects
+from tests.attacks import test_refunds as on_refunds
 from tests.attacks import test_secrets as on_secrets
 from tests.attacks import test_texts as on_texts
 from tests.attacks import test_tokens as on_tokens
@@ -79,9 +80,11 @@ from tests.attacks import test_webhooks as on_webhooks
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors
 from tests.dashboard_pages import dashboard as a_dashboard
+from tests.dashboard_pages import dashboard_of
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.flows.checkout import test_purchase as in_purchase
 from tests.flows.merchant import test_authentication as in_authentication
+from tests.flows.refund.books import fund
 from tests.functions import test_dashboard_export as in_export
 from tests.functions import test_dashboard_keys as in_keys
 from tests.functions import test_dashboard_people as in_people
@@ -551,6 +554,24 @@ def receipt() -> None:
 
 AZURE = "168.63.129.16"
 V1 = on_neighbours.LISTS[-1]
+
+
+def refunds_need_no_right(patch: Patch) -> None:
+    patch.setattr(authentication, "_REFUNDING", ())
+    patch.setattr(authentication, "_WRITING", Anything())
+
+
+def with_refunds(test: Callable[..., None]) -> None:
+    test(on_refunds.Shop(), Attack())
+
+
+def with_refund_pages(test: Callable[..., None]) -> None:
+    world = World()
+    fund(world)
+    with dashboard_of(world) as owner:
+        test(world, owner, Attack())
+
+
 BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (no_list, lambda: on_addresses.test_no_customer_is_redirected_there(AZURE)),
     (no_list, lambda: on_addresses.test_what_was_saved_before_is_not_used(AZURE)),
@@ -800,6 +821,20 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
         ),
     ),
     (patient_pages, on_neighbours.test_a_page_waits_for_a_hanging_wallet_for_a_bounded_time),
+    (
+        refunds_need_no_right,
+        lambda: with_refunds(on_refunds.test_a_key_without_the_right_refunds_nothing),
+    ),
+    (
+        anybodys_session,
+        lambda: with_refunds(on_refunds.test_nobody_refunds_or_reads_what_is_a_neighbours),
+    ),
+    (
+        any_hash,
+        lambda: with_refund_pages(
+            on_refunds.test_a_callback_that_is_forged_or_anothers_sends_nothing
+        ),
+    ),
     (
         one_task_after_the_other,
         lambda: on_neighbours.test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(2),
