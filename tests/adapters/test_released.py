@@ -42,6 +42,8 @@ LOST: dict[str, set[str]] = {
     # sells without its picture, and asks for no address.
     "session": {"cart.customer_further", "cart.customer_mark"},
     "link": {"collect_json", "description", "image"},
+    # It knows no limits of refunds: the changelog says so.
+    "key": {"refund_cap"},
     # An endpoint that asked for types by API gets those that are always sent as well, again.
     # Without a key file, and after a change of wallet: the changelog says that no undo goes back
     # behind it. To repair it, run `checkout setup --replace-key`.

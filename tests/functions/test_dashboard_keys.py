@@ -6,6 +6,8 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
+from checkout.domain.merchant import ApiKey
+from checkout.domain.people import RefundCap
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.dashboard_pages import Browser, Dashboard
 from tests.merchant_api import SESSIONS, a_body
@@ -205,3 +207,50 @@ def test_a_key_with_one_scope_or_an_end_is_none_that_could_stay_as_the_last(
     answer = browser.post(f"/keys/{shop.key.id}/revoke")
     assert answer.status == 400
     assert "last full-access key" in answer.page.one("div", role="alert").text[0]
+
+
+def test_a_key_that_may_refund_is_limited_and_keeps_the_limits_when_it_is_rolled(
+    shop: Dashboard,
+) -> None:
+    browser = shop.member()
+    browser.get("/keys")
+    typed = {"name": "Refunder", "scopes": "refund", "once": "20.00", "day": "50"}
+    assert browser.post("/keys", typed).status == 200
+    key = named(shop, "Refunder")
+    assert key.refund_cap == RefundCap(once=2000, day=5000)
+    page = browser.get("/keys").page.main
+    assert "refunds at most 20.00 USD each and 50.00 USD a day; does not sign in here" in page
+    browser.post(f"/keys/{key.id}/roll", {"overlap": "0"})
+    again = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Refunder"]
+    assert [each.refund_cap for each in again] == [RefundCap(once=2000, day=5000)] * 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"once": "a lot"}, "A limit must be an amount"),
+        ({"day": "-1"}, "A limit must be an amount"),
+        ({"day": "99999999999999999"}, "A limit must be"),
+        ({"once": "5", "scopes": "read"}, "Only a key that may refund has these limits."),
+    ],
+)
+def test_a_wrong_limit_makes_no_key(shop: Dashboard, typed: dict[str, str], says: str) -> None:
+    browser = shop.member()
+    browser.get("/keys")
+    before = len(shop.services.api_keys.of("mer_1"))
+    answer = browser.post("/keys", {"name": "Refunder", "scopes": "refund", **typed})
+    assert (answer.status, says in answer.page.main) == (400, True)
+    assert len(shop.services.api_keys.of("mer_1")) == before
+
+
+def test_one_limit_is_enough(shop: Dashboard) -> None:
+    browser = shop.member()
+    browser.get("/keys")
+    browser.post("/keys", {"name": "Refunder", "scopes": "refund", "day": "50"})
+    assert named(shop, "Refunder").refund_cap == RefundCap(once=None, day=5000)
+    assert "refunds at most 50.00 USD a day" in browser.get("/keys").page.main
+
+
+def named(shop: Dashboard, name: str) -> ApiKey:
+    [found] = [each for each in shop.services.api_keys.of("mer_1") if each.name == name]
+    return found

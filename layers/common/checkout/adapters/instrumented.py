@@ -26,7 +26,7 @@ from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
-from checkout.ports.sessions import DueSessions, Reservation, SessionPage, Sessions
+from checkout.ports.sessions import Allowance, DueSessions, Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
 _COUNTED: Final = {
@@ -90,8 +90,12 @@ class InstrumentedSessions:
         new: Refund | None = None,
         also: Change[Any] | None = None,
         second: WebhookEvent | None = None,
+        allowance: Allowance | None = None,
     ) -> Any:
-        saved = self._sessions.save(change, event, reservation, new=new, also=also, second=second)
+        beside: dict[str, Any] = {} if allowance is None else {"allowance": allowance}
+        saved = self._sessions.save(
+            change, event, reservation, new=new, also=also, second=second, **beside
+        )
         if kind_of(saved.id) in _LOGS:
             _LOGS[kind_of(saved.id)](change.event.value, saved)
             return saved

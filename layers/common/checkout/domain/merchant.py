@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.parts import Lists
-from checkout.domain.people import USUAL, Role, Scope
+from checkout.domain.people import USUAL, RefundCap, Role, Scope
 from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint, endpoint_id, secret_place
 
@@ -225,7 +225,7 @@ class ApiKey:
     The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
     so that a request needs one look-up. `expires_at` is set when a newer key replaces this one,
     which works until then. `ends_at` is the expiry date that it was created with. `maker` is the id
-    of the member who made it, if any.
+    of the member who made it, if any. `refund_cap` limits what it refunds.
     """
 
     id: str
@@ -246,6 +246,7 @@ class ApiKey:
     key_sign_in_off_at: datetime | None = None
     parts: int = 1
     suspended: Suspension | None = None
+    refund_cap: RefundCap | None = None
 
     def active_at(self, now: datetime) -> bool:
         ends = self.lasts_until
@@ -271,8 +272,10 @@ class ApiKey:
         """Whether the key may sign in to the dashboard.
 
         A key that a member made does not sign in: it would give its maker the rights of an owner.
+        Nor does one whose refunds are limited: an owner can make another without a limit.
         """
-        return self.key_sign_in_off_at is None and self.maker is None and Scope.READ in self.scopes
+        limited = self.maker is not None or self.refund_cap is not None
+        return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes
 
     @property
     def owns(self) -> bool:

@@ -76,6 +76,18 @@ GIVEN: Final[dict[Role, frozenset[Scope]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefundCap:
+    """The most that an actor may refund at once, and in a day (UTC); None is no limit.
+
+    In minor units of the merchant's currency. It counts what is requested, canceled or not; fees
+    and the rate of the day come on top, at most a tenth unless a person says yes.
+    """
+
+    once: int | None = None
+    day: int | None = None
+
+
 class Actor(Protocol):
     """An API key or a member on whose behalf something is done.
 
@@ -105,6 +117,9 @@ class Actor(Protocol):
 
     @property
     def lists(self) -> Lists: ...
+
+    @property
+    def refund_cap(self) -> RefundCap | None: ...
 
     @property
     def lasts_until(self) -> datetime | None:
@@ -168,6 +183,10 @@ class Member:
     @property
     def lasts_until(self) -> datetime | None:
         return None
+
+    @property
+    def refund_cap(self) -> RefundCap | None:
+        return None  # only owners refund, who can give themselves any
 
     @property
     def owns(self) -> bool:

@@ -55,6 +55,27 @@ class KeyHeld(Exception):
         self.reservation = reservation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A count that a change's transaction raises by `amount`, unless it would be more than `most`.
+
+    It is kept until `until` at least.
+    """
+
+    id: str
+    amount: int
+    most: int
+    until: datetime
+
+
+class AllowanceUsed(Exception):
+    """Report that an allowance has less left. Nothing was written. `used` is what is counted."""
+
+    def __init__(self, used: int) -> None:
+        super().__init__("the allowance is used up")
+        self.used = used
+
+
 class OutOfStock(Exception):
     """Report that a payment link has no item left, or is stopped. Nothing was written."""
 
@@ -95,15 +116,17 @@ class Records(Protocol):
         new: Refund | None = None,
         also: Change[Any] | None = None,
         second: WebhookEvent | None = None,
+        allowance: Allowance | None = None,
     ) -> R:
         """Write the change on its condition, with event and reservation in the same transaction.
 
-        The same transaction stores a `second` event and the `new` refund, makes the change of
-        another record that is made `also`, on its own condition, and gives an item back to the
-        stock of the link that the change `restocks`. If `also` has lost a race, StaleSession has
-        the change's own record as it was read. Returns the record as written. A write of ours whose
-        response was lost counts as written. Raises KeyHeld if a live record holds the reservation's
-        key, else StaleSession.
+        The same transaction stores a `second` event and the `new` refund, counts in the
+        `allowance`, makes the change of another record that is made `also`, on its own condition,
+        and gives an item back to the stock of the link that the change `restocks`. If `also` has
+        lost a race, StaleSession has the change's own record as it was read. Returns the record as
+        written. A write of ours whose response was lost counts as written. Raises KeyHeld if a live
+        record holds the reservation's key, AllowanceUsed if the allowance has less left, else
+        StaleSession.
         Only `flows.payment.writes` calls this.
         """
         ...

@@ -15,6 +15,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, ask, code, reasons
+from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.records import (
     cart_id,
     changed_items,
@@ -23,12 +24,12 @@ from checkout.adapters.dynamo.records import (
     rows_of,
     same_cart,
 )
-from checkout.adapters.dynamo.wire import Item, instant, number, text
+from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.machine import Change
 from checkout.domain.retention import RETENTION, rows_kept_until
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
-from checkout.ports.sessions import KeyHeld, Reservation
+from checkout.ports.sessions import Allowance, KeyHeld, Reservation
 
 # A chance of a chance of 2^-130, or a mistake.
 TAKEN: Final = "A new record's id is taken; nothing was written."
@@ -169,6 +170,29 @@ def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
         "ExpressionAttributeValues": {":now": instant(reservation.created_at)},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
+
+
+def count_in(table: str, allowance: Allowance) -> dict[str, Any]:
+    """Return the UpdateItem that counts in an allowance, if there is room for it."""
+    return {
+        "TableName": table,
+        "Key": {"id": text(f"allowance#{allowance.id}")},
+        "UpdateExpression": "SET #ttl = :ttl ADD #used :amount",
+        "ConditionExpression": "attribute_not_exists(#used) OR #used <= :room",
+        "ExpressionAttributeNames": {"#used": "used", "#ttl": "ttl"},
+        "ExpressionAttributeValues": {
+            ":amount": number(allowance.amount),
+            ":room": number(allowance.most - allowance.amount),
+            ":ttl": ttl(allowance.until),
+        },
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def counted_in(error: ClientError, *, index: int) -> int:
+    """Return what the allowance that had no room has counted; `index` as in `failed_item`."""
+    found = failed_item(error, index=index)
+    return number_from(found["used"]) if found else 0
 
 
 def raise_if_held(error: ClientError, reservation: Reservation, *, index: int) -> None:

@@ -19,6 +19,8 @@ from checkout.adapters.dynamo.client import Client, due, get, readable
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
+    count_in,
+    counted_in,
     failed_item,
     keep_longer,
     put_new,
@@ -61,6 +63,8 @@ from checkout.domain.transitions import given_back
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
 from checkout.ports.sessions import (
+    Allowance,
+    AllowanceUsed,
     DueSessions,
     OutOfStock,
     Reservation,
@@ -168,11 +172,15 @@ class DynamoSessions:
         new: Refund | None = None,
         also: Change[Any] | None = None,
         second: WebhookEvent | None = None,
+        allowance: Allowance | None = None,
     ) -> R:
         """Write a change, as the port says. Raise LookupError if there is no such record."""
         kind: Kind[R] = _KINDS[kind_of(change.after.id)]
         request = kind.update(self._sessions, change, self._retention)
         rows = kind.beside(self._sessions, change, self._retention)
+        if allowance is not None:
+            rows.append({"Update": count_in(self._sessions, allowance)})
+        counted = len(rows)
         if also is not None:  # the last one: `_only_failed`
             other: Kind[Any] = _KINDS[kind_of(also.after.id)]
             rows.append({"Update": other.update(self._sessions, also, self._retention)})
@@ -197,6 +205,7 @@ class DynamoSessions:
                 raise_if_held(error, reservation, index=len(puts))
             if also is not None and _only_failed(error, index=len(puts) + len(rows)):
                 raise StaleSession(change.before) from None
+            _raise_if_used(error, allowance, index=len(puts) + counted)
             saved = self._stale_unless_ours(kind, error, change)
         if late:
             self._put_rows(found_by)
@@ -427,6 +436,12 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
 def _only_failed(error: ClientError, *, index: int) -> bool:
     """Return whether the condition at `index` failed, and not the first one."""
     return condition_failed(error, index=index) and not condition_failed(error, index=0)
+
+
+def _raise_if_used(error: ClientError, allowance: Allowance | None, *, index: int) -> None:
+    """Raise AllowanceUsed if the allowance at `index` had no room, and the first item was fine."""
+    if allowance is not None and _only_failed(error, index=index):
+        raise AllowanceUsed(counted_in(error, index=index)) from None
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:

@@ -23,7 +23,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.people import GIVEN, USUAL, Actor, Member, Scope
+from checkout.domain.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices, Services
 
@@ -78,6 +78,7 @@ def create(
     name: str,
     scopes: tuple[Scope, ...] = USUAL,
     ends_at: datetime | None = None,
+    refund_cap: RefundCap | None = None,
 ) -> NewKey:
     """Create a key with these scopes, which ends at that time, if there is one.
 
@@ -89,11 +90,14 @@ def create(
     if ends_at is not None and ends_at <= now:
         raise ParameterInvalid("The expiry date must be in the future.", param="ends_at")
     _require_given(key, scopes, ends_at)
+    if refund_cap is not None and Scope.REFUND not in scopes:
+        raise ParameterInvalid("Only a key that may refund has these limits.", param="scopes")
     merchant = merchants.get(services.merchants, key.merchant)  # before its keys are counted
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
     maker = key.id if isinstance(key, Member) else None
-    made = new_key(services, merchant, name=name, scopes=scopes, ends_at=ends_at, maker=maker)
+    options = {"ends_at": ends_at, "maker": maker, "refund_cap": refund_cap}
+    made = new_key(services, merchant, name=name, scopes=scopes, **options)
     if not services.api_keys.add(made.key, merchant):
         raise _busy()
     audit.note(services, key, Action.KEY_CREATED, made.key.label)
@@ -113,9 +117,8 @@ def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timed
     _require_given(key, old.scopes, old.ends_at)
     merchant = merchants.get(services.merchants, key.merchant)
     maker = key.id if isinstance(key, Member) else old.maker
-    made = new_key(
-        services, merchant, name=old.name, scopes=old.scopes, ends_at=old.ends_at, maker=maker
-    )
+    options = {"ends_at": old.ends_at, "maker": maker, "refund_cap": old.refund_cap}
+    made = new_key(services, merchant, name=old.name, scopes=old.scopes, **options)
     ended = replace(old, expires_at=now + overlap) if overlap else replace(old, revoked_at=now)
     if not services.api_keys.roll(ended, made.key, merchant):
         raise _busy()

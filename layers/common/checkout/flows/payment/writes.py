@@ -23,7 +23,7 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import Allowance, StaleSession
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
@@ -79,12 +79,13 @@ def commit(
     *,
     new: Refund | None = None,
     also: Change[Any] | None = None,
+    allowance: Allowance | None = None,
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
     In the transaction are also the record that `reserve` makes of the result, a `new` refund, whose
-    event is written then, and a change of another record that is made `also`. Raises StaleSession,
-    and KeyHeld if the place of that record is taken.
+    event is written then, a change of another record that is made `also`, and the count in an
+    `allowance`. Raises StaleSession, KeyHeld if the place of that record is taken, AllowanceUsed.
     """
     event = _webhook_event(services, change)
     if event is None and new is not None:
@@ -94,7 +95,7 @@ def commit(
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
     reservation = reserve(change.after, change.after.writer) if reserve else None
-    given = {"new": new, "also": also, "second": second}
+    given = {"new": new, "also": also, "second": second, "allowance": allowance}
     beside: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
     saved: R = services.sessions.save(change, event, reservation, **beside)
     made = [each for each in (event, second) if each is not None]

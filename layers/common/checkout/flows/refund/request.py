@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 
 from checkout.domain.errors import (
@@ -13,6 +14,7 @@ from checkout.domain.errors import (
     ParameterInvalid,
     ParameterMissing,
     PaymentInProgress,
+    PermissionMissing,
     RefundUnexpectedState,
     ResourceMissing,
     SessionBusy,
@@ -21,7 +23,7 @@ from checkout.domain.errors import (
 from checkout.domain.grammar import REFUND_ID, position
 from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
 from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
-from checkout.domain.money import to_wallet
+from checkout.domain.money import from_minor_units, to_wallet
 from checkout.domain.people import Actor
 from checkout.domain.refund import (
     AmountMode,
@@ -44,7 +46,7 @@ from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
 
 REFUNDS_MAX: Final = 100  # of a session
 TRIES: Final = 20  # many refunds of one session may be requested at once
@@ -84,7 +86,7 @@ def create(
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
     AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
-    RefundUnexpectedState, SessionBusy, KeyHeld.
+    RefundUnexpectedState, SessionBusy, PermissionMissing beyond the actor's cap, KeyHeld.
     """
     wallet = _wallet(services, asked.wallet)
     refund_id = new_refund_id(services.random_bytes)
@@ -97,11 +99,56 @@ def create(
         held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
         try:
             change = writes.change(services, session, Event.REFUND_REQUESTED, refunds=held)
-            writes.commit(services, change, _of_refund(refund, reserve), new=refund)
+            writes.commit(
+                services,
+                change,
+                _of_refund(refund, reserve),
+                new=refund,
+                allowance=_allowance(key, refund),
+            )
         except StaleSession:
             continue
+        except AllowanceUsed as used:
+            raise _over_the_day(key, used.used) from None
         return refund
     raise SessionBusy("This session is being changed by other requests; try again shortly.")
+
+
+def _allowance(key: Actor, refund: Refund) -> Allowance | None:
+    """Return the count of the actor's day, None without a limit. Raises PermissionMissing."""
+    cap, day = key.refund_cap, refund.created_at.date()
+    if cap is None:
+        return None
+    if refund.currency != key.asset_code.lower():
+        raise PermissionMissing(f"The limits of this API key are in {key.asset_code}.")
+    if cap.once is not None and refund.amount > cap.once:
+        most = _readable(key, cap.once)
+        raise PermissionMissing(f"This API key refunds at most {most} at once. Ask an owner.")
+    if cap.day is None:
+        return None
+    if refund.amount > cap.day:
+        raise _over_the_day(key, 0)
+    return Allowance(
+        id=f"{key.id}#{day.isoformat()}",
+        amount=refund.amount,
+        most=cap.day,
+        until=refund.created_at + timedelta(days=2),
+    )
+
+
+def _over_the_day(key: Actor, used: int) -> PermissionMissing:
+    cap = key.refund_cap
+    assert cap is not None
+    assert cap.day is not None
+    most, left = _readable(key, cap.day), _readable(key, cap.day - used)
+    return PermissionMissing(
+        f"This API key refunds at most {most} a day (UTC), of which {left} are left. Ask an owner."
+    )
+
+
+def _readable(key: Actor, value: int) -> str:
+    scale = key.asset_scale
+    return str(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))
 
 
 def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:

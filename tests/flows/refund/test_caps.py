@@ -1,0 +1,216 @@
+"""A leaked API key moves nothing without the scope, and with it at most its cap.
+
+The caps are written out here, and the sums that were moved come from the wallets' books.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from checkout.domain.errors import CheckoutError, PermissionMissing
+from checkout.domain.merchant import ApiKey
+from checkout.domain.people import RefundCap, Scope
+from checkout.domain.refund import RefundStatus
+from checkout.flows.merchant import authentication
+from checkout.flows.refund import request
+from checkout.flows.refund.request import NewRefund
+from tests.flows.refund.books import again, allow, balance, end_budget, fund
+from tests.product import HARBOR, World
+from tests.support import between
+
+BOB: Final = f"{HARBOR}/bob"  # at the merchant's own provider, so that nothing costs a fee
+ONCE: Final = 20_00
+A_DAY: Final = 50_00
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    fund(found)
+    allow(found, 1000_00)
+    return found
+
+
+def leaked(world: World, **cap: int) -> ApiKey:
+    """A key with the scope, whose refunds are limited."""
+    everything = replace(world.key(), scopes=tuple(Scope))
+    return replace(everything, refund_cap=RefundCap(**cap) if cap else None)
+
+
+def sold(world: World, amount: int = 30_00) -> str:
+    return world.pay(world.create(amount), BOB).id
+
+
+def try_all(world: World, key: ApiKey, sessions: list[str], amount: int) -> int:
+    """Ask for a refund of each session; return how many were taken."""
+    taken = 0
+    for each in sessions:
+        try:
+            request.create(world.services, key, NewRefund(session=each, amount=amount))
+        except PermissionMissing:
+            continue
+        taken += 1
+    return taken
+
+
+def moved(world: World, before: int) -> int:
+    """Let the schedule run, and return what the customer's wallet got since `before`."""
+    for _ in range(30):
+        world.sweep()
+        world.clock.pass_time(5)
+    return balance(world, BOB) - before
+
+
+def test_a_leaked_key_moves_at_most_its_cap_of_a_day(world: World) -> None:
+    sessions = [sold(world) for _ in range(6)]
+    before = balance(world, BOB)
+    assert try_all(world, leaked(world, once=ONCE, day=A_DAY), sessions, 20_00) == 2
+    assert moved(world, before) == 40_00
+    assert try_all(world, leaked(world, once=ONCE, day=A_DAY), sessions, 10_00) == 1
+    assert moved(world, before) == A_DAY
+
+
+def test_a_leaked_key_moves_at_most_its_cap_at_once(world: World) -> None:
+    session, before = sold(world), balance(world, BOB)
+    key = leaked(world, once=ONCE)
+    with pytest.raises(PermissionMissing, match=r"at most 20\.00 USD at once"):
+        request.create(world.services, key, NewRefund(session=session, amount=ONCE + 1))
+    with pytest.raises(PermissionMissing):
+        request.create(world.services, key, NewRefund(session=session))  # all that is left: 30.00
+    assert world.session(session).refunded == 0
+    assert try_all(world, key, [session], ONCE) == 1
+    assert moved(world, before) == ONCE
+
+
+def test_one_refund_of_more_than_the_day_is_refused_at_once(world: World) -> None:
+    session = sold(world, 60_00)
+    with pytest.raises(PermissionMissing, match=r"at most 50\.00 USD a day .* 50\.00 USD are left"):
+        request.create(world.services, leaked(world, day=A_DAY), NewRefund(session=session))
+    assert world.session(session).refunded == 0
+
+
+def test_a_refusal_says_what_is_left_of_the_day(world: World) -> None:
+    first, second = sold(world), sold(world)
+    key = leaked(world, day=A_DAY)
+    request.create(world.services, key, NewRefund(session=first, amount=30_00))
+    with pytest.raises(PermissionMissing, match=r"of which 20\.00 USD are left"):
+        request.create(world.services, key, NewRefund(session=second, amount=30_00))
+
+
+def test_the_next_day_has_a_cap_of_its_own(world: World) -> None:
+    sessions = [sold(world) for _ in range(4)]
+    key = leaked(world, day=A_DAY)
+    assert try_all(world, key, sessions, 25_00) == 2
+    world.clock.pass_time(24 * 3600)
+    assert try_all(world, key, sessions[2:], 25_00) == 2
+
+
+def test_each_key_has_a_count_of_its_own(world: World) -> None:
+    sessions = [sold(world) for _ in range(4)]
+    key = leaked(world, day=A_DAY)
+    assert try_all(world, key, sessions, 25_00) == 2
+    other = replace(key, id="key_other")
+    assert try_all(world, other, sessions[2:], 25_00) == 2
+
+
+def test_what_is_canceled_stays_counted(world: World) -> None:
+    end_budget(world)
+    session, key = sold(world), leaked(world, day=A_DAY)
+    for _ in range(2):
+        made = request.create(world.services, key, NewRefund(session=session, amount=25_00))
+        request.cancel(world.services, key, made.id)
+    with pytest.raises(PermissionMissing):
+        request.create(world.services, key, NewRefund(session=session, amount=1))
+
+
+def test_a_refused_refund_is_not_counted(world: World) -> None:
+    """Neither one of nothing, nor one that lost a race and was decided again."""
+    session, key = sold(world), leaked(world, day=A_DAY)
+    with pytest.raises(CheckoutError):
+        request.create(world.services, key, NewRefund(session=session, amount=40_00))
+    uncapped = leaked(world)
+
+    def overtaken() -> None:
+        request.create(world.services, uncapped, NewRefund(session=session, amount=1))
+
+    racing = between(world.services.sessions, "save", overtaken)
+    services = replace(world.services, sessions=racing)
+    made = request.create(services, key, NewRefund(session=session, amount=20_00))
+    assert again(world, made).amount == 20_00
+    other = sold(world)
+    assert try_all(world, key, [other], 30_00) == 1, "20.00 were counted once"
+
+
+def test_no_concurrency_passes_the_cap(world: World) -> None:
+    """Forty threads, each with a session of its own, so that only the cap stands between them."""
+    sessions, key = [sold(world) for _ in range(40)], leaked(world, day=A_DAY)
+    before, taken, start = balance(world, BOB), [], threading.Barrier(len(sessions))
+
+    def refund(session: str) -> None:
+        start.wait()
+        taken.append(try_all(world, key, [session], 10_00))
+
+    threads = [threading.Thread(target=refund, args=(each,)) for each in sessions]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sum(taken) == 5
+    assert moved(world, before) == A_DAY
+
+
+def test_another_that_comes_between_the_look_and_the_write_does_not_pass_it(world: World) -> None:
+    first, second = sold(world), sold(world)
+    key = leaked(world, day=A_DAY)
+
+    def meanwhile() -> None:
+        assert try_all(world, key, [second], 30_00) == 1
+
+    racing = between(world.services.sessions, "save", meanwhile)
+    services = replace(world.services, sessions=racing)
+    with pytest.raises(PermissionMissing):
+        request.create(services, key, NewRefund(session=first, amount=30_00))
+    assert world.session(first).refunded == 0
+
+
+def test_a_cap_of_another_currency_refunds_nothing(world: World) -> None:
+    """The merchant has moved to a wallet in another currency since the sale."""
+    session = sold(world)
+    moved_on = replace(leaked(world, once=ONCE), asset_code="EUR")
+    with pytest.raises(PermissionMissing, match="limits of this API key are in EUR"):
+        request.create(world.services, moved_on, NewRefund(session=session, amount=1))
+
+
+def test_a_key_without_the_scope_moves_nothing() -> None:
+    """No route of either API that asks for money, or for what it is paid from."""
+    for path in (
+        "/api/checkout/refunds",
+        "/api/checkout/refunds/{refund_id}/cancel",
+        "/api/checkout/refund_budget",
+        "/api/checkout/refund_budget/end",
+        "/v1/refunds",
+        "/v1/refunds/{refund}",
+        "/v1/refunds/{refund}/cancel",
+    ):
+        assert authentication.scope_of("POST", path) is Scope.REFUND
+
+
+def test_a_key_without_a_cap_is_limited_by_the_budget_alone(world: World) -> None:
+    sessions = [sold(world) for _ in range(4)]
+    before = balance(world, BOB)
+    assert try_all(world, leaked(world), sessions, 30_00) == 4
+    assert moved(world, before) == 120_00
+    refunds = [e for one in sessions for e in world.session(one).refunds or ()]
+    stored = world.services.refunds.of(tuple(each.id for each in refunds))
+    assert {each.status for each in stored} == {RefundStatus.SUCCEEDED}
+
+
+def test_a_key_with_a_cap_does_not_sign_in(world: World) -> None:
+    """It would sign in as an owner, and make itself a key without one."""
+    assert world.key().signs_in
+    assert not leaked(world, once=ONCE).signs_in
+    assert not leaked(world, day=A_DAY).owns
