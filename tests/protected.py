@@ -138,6 +138,7 @@ FORMS_OF_OWNERS: Final = {
     "/budget",
     "/budget/end",
     "/refunds/{refund_id}/cancel",
+    "/refunds/{refund_id}/claim",
     "/links",
     "/links/{link_id}/stop",
     "/links/{link_id}/start",

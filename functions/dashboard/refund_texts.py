@@ -48,6 +48,8 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",
+    RefundEvent.CLAIM_OFFERED: "You made a link on which the customer names another wallet",
+    RefundEvent.CLAIMED: "The customer has named another wallet",
     RefundEvent.BUDGET_CHOSEN: "It is to be paid from your refund budget",
     RefundEvent.BUDGET_WAITS: "It was to be tried again from your refund budget",
     RefundEvent.BUDGET_PASSED: "Your refund budget did not pay it",
@@ -62,6 +64,7 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.FAILED: "Ended after a part was sent",
     RefundEvent.CANCEL_REQUESTED: "The refund was canceled",
     RefundEvent.EXPIRY_PASSED: "The refund was canceled, because nobody approved it",
+    RefundEvent.METADATA_CHANGED: "Its metadata was changed",
     RefundEvent.ERASED: "The customer's wallet was erased on request",
 }
 BAD: Final = frozenset[str](

@@ -1,8 +1,12 @@
-"""The pages of refunds: request one, see its price, approve it in one's own wallet, cancel it."""
+"""The pages of refunds: request one, see its price, approve it in one's own wallet, cancel it.
+
+If the customer's wallet cannot take it, a link for the customer asks for another one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
@@ -43,6 +47,8 @@ class RefundShown:
     """A refund's details. `approval` is the page at the merchant's wallet, while one waits.
 
     `budget` is what would be left of the month, if the refund budget can pay the price.
+    `claimed`: the customer named `wallet` by a link. `claim` is when a link for that ends, if one
+    can be made.
     """
 
     id: str
@@ -54,6 +60,8 @@ class RefundShown:
     sending: bool
     approval: str | None
     budget: str | None
+    claimed: bool
+    claim: str | None
     cost: str | None
     gets: str | None
     dearer: bool
@@ -132,6 +140,20 @@ async def cancel(
     return see(visit, f"/refunds/{refund_id}")
 
 
+@router.post("/refunds/{refund_id}/claim")
+async def offer_claim(
+    services: Injected, request: Request, key: Key, refund_id: str, _: Form
+) -> Response:
+    """Show a new link by which the customer names another wallet."""
+    from checkout.flows.refund import claim  # it loads the wallets' client
+
+    try:
+        offer = claim.offer(services, key, refund_id)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, refund_id)
+    return _page(services, request, key, refund_id, link=offer.link)
+
+
 @router.get("/refunds/{refund_id}/callback")
 async def callback(
     services: Injected, visit: Visited, request: Request, key: Key, refund_id: str
@@ -207,6 +229,7 @@ def _page(
     refund_id: str,
     *,
     alert: str | None = None,
+    link: str | None = None,
     status: int = 200,
 ) -> Response:
     refund = refunds.get(services, key, refund_id)
@@ -223,6 +246,7 @@ def _page(
         status=status,
         section="",
         alert=alert,
+        link=link,
         r=_shown(services, key, refund),
     )
 
@@ -243,6 +267,8 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         sending=not refund.terminal and not refund.approval_waits,
         budget=_budget(services, key, refund),
         approval=refund.interact_url if ready and refund.approval_waits else None,
+        claimed=bool(refund.claimed),
+        claim=_claim_ends(refund, now),
         cost=readable(quote.debit) if quote else None,
         gets=readable(gets) if gets else None,
         dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
@@ -273,7 +299,8 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
     """Return what the budget has left after the price, or None if it cannot pay it."""
-    if refund.quote is None or refund.payment_in_flight or not refund.approval_waits:
+    waits = refund.approval_waits and not refund.payment_in_flight and not refund.claimed
+    if refund.quote is None or not waits:
         return None
     mandate, debit = budget_request.find(services, key), refund.quote.debit
     if mandate is None or mandate.terms is None or not mandate.active:
@@ -282,6 +309,14 @@ def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | No
     if left < 0 or not debit.same_asset(mandate.terms.limit):
         return None
     return readable(Amount(left, debit.asset_code, debit.asset_scale))
+
+
+def _claim_ends(refund: Refund, now: datetime) -> str | None:
+    """Return the day on which a link for the customer ends; None if none can be made."""
+    waits = refund.approval_waits and not refund.payment_in_flight and not refund.lease_live(now)
+    return (
+        f"{refund.ends_at.day} {refund.ends_at:%b %Y}" if waits and now < refund.ends_at else None
+    )
 
 
 def minor_of(refund: Refund, key: Actor, value: int) -> str:

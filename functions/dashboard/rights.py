@@ -43,6 +43,7 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("POST", "/refunds/{refund_id}/prepare"): Right.MANAGE,
     ("POST", "/refunds/{refund_id}/budget"): Right.MANAGE,
     ("POST", "/refunds/{refund_id}/cancel"): Right.MANAGE,
+    ("POST", "/refunds/{refund_id}/claim"): Right.MANAGE,
     ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,
     ("GET", "/budget"): Right.READ,
     ("POST", "/budget"): Right.MANAGE,

@@ -21,7 +21,7 @@ from pay import pages, render
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
 # With these statuses, a rejected form is shown again with the reason; with others, an error page.
-_SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
+SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
 
 
 def sent_by_form(request: Request) -> bool:
@@ -46,7 +46,7 @@ def form_again(
     own, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
-    if problem.status not in _SHOWN_AGAIN:
+    if problem.status not in SHOWN_AGAIN:
         raise error
     try:
         now_shown = pages.seen(services, request, reconcile.view(services, session_id))

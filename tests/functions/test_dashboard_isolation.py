@@ -45,6 +45,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/refunds/{refund_id}/prepare": {"id": RIVAL},
     "/refunds/{refund_id}/budget": {"id": RIVAL},
     "/refunds/{refund_id}/cancel": {"id": RIVAL},
+    "/refunds/{refund_id}/claim": {"id": RIVAL},
     "/budget": {"amount": "1", "merchant": RIVAL},
     "/budget/end": {"merchant": RIVAL},
     "/transactions/{session_id}/note": {"text": "mine", "tags": "", "read": "0", "id": RIVAL},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from checkout.domain.payment import Instruction
 from checkout.domain.refund import AmountMode, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.checkout import ends
+from checkout.flows.refund import claim
 from checkout.flows.refund.request import get as get_refund
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
@@ -240,3 +242,41 @@ def test_the_books_tell_the_same_refund(world: World, owner: Browser, sold: Sess
     made = ask(world, sold, 100)
     assert again(world, made) == get_refund(world.services, world.key(), made.id)
     assert "Refunds 1.00 USD" in owner.get(f"/transactions/{sold.id}").page.main
+
+
+# --- the customer's wallet cannot take it
+
+
+def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
+    world: World, owner: Browser
+) -> None:
+    gone, carol = f"{CEDAR}/refund-gone", f"{CEDAR}/carol"
+    sale = world.pay(world.create(2000), gone)
+    owner.get(f"/transactions/{sale.id}")
+    asked = owner.post(f"/transactions/{sale.id}/refund", {"amount": "20.00"})
+    assert "There is no wallet at the customer's address any more." in asked.page.main
+    [refund] = world.services.refunds.of(
+        tuple(each.id for each in world.session(sale.id).refunds or ())
+    )
+    path = f"/refunds/{refund.id}"
+    made = owner.post(f"{path}/claim", {})
+    [secret] = made.page.all("code", id="secret")
+    link = "".join(secret.text)
+    assert re.fullmatch(rf"https://pay\.example/pay/{sale.id}/claim/[0-9A-Za-z]{{43}}", link)
+    assert link not in owner.get(path).page.main
+    assert "You made a link" in owner.get(path).page.main
+    claim.take(world.services, sale.id, link.rpartition("/")[2], carol, client=None)
+    page = owner.get(path).page.main
+    assert "Your customer has named this wallet by your link." in page
+    assert carol in page
+    before = balance(world, carol)
+    assert path_of(owner.post(f"{path}/prepare", {}).location) == path
+    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    world.clock.pass_time(10)
+    owner.get(f"{path_of(back.path)}?{back.query}")
+    assert "Refunded" in owner.get(path).page.main
+    assert balance(world, carol) == before + 1854
+    assert "Make a link" not in owner.get(path).page.main
+    refused = owner.post(f"{path}/claim", {})
+    assert refused.status == 400
+    assert "only while the refund waits for your approval" in refused.page.main

@@ -141,6 +141,8 @@ class BudgetStorm(Storm):
     def _acts(self) -> dict[Any, int]:
         return super()._acts() | {
             self._ask: 6,
+            self._offer: 0,
+            self._claim: 0,  # the budget pays no wallet that a customer has named
             self._approve: 1,
             self._call_back: 1,
             self._choose: 8,

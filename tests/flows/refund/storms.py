@@ -21,13 +21,13 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.refund import AmountMode, Refund, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import approve, reconcile, request
+from checkout.flows.refund import approve, claim, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
-from sandbox.wallets.state import OutgoingPayment
+from sandbox.wallets.state import Account, OutgoingPayment
 from tests.flows.refund.books import again, consent, fund
 from tests.flows.refund.test_kills import CALLS, Killed
 from tests.product import CEDAR, HARBOR, World
@@ -45,6 +45,8 @@ SHOPS: Final = (
     f"{CEDAR}/no-funds",
     f"{CEDAR}/no-quote-expiry",
 )
+# The other wallet of the customer, of the same currency.
+OTHERS: Final = {True: f"{HARBOR}/dora", False: f"{CEDAR}/alice"}
 TOTAL: Final = 2000
 STEPS: Final = 40
 CALM: Final = 150  # rounds in which everything must end
@@ -78,6 +80,7 @@ class Storm:
         self.session: Session = self.world.pay(
             self.world.create(TOTAL, "usd" if self.harbor else "eur"), customer
         )
+        self.world.network.add_account(Account(OTHERS[True], "Dora", "USD", 2, 0))
         self.sale = set(self.world.network.state.incoming)
         if not shop.endswith("no-funds"):
             fund(self.world)
@@ -88,8 +91,10 @@ class Storm:
         self.kill_at = 0
         self.calm = False
         self.receivers: dict[str, str] = {}  # incoming payment -> refund
+        self.links: list[str] = []  # tokens of links for the customer
         self.callbacks: list[tuple[str, tuple[str, str]]] = []
         self.preparing = ""
+        self.claims: dict[str, str] = {}  # refund -> the wallet that its customer has named
         self.late: list[Any] = []  # requests that are still on their way
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
@@ -194,10 +199,12 @@ class Storm:
     def _acts(self) -> dict[Callable[[], None], int]:
         """Return what may happen next, with how often it does."""
         return {
-            self._ask: 3,
+            self._ask: 4,
             self._approve: 5,
             self._call_back: 5,
             self._cancel: 1,
+            self._offer: 1,
+            self._claim: 1,
             self._look: 4,
             self._wait: 4,
         }
@@ -245,6 +252,18 @@ class Storm:
         refund = self._some(lambda each: not each.terminal)
         request.cancel(self.world.services, self.world.key(), refund.id)
 
+    def _offer(self) -> None:
+        refund = self._some(lambda each: not each.terminal)
+        made = claim.offer(self.world.services, self.world.key(), refund.id)
+        self.links.append(made.link.rpartition("/")[2])
+
+    def _claim(self) -> None:
+        if not self.links:
+            raise NothingToDo
+        token, other = self.rng.choice(self.links), OTHERS[self.harbor]
+        claimed = claim.take(self.world.services, self.session.id, token, other, client=None)
+        self.claims[claimed.id] = claimed.wallet
+
     def _look(self) -> None:
         refund = self._some(lambda each: each.payment_in_flight)
         reconcile.step(self.world.services, refund)
@@ -288,6 +307,12 @@ class Storm:
     def _moved(self, refund_id: str) -> int:
         return sum(each.sent for each in self._payments(refund_id))
 
+    def _receiver(self, refund_id: str) -> str:
+        """Return the wallet that has the money of a refund that succeeded."""
+        incoming = self.world.network.state.incoming
+        paid = [each for each in self._payments(refund_id) if each.sent]
+        return incoming[paid[-1].receiver.rpartition("/")[2]].wallet if paid else ""
+
     def _check(self) -> None:
         saved, self.kill_at = self.kill_at, 0
         self.world.network.advance()
@@ -303,6 +328,8 @@ class Storm:
                 self.wrong.append("a refund moved more than its amount")
             if moved[refund.id] > held[refund.id]:
                 self.wrong.append("money moved that no session holds")
+            if refund.claimed and refund.wallet != self.claims.get(refund.id, refund.wallet):
+                self.wrong.append("a named wallet was forgotten")
             alive = [each for each in self._payments(refund.id) if not each.failed and each.sent]
             if len(alive) > 1 and not refund.terminal:
                 self.wrong.append("two payments of one refund")
@@ -314,6 +341,8 @@ class Storm:
         for refund in self._refunds():
             now, moved = again(self.world, refund), self._moved(refund.id)
             self.counts[now.status] += 1
+            if now.status is RefundStatus.SUCCEEDED and self._receiver(now.id) != now.wallet:
+                self.wrong.append("the money went to another wallet than the refund says")
             if now.status is RefundStatus.SUCCEEDED and moved != refund.amount:
                 self.wrong.append("succeeded, and not all was sent")
             if now.status is RefundStatus.CANCELED and (moved or held[refund.id]):

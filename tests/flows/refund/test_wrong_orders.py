@@ -14,11 +14,13 @@ from checkout.domain.refund import RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.refund_verdict import Outcome, Verdict
 from checkout.domain.session import Session
 from checkout.flows.payment.writes import move
-from checkout.flows.refund import approve, reconcile, request, settle
+from checkout.flows.refund import approve, claim, reconcile, request, settle
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
-from tests.flows.refund import storms
+from tests.flows.refund import storms, test_claim
+from tests.flows.refund.books import fund
 from tests.flows.refund.storms import storm
+from tests.product import World
 
 pytestmark = pytest.mark.untraced
 
@@ -117,6 +119,26 @@ def canceled_in_flight(patch: Patch) -> None:
     patch.setitem(refund_transitions.REFUND_TRANSITIONS, cell, row)
 
 
+def another_wallet_is_named_in_flight(patch: Patch) -> None:
+    """The customer says that their old wallet is gone, while it is being paid."""
+    row = Row(RefundStatus.NEEDS_APPROVAL, ALWAYS, refund_transitions._ATTEMPT)
+    cell = (RefundStatus.SENDING, RefundEvent.CLAIMED)
+    patch.setitem(refund_transitions.REFUND_TRANSITIONS, cell, row)
+    patch.setattr(claim, "is_open", lambda services, refund: bool(refund.claim_open))
+
+
+def a_link_is_made_in_flight_as_if_nothing_was_sent(patch: Patch) -> None:
+    row = Row(RefundStatus.NEEDS_APPROVAL, ALWAYS, refund_transitions._ATTEMPT)
+    cell = (RefundStatus.SENDING, RefundEvent.CLAIM_OFFERED)
+    patch.setitem(refund_transitions.REFUND_TRANSITIONS, cell, row)
+
+
+def the_approval_of_the_old_wallet_stays(patch: Patch) -> None:
+    cell = (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED)
+    row = Row(RefundStatus.NEEDS_APPROVAL, refund_transitions.OFFERED, ("claim_open",))
+    patch.setitem(refund_transitions.REFUND_TRANSITIONS, cell, row)
+
+
 def a_lost_token_means_that_nothing_was_sent(patch: Patch) -> None:
     def lost(services: Any, refund: Any, known: Any) -> None:
         problem = RefundProblem.NOT_SENT
@@ -160,6 +182,8 @@ WRONG: Final = (
     failed_is_nothing,
     a_part_is_given_back_as_if_nothing_was_sent,
     canceled_in_flight,
+    another_wallet_is_named_in_flight,
+    a_link_is_made_in_flight_as_if_nothing_was_sent,
     a_lost_token_means_that_nothing_was_sent,
     no_more_is_kept_than_the_wallet_says_without_the_other,
     canceled_keeps_its_amount,
@@ -174,3 +198,14 @@ def test_a_wrong_order_is_noticed(wrong: Callable[[Patch], None], monkeypatch: P
         if storm(seed).wrong:
             return
     raise AssertionError(f"{wrong.__name__} is not noticed in {WORLDS} worlds")
+
+
+def test_the_approval_of_the_old_wallet_is_missed_by_the_test_that_draws_it(
+    monkeypatch: Patch,
+) -> None:
+    """Storms meet it too seldom: an approval, a link and its use, and then the callback."""
+    the_approval_of_the_old_wallet_stays(monkeypatch)
+    world = World()
+    fund(world)
+    with pytest.raises(AssertionError):
+        test_claim.test_an_approval_of_the_old_wallet_pays_nobody(world)

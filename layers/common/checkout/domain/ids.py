@@ -90,6 +90,11 @@ def new_invitation_token(random_bytes: RandomBytes) -> str:
     return _base62(random_bytes, KEY_DIGITS)
 
 
+def new_claim_token(random_bytes: RandomBytes) -> str:
+    """Return the token of a link by which a customer claims a refund. Only its hash is stored."""
+    return _base62(random_bytes, KEY_DIGITS)
+
+
 def new_request_id(random_bytes: RandomBytes) -> str:
     return "req_" + _base62(random_bytes, ID_DIGITS)
 
@@ -105,7 +110,7 @@ def new_nonce(random_bytes: RandomBytes) -> str:
 
 
 def api_key_hash(api_key: str) -> str:
-    """Return the SHA-256 in hex under which a key, or an invitation's token, is stored.
+    """Return the SHA-256 in hex under which a key, or the token of a link, is stored.
 
     Both have 256 random bits, so no salt is needed.
     """

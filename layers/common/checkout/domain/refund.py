@@ -47,6 +47,8 @@ class RefundEvent(StrEnum):
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
+    CLAIM_OFFERED = "claim_offered"
+    CLAIMED = "claimed"
     BUDGET_CHOSEN = "budget_chosen"
     BUDGET_WAITS = "budget_waits"
     BUDGET_PASSED = "budget_passed"
@@ -140,6 +142,9 @@ class Refund(Record):
     `by_budget` its token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1
     if the customer's wallet has shown all of it.
 
+    `claim` is the hash of the link by which the customer can name another wallet; `claim_open` is 1
+    until they have. With `claimed` they named `wallet` themselves.
+
     `later_json` is what a later release has stored with it, kept as it is.
     """
 
@@ -163,6 +168,9 @@ class Refund(Record):
     approve_until: datetime | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
+    claim: str | None = field(default=None, repr=False)
+    claim_open: int | None = None  # 1 until the customer has named a wallet by the link
+    claimed: int | None = None  # 1 if the customer named the wallet
     budget_at: datetime | None = None
     budget_tries: int = 0
     by_budget: int | None = None  # 1 while the budget's token reads the payment
@@ -208,6 +216,11 @@ class Refund(Record):
         return self.status is RefundStatus.NEEDS_APPROVAL and self.budget_at is None
 
     @property
+    def ends_at(self) -> datetime:
+        """Return when a refund that nobody approves is canceled. Its links end then, too."""
+        return self.created_at + APPROVAL_AWAITED
+
+    @property
     def cost_at_most(self) -> int:
         """Return the most that the budget pays for it, in units of the merchant's wallet."""
         return self.cost.value * COST_AT_MOST // 10
@@ -227,8 +240,7 @@ class Refund(Record):
             return None
         if self.payment_in_flight:
             return self.check_at
-        unapproved = self.created_at + APPROVAL_AWAITED
-        return unapproved if self.budget_at is None else min(self.budget_at, unapproved)
+        return self.ends_at if self.budget_at is None else min(self.budget_at, self.ends_at)
 
     def lease_live(self, now: datetime) -> bool:
         """Return whether a process is redeeming the approval right now."""

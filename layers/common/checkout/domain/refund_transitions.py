@@ -27,6 +27,14 @@ Approve (flows/refund/approve.py). No money can move before R2.
     C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
         sent" is believed, and a 201 as the payment's name. No refusal decides.
 
+Or let the customer name another wallet (flows/refund/claim.py). No wallet is paid.
+
+    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed: what
+    went to the old wallet is proven to be nothing (R3), or was never sent.
+    CLAIMED stores the wallet that the customer names by the link, once. It forgets the approval
+    that was asked for, since that one pays the old wallet, and a plan to pay from the budget: the
+    merchant sees the new wallet, and approves it in their own.
+
 Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
 
     C1 to C3 as above, unless a person has seen the price. Without one it may cost at most a tenth
@@ -81,6 +89,18 @@ ASKED = When(
         and now < r.approve_until
     ),
 )
+WAITS = When(
+    "it waits for the merchant, and no approval is being redeemed",
+    lambda r, now: r.approval_waits and not r.lease_live(now) and now < r.ends_at,
+)
+OFFERED = When(
+    "a link is open, and no approval is being redeemed",
+    lambda r, now: bool(r.claim_open) and not r.lease_live(now) and now < r.ends_at,
+)
+NOT_CLAIMED = When(
+    "the customer named no other wallet, and no approval is being redeemed",
+    lambda r, now: not r.claimed and not r.lease_live(now),
+)
 PLANNED = When("the budget is to pay it", lambda r, now: r.budget_at is not None)
 CLAIMED = When("approval claimed, lease live", lambda r, now: r.lease_live(now))
 TOKENLESS = When("the token is lost", lambda r, now: r.approval_waits)
@@ -111,7 +131,9 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "problem")),
     (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED),
     (_S.NEEDS_APPROVAL, _E.APPROVAL_LOST):    Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT),
-    (_S.NEEDS_APPROVAL, _E.BUDGET_CHOSEN):    Row(_S.NEEDS_APPROVAL, IDLE, (*APPROVAL, "problem")),
+    (_S.NEEDS_APPROVAL, _E.CLAIM_OFFERED):    Row(_S.NEEDS_APPROVAL, WAITS),
+    (_S.NEEDS_APPROVAL, _E.CLAIMED):          Row(_S.NEEDS_APPROVAL, OFFERED, (*_ATTEMPT, "claim_open", "problem"), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_CHOSEN):    Row(_S.NEEDS_APPROVAL, NOT_CLAIMED, (*APPROVAL, "problem")),
     (_S.NEEDS_APPROVAL, _E.BUDGET_WAITS):     Row(_S.NEEDS_APPROVAL, PLANNED, quiet=True),
     (_S.NEEDS_APPROVAL, _E.BUDGET_PASSED):    Row(_S.NEEDS_APPROVAL, PLANNED, ("budget_at",), REFUND_UPDATED),
     (_S.NEEDS_APPROVAL, _E.BUDGET_INTENDED):  Row(_S.SENDING,        PLANNED, ("budget_at", "problem")),

@@ -67,12 +67,7 @@ def submit_wallet(
     is open again), SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited,
     ResourceMissing (nothing changed).
     """
-    try:
-        url = parse(typed, allow_ports=services.allow_loopback)
-    except NotAnAddress as error:
-        raise WalletInvalid(
-            str(error), param="wallet_address", slip=error.slip, character=error.character
-        ) from None
+    url = address_in(services, typed)
     session = apply_clock(services, load(services, session_id))
     merchant = _paid_to(services, session)
     if merchant.suspended is not None:
@@ -90,6 +85,16 @@ def submit_wallet(
     except BaseException:
         _give_up(services, session, Problem.PREPARATION_INTERRUPTED)
         raise
+
+
+def address_in(services: PayServices, typed: str) -> str:
+    """Return the URL of the wallet address that a customer `typed`. Raises WalletInvalid."""
+    try:
+        return parse(typed, allow_ports=services.allow_loopback)
+    except NotAnAddress as error:
+        raise WalletInvalid(
+            str(error), param="wallet_address", slip=error.slip, character=error.character
+        ) from None
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
@@ -164,7 +169,7 @@ def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
         return session
     if (session.identity or 0) != visit.merchant.identity:
         visit = visit.of(merchants.of(visit.services.merchants, session))
-    wallet = _resolve(visit.client, url)
+    wallet = resolve(visit.client, url)
     session = _ensure_incoming_payment(visit, session, wallet)
     assert session.customer is not None
     assert session.incoming_payment is not None
@@ -178,8 +183,11 @@ def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
     return _request_approval(visit, session, wallet, quote)
 
 
-def _resolve(client: OpenPayments, url: str) -> WalletAddress:
-    """Read the wallet address document (C1). Its `id` is used from here on, not what was typed."""
+def resolve(client: OpenPayments, url: str) -> WalletAddress:
+    """Read the wallet address document (C1). Its `id` is used from here on, not what was typed.
+
+    Raises WalletInvalid, WalletUnreachable.
+    """
     try:
         return client.get_wallet_address(url)
     except op.BadRedirect:

@@ -1,0 +1,115 @@
+"""Let the customer of a refund name another wallet, by a link that the merchant sends them.
+
+Their old wallet is gone, or refuses. Nothing here moves money: the merchant approves the new wallet
+in their own, as any refund (domain/refund_transitions.py). Only the hash of the link is stored.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from checkout.domain.errors import (
+    RefundUnexpectedState,
+    ResourceMissing,
+    SessionBusy,
+    WalletInvalid,
+)
+from checkout.domain.grammar import KEY_DIGITS
+from checkout.domain.ids import api_key_hash, new_claim_token
+from checkout.domain.limits import SUBMISSION
+from checkout.domain.machine import IllegalTransition
+from checkout.domain.people import Actor
+from checkout.domain.refund import Refund, RefundEvent
+from checkout.flows import limits, merchants
+from checkout.flows.checkout import lookup, prepare
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import move
+from checkout.flows.refund import request
+from checkout.open_payments.urls import authority
+from checkout.ports.services import PayServices, Services
+from checkout.ports.sessions import StaleSession
+
+DEADLINE: Final = timedelta(seconds=12)
+CURRENCY: Final = "currency"  # the slip of a wallet that holds another one than the refund
+_MISSING: Final = "No such link. Ask the shop for a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A refund with the link to send to its customer. The link is shown once and never stored."""
+
+    refund: Refund
+    link: str
+
+
+def offer(services: Services, key: Actor, refund_id: str) -> Offer:
+    """Make the link; one that was made before ends.
+
+    Raises ResourceMissing, RefundUnexpectedState.
+    """
+    refund = request.get(services, key, refund_id)
+    token = new_claim_token(services.random_bytes)
+    try:
+        refund = move(
+            services,
+            refund,
+            RefundEvent.CLAIM_OFFERED,
+            note=f"by {key.label}",
+            claim=api_key_hash(token),
+            claim_open=1,
+        )
+    except (StaleSession, IllegalTransition):
+        raise RefundUnexpectedState(
+            "A link can be made only while the refund waits for your approval."
+        ) from None
+    return Offer(refund, f"{services.base_url}/pay/{refund.session}/claim/{token}")
+
+
+def find(services: Services, session_id: str, token: str) -> Refund:
+    """Return the refund of a link. Raises ResourceMissing for any that is not its last one."""
+    session = lookup.load(services, session_id)
+    ids = tuple(each.id for each in session.refunds or ())
+    if not ids or len(token) != KEY_DIGITS:
+        raise ResourceMissing(_MISSING)
+    presented = api_key_hash(token)
+    for refund in services.refunds.of(ids):
+        if refund.claim is not None and hmac.compare_digest(refund.claim, presented):
+            return refund
+    raise ResourceMissing(_MISSING)
+
+
+def is_open(services: Services, refund: Refund) -> bool:
+    """Return whether the customer can name a wallet now."""
+    waits = not refund.terminal and not refund.payment_in_flight
+    return waits and bool(refund.claim_open) and services.clock.now() < refund.ends_at
+
+
+def take(
+    services: PayServices, session_id: str, token: str, typed: str, *, client: str | None
+) -> Refund:
+    """Store the wallet that the customer at `client` `typed`, once its address was read.
+
+    Returns the refund, unchanged if the link was used or is over. Raises ResourceMissing,
+    WalletInvalid, WalletUnreachable, RateLimited, SessionBusy.
+    """
+    refund = find(services, session_id, token)
+    if not is_open(services, refund):
+        return refund
+    url = prepare.address_in(services, typed)
+    limits.admit_work(services, SUBMISSION, client, provider=authority(url))
+    merchant = merchants.get(services.merchants, refund.merchant)
+    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    wallet = prepare.resolve(visit.client, url)
+    if refund.give is not None and not refund.give.is_of(wallet):
+        raise WalletInvalid(
+            f"This wallet holds {wallet.asset_code}; the refund is in {refund.give.asset_code}.",
+            param="wallet_address",
+            slip=CURRENCY,
+        )
+    try:
+        return move(services, refund, RefundEvent.CLAIMED, wallet=wallet.id, claimed=1)
+    except (StaleSession, IllegalTransition):
+        raise SessionBusy("This refund is being changed; try again shortly.") from None
