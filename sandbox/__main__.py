@@ -69,6 +69,7 @@ def _dev(place: Place) -> int:
             print(f"shop      {place.shop}")
             print(f"API       {place.checkout}/api")
             print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")
+            print(f"sign up   {place.checkout}/dashboard/sign-up  (with {place.bob})")
             print(f"wallets   {place.wallets}")
             print(f"e-mails   {place.outbox}")
             print(f"pay as    {place.customer_wallet}")

@@ -64,6 +64,11 @@ class Place:
     def emulator_port(self) -> int:
         return self.base + 566
 
+    @property
+    def bob(self) -> str:
+        """Return a wallet with which a shop can sign up: nobody sells with it yet."""
+        return f"{self.merchant_wallet.rpartition('/')[0]}/bob"
+
     def ports(self) -> dict[int, str]:
         """Return every port of the local world with its use."""
         return {
