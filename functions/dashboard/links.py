@@ -54,6 +54,7 @@ class LinkRow:
     questions: tuple[str, ...]
     description: str | None
     image: str | None
+    at_once: int
 
 
 @router.get("")
@@ -78,6 +79,7 @@ async def create(
             questions=[_question(form, number) for number in _NUMBERS],
             description=form.get("description", ""),
             image=form.get("image", ""),
+            at_once=form.get("at_once", ""),
         )
     except CheckoutError as error:
         return refused(error, _list, services, request, key, typed=form)
@@ -208,6 +210,7 @@ def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> LinkRow:
         questions=tuple(_asked(each) for each in link.collect.questions),
         description=link.description,
         image=link.image,
+        at_once=link.quantity_max,
     )
 
 

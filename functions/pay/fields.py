@@ -20,6 +20,7 @@ from checkout.domain.collect import Collect, Detail, Kind, Place, Question
 from checkout.domain.customer_details import ANSWER, MAX, SAME, country_of
 from pay.language import HEADER_MAX, Reader
 
+QUANTITY: Final = "quantity"
 TURN: Final = "turn"  # the button that shows another country's form
 _FORM: Final = "form"  # the hidden field with the country whose form was shown
 _REGION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z]{4})?-([A-Za-z]{2})\b")
@@ -92,14 +93,16 @@ class _Form:
     wrong: Mapping[str, Fault]
     reader: Reader
 
-    def ask(self, name: str, label: str, *, longest: int, said: str, **rest: Any) -> Ask:
-        """Return a field; `said` is the sentence for a text that is not taken."""
+    def ask(
+        self, name: str, label: str, *, longest: int, said: str, usual: str = "", **rest: Any
+    ) -> Ask:
+        """Return a field with the `usual` text; `said` is for one that is not taken."""
         fault = self.wrong.get(name)
         sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
         return Ask(
             name=name,
             label=label,
-            typed=self.typed.get(name, "")[:longest],
+            typed=self.typed.get(name, usual)[:longest],
             longest=longest,
             fault=sentence if fault else None,
             first=name == next(iter(self.wrong), None),
@@ -113,10 +116,18 @@ def groups(
     usual: str,
     typed: Mapping[str, str],
     wrong: Mapping[str, Fault],
+    *,
+    most: int = 1,
 ) -> list[Group]:
-    """Return all fields. `usual` is the country of a customer who has not chosen one."""
+    """Return all fields.
+
+    `usual` is the country of a customer who has not chosen one, `most` the number of items that
+    they may buy at once.
+    """
     form = _Form(typed, wrong, reader)
     found = []
+    if most > 1:
+        found.append(Group(asks=(_quantity(form, most),)))
     if collect.details:
         found.append(Group(asks=tuple(_detail(form, collect, each) for each in collect.details)))
     found += [_address(form, collect, place, usual) for place in collect.places]
@@ -143,6 +154,20 @@ def usual_country(reader: Reader, accepted: str) -> str:
         return named[1].upper()
     likely: str = get_global("likely_subtags").get(reader.locale.language, "")
     return likely.rpartition("_")[2]
+
+
+def _quantity(form: _Form, most: int) -> Ask:
+    texts = form.reader.texts
+    return form.ask(
+        QUANTITY,
+        texts["buy.quantity"],
+        longest=len(str(most)),
+        said=texts.text("buy.invalid.quantity", most=str(most)),
+        usual="1",
+        required=True,
+        inputmode="numeric",
+        dir="ltr",
+    )
 
 
 def _detail(form: _Form, collect: Collect, detail: Detail) -> Ask:

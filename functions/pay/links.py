@@ -16,7 +16,7 @@ from checkout.domain.addresses import Fault
 from checkout.domain.collect import Place
 from checkout.domain.errors import Conflict, ParameterInvalid
 from checkout.domain.grammar import is_http
-from checkout.domain.links import PaymentLink
+from checkout.domain.links import PaymentLink, quantity_of
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.flows import merchants
@@ -88,10 +88,13 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     if turned is not None and link.sells:
         return _page(services, request, link, typed=typed, turned=turned)
     details, wrong = customer_details.checked(typed, collect)
-    if wrong and link.sells:
+    quantity = quantity_of(typed.get(fields.QUANTITY, "1"), link.quantity_max)
+    if quantity is None:
+        wrong = {fields.QUANTITY: Fault.INVALID} | wrong
+    if quantity is None or (wrong and link.sells):
         return _page(services, request, link, typed=typed, wrong=wrong)
     try:
-        begun = purchase.begin(services, link, typed.get("visit", ""), client, details)
+        begun = purchase.begin(services, link, typed.get("visit", ""), client, details, quantity)
     except ParameterInvalid:
         return see_other(path)
     except Conflict:
@@ -149,7 +152,9 @@ def _page(
             fields.usual_country(reads, request.headers.get("accept-language", "")),
             typed or {},
             wrong or {},
+            most=link.quantity_max,
         ),
+        asks=bool(link.collect),
         turned=turned,
         wrong=wrong,
     )

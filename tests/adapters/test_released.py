@@ -39,9 +39,9 @@ READ_FIRST: frozenset[str] = frozenset(
 LOST: dict[str, set[str]] = {
     # Addresses and answers that a customer gave; only an erasure writes a cart again, and is to
     # remove them. A link is written when it is made: for the time of an upgrade the last release
-    # sells without its picture, and asks for no address.
+    # sells one of it, without its picture, and asks for no address.
     "session": {"cart.customer_further", "cart.customer_mark"},
-    "link": {"collect_json", "description", "image"},
+    "link": {"collect_json", "description", "image", "most"},
     # It knows no limits of refunds: the changelog says so.
     "key": {"refund_cap"},
     # An endpoint that asked for types by API gets those that are always sent as well, again.

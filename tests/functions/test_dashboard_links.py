@@ -224,11 +224,13 @@ def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Bro
         answer_3="optional",
         description="One kilo",
         image="https://shop.example/tea.webp",
+        at_once="10",
     )
     page = browser.get(path).page
     asked = "E-mail, Shipping address, Billing address (optional)"
     assert f"Customers are asked for {asked}" in page.main
     assert "Ships to DE, US" in page.main
+    assert "At once Up to 10" in page.main
     assert "Question 1 Your size (one of a list: Small, Large)" in page.main
     assert "Question 2 A note (text, optional)" in page.main
     assert "One kilo" in page.main
@@ -251,6 +253,8 @@ def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Bro
         ({"question_1": "Size", "kind_1": "colour"}, "Choose what the answer is"),
         ({"question_1": "Size", "kind_1": "dropdown"}, "Give 1 to 200 choices"),
         ({"question_1": "Size", "kind_1": "dropdown", "options_1": "x" * 101}, "Give 1 to 200"),
+        ({"at_once": "100"}, "from 1 to 99"),
+        ({"at_once": "2", "stock": "5"}, "A link with a stock sells one item at a time"),
         ({"description": "x" * 501}, "The description must be at most 500"),
         ({"image": "http://shop.example/tea.webp"}, "https"),
     ],

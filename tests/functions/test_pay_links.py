@@ -80,7 +80,7 @@ def test_buying_leads_to_an_ordinary_checkout(visitor: Customer) -> None:
     assert found
     session = visitor.world.session(found[1])
     page = visitor.open(session).page
-    assert "Shop Total $20.00" in page.main
+    assert "Total $20.00" in page.main
     assert f"http://localhost:4000/buy/{link.id}" in page.links  # the way back
     awaiting = visitor.submitted(session=session)
     assert awaiting.interact_url is not None
@@ -449,3 +449,39 @@ def test_a_form_for_another_link_asks_what_that_link_asks(visitor: Customer) -> 
     location = answered(visitor, world.link(), **TO_BERLIN).location
     session = world.session(location.removeprefix("/pay/"))
     assert (session.customer_details, session.customer_further) == (None, None)
+
+
+def test_a_customer_chooses_how_many(visitor: Customer) -> None:
+    link = visitor.world.link(most=5)
+    page = page_of(visitor, link).page
+    field = page.one("input", id="quantity").attributes
+    assert (field["value"], field["inputmode"]) == ("1", "numeric")
+    assert "gets this for your order" not in page.main
+    first = answered(visitor, link, quantity="3").location
+    session = visitor.world.session(first.removeprefix("/pay/"))
+    assert (session.amount_total, session.line_items[0].quantity) == (6000, 3)
+    assert session.receive.value == 6000
+    assert answered(visitor, link, quantity="3").location == first
+    other = answered(visitor, link, quantity=" ٢ ").location
+    assert visitor.world.session(other.removeprefix("/pay/")).amount_total == 4000
+    assert visitor.world.pay(session).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("typed", ["0", "6", "-1", "1.5", "", "many", "1e1", "²", "9" * 30])
+def test_a_number_that_is_not_offered_is_asked_again(visitor: Customer, typed: str) -> None:
+    link = visitor.world.link(most=5)
+    before = rows(visitor)
+    answer = answered(visitor, link, quantity=typed)
+    assert answer.status == 400
+    said = answer.page.one("p", id="quantity-error").text
+    assert said == ["Choose a number from 1 to 5."]
+    assert rows(visitor) == before
+
+
+def test_a_link_without_a_choice_sells_one(visitor: Customer) -> None:
+    link = visitor.world.link(left=5)
+    assert page_of(visitor, link).page.all("input", id="quantity") == []
+    assert answered(visitor, link, quantity="2").status == 400
+    location = answered(visitor, link).location
+    assert visitor.world.session(location.removeprefix("/pay/")).amount_total == 2000
+    assert visitor.world.left(link) == 4

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from base64 import b32encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +27,7 @@ from checkout.domain.session import LineItem, Session, Status
 
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000
+AT_ONCE_MAX: Final = 99  # items of a purchase
 ROWS: Final = 8  # of a stock that has at least SPREAD_FROM items when its link is made
 SPREAD_FROM: Final = 2 * ROWS
 _ROW: Final = "#"  # between a link's id and the number of a row
@@ -34,6 +37,7 @@ LASTS: Final = timedelta(days=1)  # a session that holds no item
 METADATA_NAME: Final = "payment_link"
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
+_QUANTITY: Final = re.compile("[0-9]{1,4}")
 _NUMBER_MAX: Final = 8  # letters and digits of an order number
 
 
@@ -45,7 +49,8 @@ class PaymentLink:
     `rows` is the number of rows in which they lie. If `success_url` is None, customers stay on the
     receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a customer
     is asked for, `required` those of them without which they cannot buy; `collect_json` is all that
-    is asked, if it is more (collect.py). `image` is the URL of a picture.
+    is asked, if it is more (collect.py). `image` is the URL of a picture. `most` is the number of
+    items that a customer may buy at once, if it is more than one.
     """
 
     id: str
@@ -63,6 +68,12 @@ class PaymentLink:
     collect_json: str | None = None
     description: str | None = None
     image: str | None = None
+    most: int | None = None
+
+    @property
+    def quantity_max(self) -> int:
+        """Return how many items a customer may buy at once."""
+        return self.most or 1
 
     @property
     def collect(self) -> Collect:
@@ -98,6 +109,7 @@ class PaymentLink:
         customer_details: str | None = None,
         customer_further: str | None = None,
         customer_mark: str | None = None,
+        quantity: int = 1,
         row: str | None = None,
     ) -> Session:
         """Return the open session of one purchase.
@@ -116,6 +128,7 @@ class PaymentLink:
                 param="success_url",
                 hosts=merchant.return_hosts,
             )
+        total = self.unit_amount * quantity
         return Session(
             id=session_id,
             merchant=self.merchant,
@@ -125,17 +138,22 @@ class PaymentLink:
             created_at=now,
             updated_at=now,
             expires_at=now + (HELD_FOR if self.limited else LASTS),
-            amount_total=self.unit_amount,
+            amount_total=total,
             currency=self.currency,
             receive=to_wallet(
-                self.unit_amount,
+                total,
                 currency=self.currency,
                 asset_code=merchant.asset_code,
                 asset_scale=merchant.asset_scale,
             ),
             line_items=(
                 LineItem(
-                    self.currency, self.name, self.description, self.unit_amount, 1, self.image
+                    self.currency,
+                    self.name,
+                    self.description,
+                    self.unit_amount,
+                    quantity,
+                    self.image,
                 ),
             ),
             metadata_json=json.dumps({METADATA_NAME: self.id, ORDER_NAME: order_of(session_id)}),
@@ -157,6 +175,12 @@ def order_of(session_id: str) -> str:
     """
     digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
     return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)
+
+
+def quantity_of(typed: str, most: int) -> int | None:
+    """Return a typed number of items, from 1 to `most`, or None."""
+    text = "".join(str(unicodedata.decimal(each, each)) for each in typed.strip())
+    return int(text) if _QUANTITY.fullmatch(text) and 1 <= int(text) <= most else None
 
 
 def rows_for(left: int | None) -> int:

@@ -64,6 +64,7 @@ def begin(
     visit: str,
     client: str,
     details: CustomerDetails = NONE_GIVEN,
+    quantity: int = 1,
 ) -> Begun:
     """Return the session of this visit, which is created unless it was before.
 
@@ -78,16 +79,18 @@ def begin(
     posted = Posted(
         merchant=link.id,  # the keys of a link are no merchant's
         key=visit,
-        fingerprint=_fingerprint(link, visit, details),
+        fingerprint=_fingerprint(link, visit, details, quantity),
         render=_id_of,
         status=303,
     )
     try:
         found = answer(
-            services, posted, lambda reserve: _open(services, link, client, details, reserve)
+            services,
+            posted,
+            lambda reserve: _open(services, link, client, details, quantity, reserve),
         )
     except IdempotencyKeyReused:
-        return begin(services, link, new_visit(services), client, details)
+        return begin(services, link, new_visit(services), client, details, quantity)
     before = apply_clock(services, load(services, found.body)) if found.replayed else None
     return Begun(found.body, ended=before is not None and before.terminal, visit=visit)
 
@@ -103,6 +106,7 @@ def _open(
     link: PaymentLink,
     client: str,
     details: CustomerDetails,
+    quantity: int,
     reserve: Reserve[Session] | None,
 ) -> Session:
     merchant = merchants.get(services.merchants, link.merchant)
@@ -123,6 +127,7 @@ def _open(
             customer_details=sealed.details,
             customer_further=sealed.further,
             customer_mark=sealed.mark,
+            quantity=quantity,
             row=row,
         )
         reservation = reserve(session, session.writer) if reserve else None
@@ -144,14 +149,16 @@ def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
     return (*link.row_ids[first:], *link.row_ids[:first])
 
 
-def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails) -> str:
+def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quantity: int) -> str:
     """Return the fingerprint of a purchase.
 
     The visit, which is stored nowhere, keeps the details from being guessed by it.
     """
-    if details == NONE_GIVEN:
+    if details == NONE_GIVEN and quantity == 1:
         return fingerprint_of("buy", link.id)
-    return fingerprint_of("buy", [link.id, visit, details.to_json(), details.further_json()])
+    return fingerprint_of(
+        "buy", [link.id, visit, quantity, details.to_json(), details.further_json()]
+    )
 
 
 def _id_of(session: Session) -> str:

@@ -15,7 +15,6 @@ from checkout.domain.collect import (
     LABEL_MAX,
     OPTION_MAX,
     OPTIONS_MAX,
-    QUESTIONS_MAX,
     Collect,
     Detail,
     Kind,
@@ -37,7 +36,14 @@ from checkout.domain.grammar import (
     redirect_url,
 )
 from checkout.domain.ids import new_link_id, new_session_id
-from checkout.domain.links import NAME_MAX, STOCK_MAX, PaymentLink, rows_for
+from checkout.domain.links import (
+    AT_ONCE_MAX,
+    NAME_MAX,
+    STOCK_MAX,
+    PaymentLink,
+    quantity_of,
+    rows_for,
+)
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import (
     UNIT_AMOUNT_MAX,
@@ -106,12 +112,14 @@ def create(
     questions: Sequence[TypedQuestion] = (),
     description: str = "",
     image: str = "",
+    at_once: str = "",
 ) -> PaymentLink:
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
     receipt. `asks` says of a detail or an address whether it is `required` or `optional`; what is
-    empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty. Raise
+    empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty;
+    `at_once` is how many items a customer may buy at once, one if it is empty. Raise
     ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
     ResourceMissing, Conflict.
     """
@@ -119,6 +127,7 @@ def create(
     merchant = merchants.get(services.merchants, key.merchant)
     unit_amount = _amount(merchant, amount)
     left = _stock(stock) if stock.strip() else None
+    most = _at_once(merchant, at_once.strip(), unit_amount, limited=left is not None)
     link = PaymentLink(
         id=new_link_id(services.random_bytes),
         merchant=key.merchant,
@@ -134,6 +143,7 @@ def create(
         collect_json=collect.to_json() if collect.places or collect.questions else None,
         description=_description(description),
         image=_image(services, image.strip()),
+        most=most,
     )
     if collect:
         _make_key(services, merchant)
@@ -187,8 +197,6 @@ def _collect(
         raise ParameterInvalid(
             "Countries are asked with the shipping address; ask for it, too.", param="ships_to"
         )
-    if len(questions) > QUESTIONS_MAX:
-        raise ParameterInvalid(f"At most {QUESTIONS_MAX} questions.", param="questions")
     return Collect(
         asked=frozenset(chosen),
         required=frozenset(each for each, wish in chosen.items() if wish == REQUIRED),
@@ -227,6 +235,25 @@ def _question(number: int, typed: TypedQuestion) -> Question:
         required=typed.required,
         options=tuple((each, each) for each in options) if kind is Kind.DROPDOWN else (),
     )
+
+
+def _at_once(merchant: Merchant, typed: str, unit_amount: int, *, limited: bool) -> int | None:
+    """Return how many items a customer may buy at once, or None for one."""
+    if not typed or typed == "1":
+        return None
+    most = quantity_of(typed, AT_ONCE_MAX)
+    if most is None:
+        raise ParameterInvalid(
+            f"The number of items at once must be from 1 to {AT_ONCE_MAX}.", param="at_once"
+        )
+    if limited:
+        raise ParameterInvalid(
+            "A link with a stock sells one item at a time; leave one of the two empty.",
+            param="at_once",
+        )
+    code, scale = merchant.asset_code, merchant.asset_scale
+    to_wallet(unit_amount * most, currency=code, asset_code=code, asset_scale=scale)
+    return most
 
 
 def _description(typed: str) -> str | None:
