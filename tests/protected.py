@@ -96,6 +96,7 @@ SHOWN: Final = {  # to every role
     "/links/{link_id}/qr",
     "/links/{link_id}/poster",
     "/keys",
+    "/keys/{key_id}/refused",
     "/webhooks",
     "/webhooks/{event_id}",
     "/webhooks/check",

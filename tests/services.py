@@ -63,6 +63,7 @@ def core(
         queue=queue,
         tasks=tasks,
         limits=limits(clock, client, prefix, 0),
+        refusals=dynamo.DynamoRefusals(client, prefix),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api import budget, clients, refunds
+from api import budget, clients, refunds, refusals
 from api.routes import router
 from checkout import wiring
 from checkout.adapters.clock import system_random
@@ -24,6 +24,7 @@ ELSEWHERE: Final = "Sessions are at /api/checkout/sessions; /docs lists all addr
 
 def problem(request: Request, found: ErrorResponse) -> Response:
     """Return the error with the address of its line in the reference."""
+    refusals.note(request, found, found.status)
     return problem_json(request, found, wiring.doc_url(found.code))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from api import refusals
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant import ApiKey
@@ -41,6 +43,7 @@ def api_key(services: Services, request: Request) -> ApiKey:
         request.headers.get("authorization"),
         request.method,
         request.scope["route"].path,
+        known=partial(refusals.remember, services, request),
     )
 
 

@@ -14,7 +14,8 @@ from checkout.domain.errors import AmountTooLarge, CheckoutError, ParameterInval
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, typed_amount
 from checkout.domain.people import Actor, RefundCap, Scope
-from checkout.flows.merchant import api_keys, people
+from checkout.domain.refusals import NEWEST
+from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -88,6 +89,20 @@ async def revoke(
         api_keys.revoke(services, key, key_id)
 
     return saved(save, visit, "/keys", _page, services, request, key)
+
+
+@router.get("/{key_id}/refused")
+async def refused_requests(services: Injected, request: Request, key: Key, key_id: str) -> Response:
+    """List the refused requests of a key, the newest first."""
+    found, log = refusals.of(services, key, key_id)
+    return page(
+        request,
+        "refused.html",
+        section="/keys",
+        name=found.label,
+        rows=[(moment(each.at), each) for each in log],
+        newest=NEWEST,
+    )
 
 
 def _page(

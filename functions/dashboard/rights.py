@@ -72,6 +72,7 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", "/links/{link_id}/qr"): Right.READ,
     ("GET", "/links/{link_id}/poster"): Right.READ,
     ("GET", "/keys"): Right.READ,
+    ("GET", "/keys/{key_id}/refused"): Right.READ,
     ("POST", "/keys"): Right.INTEGRATE,
     ("POST", "/keys/{key_id}/roll"): Right.INTEGRATE,
     ("POST", "/keys/{key_id}/revoke"): Right.INTEGRATE,

@@ -20,6 +20,7 @@ import dashboard.app
 import dashboard.dependencies
 import pay.app
 import pay.dependencies
+from checkout.adapters.dynamo.refusals import REFUSED_ROW
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.ports.services import DashboardServices
@@ -241,11 +242,12 @@ class Doors:
     def state(self) -> dict[str, Any]:
         """Return all that an attack could change or cause: rows, requests, messages, money.
 
-        Counters of attempts are left out: they are there to be counted up.
+        Counters of attempts are left out: they are there to be counted up. So is a merchant's own
+        log of refused requests, which is bounded, and which only its page reads.
         """
         rows = {name: self.world.dynamo.rows(name) for name in TABLES}
         counters = f"{PREFIX}-idempotency_keys"
-        rows[counters] = [row for row in rows[counters] if "count" not in row]
+        rows[counters] = [row for row in rows[counters] if "count" not in row and not _logged(row)]
         return rows | {
             "asked": list(self.world.transport.sent),
             "queued": list(self.world.queue.messages),
@@ -264,3 +266,7 @@ class Doors:
     def _accounts(self) -> dict[str, Account]:
         accounts: dict[str, Account] = self.world.network.state.accounts
         return accounts
+
+
+def _logged(row: dict[str, Any]) -> bool:
+    return str(row["key"]["S"]).startswith(REFUSED_ROW)

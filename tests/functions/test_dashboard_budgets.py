@@ -64,6 +64,7 @@ CALLS = {
     "/links/{link}/qr": ["get_item"] * 3,
     "/links/{link}/poster": ["get_item"] * 4,
     "/keys": ["get_item", "get_item", "query"],
+    "/keys/{key}/refused": ["get_item"] * 3 + ["query"],
     "/people": ["get_item"] * 3 + ["query"] * 3,
     "/invitation/{token}": ["get_item"] * 2,
     "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
@@ -163,6 +164,7 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
                 link=link.id,
                 file="transactions",
                 token=token,
+                key=shop.services.api_keys.of("mer_1")[0].id,
             ),
         )
         if count >= 1_000:

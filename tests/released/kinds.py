@@ -28,6 +28,7 @@ from checkout.adapters.dynamo import (
     people,
     records,
     refunds,
+    refusals,
     short_lived,
     subscribers,
 )
@@ -63,6 +64,7 @@ KINDS = {
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
     "mandate": of_codec(mandates._MANDATE),
+    "refusals": of_codec(refusals._REFUSALS),
     "subscriber": of_codec(subscribers._SUBSCRIBER),
 }
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
+from api import refusals
 from api.paging import page_json
 from api.v1.forms import with_brackets
 from checkout import wiring
@@ -45,6 +46,7 @@ def type_of(error: type[CheckoutError]) -> str:
 def problem(request: Request, found: ErrorResponse) -> Response:
     """Return `{"error": {code, doc_url, message, param?, request_id, type}}`."""
     status = _BY_CODE.get(found.code, found.status)
+    refusals.note(request, found, status)
     body: dict[str, Any] = {
         "code": found.code,
         "doc_url": wiring.doc_url(found.code),

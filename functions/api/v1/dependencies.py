@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
+from api import refusals
 from api.dependencies import Injected, services
 from api.v1.forms import Leaf, from_form, from_json
 from checkout import wiring
@@ -51,7 +53,11 @@ async def api_key(
     its money would go to this key's wallet.
     """
     key = authentication.authenticate(
-        injected, _bearer(authorization), request.method, request.scope["route"].path
+        injected,
+        _bearer(authorization),
+        request.method,
+        request.scope["route"].path,
+        known=partial(refusals.remember, injected, request),
     )
     for name in _OTHER_ACCOUNT:
         if name in request.headers:

@@ -131,6 +131,7 @@ def api_services() -> Services:
         queue=_events_queue(),
         tasks=_tasks_queue(),
         limits=_limits(),
+        refusals=dynamo.DynamoRefusals(_store(BRIEF), prefix),
     )
 
 

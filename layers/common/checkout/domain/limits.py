@@ -26,6 +26,8 @@ REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Receipts by e-mail, which are also counted by session.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
+# Refused requests that a process writes down for an API key.
+REFUSAL: Final = Rule("refusal", burst=10, every=timedelta(seconds=6))
 # Only wrong keys, passkeys and invitations count: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
 # Each begun use of a passkey is a write.

@@ -21,6 +21,7 @@ from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.notes import Notes
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.refunds import Refunds
+from checkout.ports.refusals import RefusalLog
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.subscribers import Subscribers
@@ -54,6 +55,7 @@ class Services:
     queue: EventQueue
     tasks: TaskQueue
     limits: RateLimits
+    refusals: RefusalLog
 
     @property
     def test(self) -> bool:

@@ -10,6 +10,7 @@ from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes
 from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.refunds import DynamoRefunds
+from checkout.adapters.dynamo.refusals import DynamoRefusals
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.short_lived import DynamoChallenges, DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.subscribers import DynamoSubscribers
@@ -32,6 +33,7 @@ __all__ = [
     "DynamoPeople",
     "DynamoRecords",
     "DynamoRefunds",
+    "DynamoRefusals",
     "DynamoSessions",
     "DynamoSignIns",
     "DynamoSubscribers",

@@ -6,6 +6,7 @@ or record.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
@@ -41,11 +42,16 @@ def scope_of(method: str, route: str) -> Scope:
 
 
 def authenticate(
-    services: Services, authorization: str | None, method: str, route: str = ""
+    services: Services,
+    authorization: str | None,
+    method: str,
+    route: str = "",
+    known: Callable[[ApiKey], None] = lambda key: None,
 ) -> ApiKey:
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    The key needs the scope of the method and the route (`scope_of`). Raises ApiKeyMissing if there
+    The key needs the scope of the method and the route (`scope_of`); `known` gets it before that
+    is checked. Raises ApiKeyMissing if there
     are no bearer credentials, PermissionMissing, and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
@@ -53,6 +59,7 @@ def authenticate(
     if scheme.lower() != "bearer" or not presented:
         raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
     key = active_key(services, presented)
+    known(key)
     scope = scope_of(method, route)
     if scope not in key.scopes:
         raise PermissionMissing(f"This API key lacks the scope “{scope}”, which this needs.")

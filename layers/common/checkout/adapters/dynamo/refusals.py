@@ -1,0 +1,45 @@
+"""`ports.RefusalLog` on DynamoDB: a row for each API key among the idempotency keys.
+
+Its entries are one text of ten kilobytes or so at most.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import met, put_new, put_next
+from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.wire import Value, text
+from checkout.domain.refusals import KEPT, Refusals
+
+REFUSED_ROW: Final = "refused#"
+_REFUSALS: Final = Codec(Refusals, packed=("entries",))
+
+
+class DynamoRefusals:
+    """Keys begin with `refused#`, unlike the hash of any idempotency key.
+
+    No request waits for long for them: `courtesy` is a client that gives up soon.
+    """
+
+    def __init__(self, courtesy: Client, prefix: str) -> None:
+        self._client = courtesy
+        self._table = f"{prefix}-idempotency_keys"
+
+    def of(self, key_id: str) -> Refusals:
+        item = get(self._client, self._table, key=_row_key(key_id))
+        return _REFUSALS.decode({**item, "key": text(key_id)}) if item else Refusals(key=key_id)
+
+    def put(self, refusals: Refusals) -> bool:
+        newest = refusals.entries[-1].at
+        place = {"key": _row_key(refusals.key), "ttl": ttl(newest + KEPT)}
+        item = _REFUSALS.encode(refusals) | place
+        if refusals.version == 1:
+            return met(self._client.put_item, **put_new(self._table, item, "key"))
+        return met(self._client.put_item, **put_next(self._table, item, refusals.version))
+
+
+def _row_key(key_id: str) -> Value:
+    return text(REFUSED_ROW + key_id)

@@ -1,0 +1,51 @@
+"""Refused requests of an API key: the newest few of a day, so that a developer sees what failed.
+
+A request without a valid key is nobody's, and is in no such log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+KEPT: Final = timedelta(days=1)
+NEWEST: Final = 50  # of each key
+A_MINUTE: Final = 10  # more are not written: a flood of refusals costs next to nothing
+MESSAGE_MAX: Final = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One refused request. `route` has names in place of ids, so it is bounded and no secret."""
+
+    at: datetime
+    method: str
+    route: str
+    status: int
+    code: str
+    message: str
+    request_id: str
+    param: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """The refused requests of a key, the newest last."""
+
+    key: str
+    version: int = 0
+    entries: tuple[Refusal, ...] = ()
+
+    def since(self, now: datetime) -> tuple[Refusal, ...]:
+        """Return those that are kept at `now`, the newest first."""
+        return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
+
+    def with_one(self, refusal: Refusal) -> Refusals | None:
+        """Return the next version; None if this minute has had enough of them."""
+        minute = refusal.at - timedelta(minutes=1)
+        if sum(minute < each.at for each in self.entries) >= A_MINUTE:
+            return None
+        kept = [each for each in self.entries if refusal.at < each.at + KEPT]
+        short = replace(refusal, message=refusal.message[:MESSAGE_MAX])
+        return replace(self, version=self.version + 1, entries=tuple([*kept, short][-NEWEST:]))

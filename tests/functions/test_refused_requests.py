@@ -1,0 +1,135 @@
+"""The log of refused requests: what a developer sees, what is never in it, what a flood costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo.refusals import REFUSED_ROW
+from checkout.domain.errors import Unavailable
+from checkout.domain.refusals import A_MINUTE, MESSAGE_MAX, NEWEST, Refusal, Refusals
+from checkout.flows.merchant import refusals
+from tests.dashboard_pages import Browser, Dashboard
+from tests.merchant_api import PREFIX, SESSIONS, a_body
+from tests.services import put_key
+from tests.stripe_api import ENDPOINTS, PAYMENTS, StripeApi
+from tests.support import NOW
+
+
+def log(shop: Dashboard) -> tuple[Refusal, ...]:
+    [key] = shop.services.api_keys.of("mer_1")
+    return shop.services.refusals.of(key.id).since(shop.clock.now())
+
+
+def stored(shop: Dashboard) -> list[dict[str, Any]]:
+    rows = shop.rows("idempotency_keys")
+    return [each for each in rows if each["key"]["S"].startswith(REFUSED_ROW)]
+
+
+def test_a_refused_request_is_shown_with_what_was_wrong(shop: Dashboard, browser: Browser) -> None:
+    body = {**a_body(), "sucess_url": "x"}
+    answer = shop.post(SESSIONS, body)
+    [found] = log(shop)
+    assert (found.method, found.route, found.status) == ("POST", SESSIONS, 400)
+    assert (found.code, found.param) == ("parameter_unknown", "sucess_url")
+    assert found.request_id == answer.headers["request-id"]
+    [key] = shop.services.api_keys.of("mer_1")
+    assert f"/dashboard/keys/{key.id}/refused" in browser.get("/keys").page.links
+    page = browser.get(f"/keys/{key.id}/refused").page
+    for said in ("parameter_unknown", "sucess_url", found.request_id, SESSIONS):
+        assert said in page.main
+
+
+def test_a_route_has_no_id_and_a_query_is_not_kept(shop: Dashboard) -> None:
+    shop.get(f"{SESSIONS}/cs_0123456789abcdefABCDEF")
+    shop.get(SESSIONS, {"limit": "secret-thing"})
+    assert [each.route for each in log(shop)] == [SESSIONS, SESSIONS + "/{session_id}"]
+    assert "cs_0123456789abcdefABCDEF" not in repr(log(shop))
+
+
+def test_nothing_is_written_for_what_succeeds_and_for_what_has_no_key(shop: Dashboard) -> None:
+    assert shop.post(SESSIONS, a_body()).status == 201
+    assert shop.get(SESSIONS).status == 200
+    for key in ("sk_" + "0" * 43, "", "nonsense"):
+        assert shop.get(SESSIONS, headers={"authorization": f"Bearer {key}"}).status == 401
+    assert stored(shop) == []
+
+
+def test_a_key_without_the_scope_sees_why(shop: Dashboard) -> None:
+    [key] = shop.services.api_keys.of("mer_1")
+    put_key(shop.dynamo, PREFIX, replace(key, scopes=()))
+    assert shop.get(SESSIONS).status == 403
+    assert [each.code for each in log(shop)] == ["permission_missing"]
+
+
+def test_v1_is_in_it_too_at_both_functions() -> None:
+    api = StripeApi()
+    with api.installed():
+        assert api.ask(f"{PAYMENTS}/pi_0123456789abcdefABCDEF").status == 404
+        assert api.manage("GET", f"{ENDPOINTS}/we_0123456789abcdefABCDEF").status == 404
+    [key] = api.services.api_keys.of("mer_1")
+    found = [each.route for each in api.services.refusals.of(key.id).entries]
+    assert found == [f"{PAYMENTS}/{{payment}}", f"{ENDPOINTS}/{{endpoint}}"]
+
+
+def test_a_flood_writes_ten_a_minute_and_keeps_the_newest(shop: Dashboard) -> None:
+    for _ in range(3 * A_MINUTE):
+        shop.get(f"{SESSIONS}/x")
+    assert len(log(shop)) == A_MINUTE
+    [row] = stored(shop)
+    assert int(row["version"]["N"]) == A_MINUTE
+    for _ in range(8):
+        shop.clock.pass_time(61)
+        for _ in range(A_MINUTE):
+            shop.get(f"{SESSIONS}/x")
+    assert len(log(shop)) == NEWEST
+    assert len(str(stored(shop))) < 10_000
+    shop.clock.pass_time(24 * 3600)
+    assert log(shop) == ()
+
+
+def test_a_message_is_bounded() -> None:
+    long = Refusal(NOW, "GET", "/", 400, "c", "x" * 9_999, "req_1")
+    after = Refusals(key="key_1").with_one(long)
+    assert after is not None
+    assert len(after.entries[0].message) == MESSAGE_MAX
+
+
+def test_another_merchants_log_is_not_there(shop: Dashboard, browser: Browser) -> None:
+    [theirs] = shop.services.api_keys.of("mer_2")
+    assert browser.get(f"/keys/{theirs.id}/refused").status == 404
+
+
+def test_a_log_that_cannot_be_written_fails_no_request(shop: Dashboard) -> None:
+    class Away:
+        def of(self, key_id: str) -> Refusals:
+            raise Unavailable("The store is away.")
+
+    [key] = shop.services.api_keys.of("mer_1")
+    refusal = Refusal(NOW, "GET", "/", 400, "c", "m", "req_1")
+    refusals.note(replace(shop.services, refusals=Away()), key, refusal)  # type: ignore[arg-type]
+    assert stored(shop) == []
+
+
+def test_of_two_at_once_one_is_kept(shop: Dashboard) -> None:
+    [key] = shop.services.api_keys.of("mer_1")
+    first = Refusals(key=key.id).with_one(Refusal(NOW, "GET", "/", 400, "c", "m", "req_1"))
+    assert first is not None
+    assert shop.services.refusals.put(first)
+    assert not shop.services.refusals.put(first)
+    later = Refusal(NOW + timedelta(seconds=9), "GET", "/", 400, "c", "m", "req_2")
+    second = first.with_one(later)
+    assert second is not None
+    assert shop.services.refusals.put(second)
+    assert not shop.services.refusals.put(second)
+
+
+@pytest.mark.parametrize("seconds", [0, 86_399])
+def test_a_day_is_kept(seconds: int) -> None:
+    kept = Refusals(key="k").with_one(Refusal(NOW, "GET", "/", 400, "c", "m", "r"))
+    assert kept is not None
+    assert kept.since(NOW + timedelta(seconds=seconds))
+    assert not kept.since(NOW + timedelta(days=1))
