@@ -247,7 +247,7 @@ class Doors:
         """
         rows = {name: self.world.dynamo.rows(name) for name in TABLES}
         counters = f"{PREFIX}-idempotency_keys"
-        rows[counters] = [row for row in rows[counters] if "count" not in row and not _logged(row)]
+        rows[counters] = [row for row in rows[counters] if "count" not in row and not logged(row)]
         return rows | {
             "asked": list(self.world.transport.sent),
             "queued": list(self.world.queue.messages),
@@ -268,5 +268,6 @@ class Doors:
         return accounts
 
 
-def _logged(row: dict[str, Any]) -> bool:
+def logged(row: dict[str, Any]) -> bool:
+    """Whether the row is the log of a key's refused requests."""
     return str(row["key"]["S"]).startswith(REFUSED_ROW)

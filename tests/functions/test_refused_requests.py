@@ -72,7 +72,7 @@ def test_v1_is_in_it_too_at_both_functions() -> None:
         assert api.manage("GET", f"{ENDPOINTS}/we_0123456789abcdefABCDEF").status == 404
     [key] = api.services.api_keys.of("mer_1")
     found = [each.route for each in api.services.refusals.of(key.id).entries]
-    assert found == [f"{PAYMENTS}/{{payment}}", f"{ENDPOINTS}/{{endpoint}}"]
+    assert found == [f"{PAYMENTS}/{{payment_id}}", f"{ENDPOINTS}/{{identity}}"]
 
 
 def test_a_flood_writes_ten_a_minute_and_keeps_the_newest(shop: Dashboard) -> None:
