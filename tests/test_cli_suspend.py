@@ -10,7 +10,8 @@ import pytest
 
 from checkout import cli
 from checkout.domain.errors import ApiKeyInvalid, Conflict, MerchantSuspended, MerchantWalletError
-from checkout.domain.people import Scope
+from checkout.domain.merchant import Ownership, Suspension
+from checkout.domain.people import Scope, SignUp
 from checkout.domain.session import Status
 from checkout.flows.checkout import purchase
 from checkout.flows.merchant import api_keys, authentication, suspension
@@ -179,3 +180,27 @@ def test_a_revocation_that_loses_a_race_of_keys_says_so(
     monkeypatch.setattr(type(world.endpoints.api_keys), "revoke", lambda *_: False)
     assert cli.main(["revoke", leaked], lambda: world.endpoints) == 1
     assert "run the command again" in capsys.readouterr().err
+
+
+def test_the_operator_invites_a_new_shop_only_where_shops_may_sign_up(
+    world: World, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["invite", "--new-shop", "--name", "Ada"]
+    assert cli.main(asked, lambda: world.endpoints) == 1
+    assert "set the parameter SignUp first" in capsys.readouterr().err
+    world.endpoints = replace(world.endpoints, sign_up=SignUp.INVITATION)
+    said = run(*asked)
+    assert "merchant  a new one, of their own" in said
+    assert re.search(r"link      \S+/dashboard/sign-up/[0-9A-Za-z]{43}\n", said)
+
+
+def test_the_list_of_merchants_shows_who_has_signed_up_and_who_is_unproven(
+    world: World, run: Run
+) -> None:
+    merchant = world.stored()
+    fields = {"suspended": Suspension.ALONE, "ownership": Ownership.UNPROVEN}
+    world.services.merchants.replace(merchant.changed(**fields))
+    [line] = run("merchants").splitlines()
+    assert line.split()[:2] == [merchant.id, "unproven"]
+    assert line.endswith(f"{merchant.wallet_address}  signed up")
+    assert f"{merchant.created_at:%Y-%m-%d}" in line

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.errors import Conflict, MerchantSuspended
+from checkout.domain.errors import Conflict, MerchantSuspended, Unavailable
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.people import Role, SignUp
 from checkout.flows.checkout.create import create_session
@@ -317,6 +317,75 @@ def test_a_proven_shop_is_suspended_and_resumed_like_any_other(
     assert newest(shop).ownership is Ownership.PROVEN
     assert browser.post("/wallet/confirm").status == 400
     assert suspension.resume(shop.services, newest(shop).id).suspended is None
+
+
+def test_a_wallet_that_takes_the_approval_back_proves_nothing(
+    world: World, shop: Dashboard
+) -> None:
+    browser = signed_up(shop)
+    back = urlsplit(world.network.approve(wallets_page(browser)))
+    world.clock.pass_time(10)
+    answering(world, "POST", "/continue/", lambda _: Response(401, {}, b"{}"))
+    refused = browser.get(f"/wallet/callback?{back.query}")
+    assert refused.status == 424
+    assert "Your wallet refused" in alert(refused)
+    assert newest(shop).ownership is Ownership.UNPROVEN
+
+
+def test_a_shop_that_is_changed_meanwhile_is_proven_by_another_try(
+    world: World, shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = signed_up(shop)
+    move = shop.services.merchants.move
+
+    def meanwhile(merchant: Merchant) -> Merchant | None:
+        monkeypatch.undo()
+        shop.services.merchants.replace(newest(shop).changed(contact="a@shop.example"))
+        return move(merchant)
+
+    monkeypatch.setattr(shop.services.merchants, "move", meanwhile)
+    assert confirm(world, browser).status == 409
+    assert newest(shop).suspended is Suspension.ALONE
+    assert confirm(world, browser).location == "/dashboard"
+    assert newest(shop).suspended is None
+
+
+def test_a_suspension_in_the_middle_of_a_proof_counts_more(
+    world: World, shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = signed_up(shop)
+    move = shop.services.merchants.move
+
+    def meanwhile(merchant: Merchant) -> Merchant | None:
+        monkeypatch.undo()
+        found = move(merchant)
+        suspension.suspend(shop.services, merchant.id)
+        return found
+
+    monkeypatch.setattr(shop.services.merchants, "move", meanwhile)
+    assert confirm(world, browser).status == 400
+    assert newest(shop).suspended is Suspension.ALONE
+
+
+def test_a_proof_that_was_interrupted_is_finished_by_the_next(
+    world: World, shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = signed_up(shop)
+    with monkeypatch.context() as patched:
+        patched.setattr(shop.services.api_keys, "settle", raising(Unavailable("no answer")))
+        assert confirm(world, browser).status == 503
+    assert world.services.merchants.find_by_wallet(TEA) == newest(shop)
+    assert newest(shop).suspended is Suspension.ALONE
+    assert confirm(world, browser).location == "/dashboard"
+    assert newest(shop).suspended is None
+
+
+def test_a_wallet_without_a_name_needs_one_for_the_shop(world: World, shop: Dashboard) -> None:
+    world.network.state.accounts[TEA].public_name = ""
+    refused = sign_up(shop.browser(), name="")
+    assert refused.status == 400
+    assert "Give your shop's name" in alert(refused)
+    assert sign_up(shop.browser(), name="Tea").location == "/dashboard"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,17 @@ def test_a_merchant_without_a_name_has_the_wallets_own(world: World) -> None:
     assert done.merchant.name == "Harbor Tea"
 
 
+def test_a_test_stage_and_any_other_take_the_wallets_of_their_own_kind_only(world: World) -> None:
+    own = f"{HARBOR}/test-wallets"
+    for services, wallet, said in (
+        (world.services, f"{own}/shop", "no real money"),
+        (replace(world.services, test_wallets=own), SHOP, f"only its own wallets are .*{own}"),
+    ):
+        with pytest.raises(setup.SetupRefused, match=said):
+            setup.set_up(services, setup.NewMerchant("Tea", wallet))
+    assert world.services.merchants.find_by_wallet(SHOP) is None
+
+
 def test_a_merchant_needs_a_name_if_the_wallet_has_none(world: World) -> None:
     account = world.network.account(SHOP)
     assert account is not None
