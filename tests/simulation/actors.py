@@ -56,6 +56,8 @@ def populate(world: SimWorld) -> None:
     if world.profile == "storm" and world.apart("closer").random() < 0.1:
         world.scheduler.spawn("closer", Closer(world).run)
     world.scheduler.spawn("schedule", lambda: tick(world))
+    if world.owner is not None:
+        world.scheduler.spawn("owner", world.owner.run)
 
 
 class Merchant:
@@ -549,7 +551,7 @@ def tick(world: SimWorld) -> None:
     all. A tick with nothing due is not worth a line.
     """
     while True:
-        world.scheduler.sleep(MINUTE - world.scheduler.now % MINUTE)
+        world.scheduler.sleep(world.pace - world.scheduler.now % world.pace)
         events = world.deliveries.due(moment(world.scheduler.now + MINUTE))
         if not (events or due(world) or of_the_clock(world)):
             continue
@@ -599,7 +601,7 @@ def due(world: SimWorld) -> list[str]:
         session.id
         for session in world.checker.sessions.values()
         if (at := places.due_at(session)) is not None and at <= now
-    ] + world.checker.refunds.due(now)
+    ] + [*world.checker.refunds.due(now), *world.checker.budgets.due(now)]
 
 
 def of_the_clock(world: SimWorld) -> list[str]:

@@ -38,6 +38,7 @@ from tests.protected import (
 from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
+from tests.simulation.budgeting import BudgetChecks
 from tests.simulation.providers import SHOP
 from tests.simulation.refund_checks import RefundChecks
 
@@ -88,6 +89,7 @@ class Checker:
         self.created = 0  # payments seen so far
         self._attempts = Attempts(lambda: world.network.state, self.fail)
         self.refunds = RefundChecks(world)
+        self.budgets = BudgetChecks(world)
         self._left = world.link.left if world.link is not None else None
         self._prices: dict[str, int] = {}  # session -> the dearest price that was shown
         self._whole_at: dict[str, datetime] = {}  # session -> when its money was all there
@@ -145,6 +147,7 @@ class Checker:
         for session_id in dict.fromkeys(touched):
             self._completed_has_its_event(session_id)
         self._stock()
+        self.budgets.written(changes, by)
         self.refunds.written(changes, by)
 
     def _stock(self) -> None:
@@ -516,13 +519,14 @@ class Checker:
             self._accepted.discard(by)
 
     def of_approval(self, request: Request) -> str | None:
-        """Return whose approval's token this asks to rotate; None if no approval's."""
+        """Return whose token of a payment's approval this asks to rotate, or None."""
         if request.method != "POST" or "/token/" not in request.url:
             return None
         state, manage_id = self._world.network.state, _last(request.url)
         grants = [each.grant_id for each in state.tokens.values() if each.manage_id == manage_id]
         for grant in (state.grants[each] for each in grants):
-            if grant.interaction is not None:
+            budget = "interval" in grant.access[0].get("limits", {})
+            if grant.interaction is not None and not budget:
                 wallet: str = grant.access[0]["identifier"]
                 return wallet
         return None

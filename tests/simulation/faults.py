@@ -64,6 +64,7 @@ class Around(StrEnum):
     OUTSIDE_CLOSED = "closed from outside"
     OUTSIDE_LATE = "paid from outside after the end"
     WALLET_GONE = "customer's wallet gone at its refund"
+    BUDGET_REVOKED = "refund budget revoked in the wallet"
     WITNESS_FROZEN = "shop's wallet shows less than it sent"
     WALLET_LIES = "customer's wallet denies its refund"
 

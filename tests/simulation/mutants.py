@@ -24,6 +24,8 @@ from typing import Any, Final
 
 from checkout.domain.attempts import ENDS
 from checkout.domain.machine import ALWAYS, Condition, Row
+from checkout.domain.mandate import MandateEvent, MandateStatus
+from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.refund import RefundEvent, RefundStatus
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
@@ -174,6 +176,8 @@ _NO_TIME: Final = timedelta(0)
 _REFUND: Final = "checkout.flows.refund.approve"
 _REQUEST: Final = "checkout.flows.refund.request"
 _LOOK: Final = "checkout.flows.refund.reconcile"
+_BUDGET: Final = "checkout.flows.refund.budget"
+_MANDATES: Final = "checkout.flows.payment.mandates"
 _VERDICT: Final = "checkout.domain.refund_verdict"
 _FENCED: Final = (_TRANSITIONS, _PROOF, _SCHEDULE, _OUTSIDE, _PREPARE)  # they know FENCE
 
@@ -1292,6 +1296,58 @@ REFUND_MUTANTS: Final = (
         f"{_LOOK}:_renewed",
         "return change(services, current, RefundEvent.TOKEN_RENEWED, token=new)",
         "return change(services, current, RefundEvent.TOKEN_RENEWED, token=known)",
+    ),
+    line(
+        "a rotation of the budget's token is not noted before",
+        f"{_MANDATES}:rotate",
+        "mandate, unanswered = _started(services, mandate, known)",
+        "unanswered = False",
+    ),
+    Mutant(
+        "an unknown outcome of a rotation is a failure",
+        (
+            Cell(
+                (MandateStatus.ACTIVE, MandateEvent.NOT_ROTATED),
+                lambda row: replace(row, drops=("rotating", "rotation_until")),
+                table=MANDATE_TRANSITIONS,
+            ),
+        ),
+    ),
+    line(
+        "any refusal of a rotation means that the budget is lost",
+        f"{_MANDATES}:rotate",
+        "if refused.reason is not op.Reason.TOKEN_GONE:",
+        "if False:",
+    ),
+    line(
+        "what the budget pays is not counted",
+        f"{_BUDGET}:_intend",
+        "spent = mandate.spent_in(period) + quote.debit.value",
+        "spent = mandate.spent_in(period)",
+    ),
+    line(
+        "the budget is counted in a write of its own",
+        f"{_BUDGET}:_intend",
+        "return commit(services, intended, also=counted)",
+        "commit(services, counted); return commit(services, intended)",
+    ),
+    line(
+        "the budget pays more than is left",
+        f"{_BUDGET}:_fits",
+        "return ours and debit.value <= mandate.left(now)",
+        "return ours",
+    ),
+    line(
+        "each approval of the budget counts anew",
+        f"{_BUDGET}:_redeemed",
+        '**({} if counted else {"period": None, "spent": 0}),',
+        '**{"period": None, "spent": 0},',
+    ),
+    line(
+        "nothing is given back to the budget",
+        "checkout.flows.refund.settle:_given_back",
+        "if refund.counted is None:",
+        "if True:",
     ),
     line(
         "nobody looks at a refund that was sent",

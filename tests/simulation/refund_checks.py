@@ -58,6 +58,11 @@ class RefundChecks:
         self._taken.add(refund_id)
         return new
 
+    def forgotten(self, session_id: str) -> bool:
+        """Return whether the session has a refund that nobody cares for."""
+        mine = [each.id for each in self.records.values() if each.session == session_id]
+        return any(each not in self._taken for each in mine)
+
     def due(self, now: datetime) -> list[str]:
         """Return the refunds that the due index would give."""
         records = self.records.values()
@@ -125,6 +130,8 @@ class RefundChecks:
             assert after.instruction is not None
             assert after.quote is not None
             self._intents[after.quote.id].append((after.id, after.instruction.deadline))
+        if event is RefundEvent.BUDGET_INTENDED:
+            self._world.checker.budgets.intended(after)
         if event is RefundEvent.NOTHING_SENT:
             assert before.quote is not None
             self._void[_last(before.quote.id)] = after.id
@@ -231,6 +238,7 @@ class RefundChecks:
             if payment.wallet == SHOP and payment.sent != self._moved.get(payment.id, 0):
                 self._moved[payment.id] = payment.sent
                 self._money_left(payment)
+                self._world.checker.budgets.money()
 
     def _money_left(self, payment: OutgoingPayment) -> None:
         refund = self.records.get(self._of.get(_last(payment.receiver), ""))

@@ -17,11 +17,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.refund import AmountMode, Refund, RefundStatus
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import approve, reconcile, request
+from checkout.flows.refund import approve, budget, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
+from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM
 from tests.simulation.providers import OTHER_WALLET
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 REFUNDING: Final = 0.75  # of the worlds
 MINUTE: Final = 60_000  # milliseconds
 AGES: Final = 10**9
+LATEST: Final = timedelta(minutes=6)  # that an effect comes after all faults
 TRIES_AT_LAST: Final = 3  # of a clerk to have a refund paid, once nothing fails any more
 
 # How the shop's wallet pays. It is the witness: it may be slow, but it does not lie.
@@ -63,6 +65,7 @@ class Refunding:
 
     `lies`: customers' wallets show for ever that nothing has arrived. `gone`: their addresses end
     with the last sale. `frozen`: the shop's wallet says that less of a payment was sent than was.
+    `budget`: minor units a month; 0: none is approved. `months`: some pass at the end.
     """
 
     payer: str
@@ -71,6 +74,8 @@ class Refunding:
     lies: bool = False
     gone: bool = False
     frozen: bool = False
+    budget: int = 0
+    months: bool = False
 
     @property
     def broke(self) -> bool:
@@ -86,7 +91,7 @@ def drawn(seed: int, profile: str, only: str | None = None) -> Refunding | None:
     if rng.random() >= REFUNDING and only is None:
         return None
     if profile != "storm":
-        return Refunding(*PAYERS[0])
+        return Refunding(*PAYERS[0], budget=(0, 20_000)[rng.randrange(2)])
     payer, behaviour = PAYERS[rng.randrange(len(PAYERS))]
     if only is not None:
         payer, behaviour = only, dict(PAYERS)[only]
@@ -104,7 +109,20 @@ def drawn(seed: int, profile: str, only: str | None = None) -> Refunding | None:
         rules["busy"] = 0.3
     lies, gone = rng.random() < 0.3, rng.random() < 0.06
     frozen = not lies and rng.random() < 0.5  # one of the two must tell
-    return Refunding(payer, behaviour, rules, lies=lies, gone=gone, frozen=frozen)
+    limit = (0, 0, 0, 3_000, 10_000, 100_000)[rng.randrange(6)]
+    months = limit > 0 and rng.random() < 0.04
+    if months and rng.random() < 0.5:
+        rules["token_kept"] = timedelta(days=1)
+    return Refunding(
+        payer,
+        behaviour,
+        rules,
+        lies=lies,
+        gone=gone,
+        frozen=frozen,
+        budget=limit,
+        months=months,
+    )
 
 
 class Clerk:
@@ -121,6 +139,7 @@ class Clerk:
     def run(self) -> None:
         if self._money_came():
             self._refund()
+            self._see_to_the_late()
         self.done = True
 
     def _money_came(self) -> bool:
@@ -146,6 +165,11 @@ class Clerk:
             self._request(number, amount)
             if rng.random() < 0.5:
                 world.scheduler.sleep(rng.randrange(20 * MINUTE if rng.random() < 0.1 else 5_000))
+        self._see_to_all()
+
+    def _see_to_all(self) -> None:
+        """Have each refund of the session paid that nobody else cares for."""
+        world, rng = self.world, self.rng
         answered = world.ask_surely("refunds", self._all)
         mine = [
             world.scheduler.spawn(f"approver {each.id[-4:]}", Approver(world, each.id, rng).run)
@@ -154,6 +178,19 @@ class Clerk:
         ]
         for each in mine:
             world.scheduler.wait(each, at_most=AGES)
+
+    def refund_part(self, amount: int) -> None:
+        """Refund this much, and wait until it has ended."""
+        self._request(0, amount)
+        self._see_to_all()
+
+    def _see_to_the_late(self) -> None:
+        """Once nothing is on its way any more, see to what came after its request was given up."""
+        world = self.world
+        while world.calm_since is None or moment(world.scheduler.now) < world.calm_since + LATEST:
+            world.scheduler.sleep(MINUTE)
+        if world.checker.refunds.forgotten(self.session_id):
+            self._see_to_all()
 
     def _plan(self, received: int) -> list[int | None]:
         """Return the amounts of the refunds to ask for; None is all that is left."""
@@ -181,6 +218,7 @@ class Clerk:
                 amount=amount,
                 mode=AmountMode.AT_COST if at_cost else None,
                 wallet=wallet,
+                by_budget=rng.random() < 0.8,
             )
             got = world.request("refund", self._posted(f"{self.name} {number}", asked))
             if got.value is not None:
@@ -224,6 +262,9 @@ class Approver:
             given_up = waits and self.tries_at_last > TRIES_AT_LAST
             if given_up or rng.random() < 0.05:  # perhaps too late
                 world.request("cancel", lambda s: request.cancel(s, world.key, self.refund_id))
+            elif refund.approval_waits and self._by_budget(refund):
+                self.tries_at_last += self._calm
+                world.request("choose", lambda s: budget.choose(s, world.key, self.refund_id))
             elif refund.approval_waits:
                 self.tries_at_last += self._calm
                 self._approve()
@@ -239,6 +280,13 @@ class Approver:
     @property
     def _calm(self) -> bool:
         return self.world.faults.rates is CALM
+
+    def _by_budget(self, refund: Refund) -> bool:
+        """Return whether the clerk has the budget pay it."""
+        mandate = self.world.checker.budgets.mandate
+        usable = mandate is not None and mandate.active
+        waits = refund.status is RefundStatus.NEEDS_APPROVAL
+        return usable and waits and self.rng.random() < 0.5
 
     def _look(self, services: PayServices) -> Any:
         try:

@@ -51,6 +51,7 @@ from tests.partitions import few_partitions
 from tests.simulation import (
     actors,
     attempts,
+    budgeting,
     checks,
     probes,
     providers,
@@ -105,7 +106,9 @@ DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is d
 THREADS: Final = 3  # of a process
 AGES: Final = 10**9  # milliseconds
 POOL_MAX: Final = 4  # processes that do not all serve at once
-CHECKS: Final = probes.install((checks, attempts, actors, webhooks, refund_checks, refunding))
+CHECKS: Final = probes.install(
+    (checks, attempts, actors, webhooks, refund_checks, refunding, budgeting)
+)
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 
@@ -237,6 +240,11 @@ class SimWorld:
         )
         self.money = providers.money_of(self.refunding, self.swarm.asset)
         self._clerks: list[refunding.Clerk] = []
+        self.pace = actors.MINUTE  # of the schedule
+        monthly = self.refunding.budget if self.refunding else 0
+        code, scale = self.swarm.asset
+        self.limit = monthly * 10**scale // (1 if code == "JPY" else 100)
+        self.owner = budgeting.Owner(self, monthly) if monthly else None
         self.replica = Replica(self.network, self._true_now)
         self._jwk = jwk
         self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None, noted=False)
@@ -277,6 +285,9 @@ class SimWorld:
             self.checker.money()
             self.checker.finished()
             self.checker.refunds.finished()
+            self.checker.budgets.finished()
+            if self.owner is not None and self.refunding and self.refunding.months:
+                self._pass_months(self.owner)
             self.checker.elsewhere()
             self.checker.ordered(self.orders)
             self.checker.told_of_expiries(wanted=self.wants_expiries)
@@ -312,6 +323,23 @@ class SimWorld:
         clerk = refunding.Clerk(self, session_id, name, again=again)
         self._clerks.append(clerk)
         self.scheduler.spawn(name, clerk.run)
+
+    def _pass_months(self, owner: budgeting.Owner) -> None:
+        """Let months pass, and check refunds and budget again."""
+        if self.violations or self.swarm.deletes:
+            return
+        budgeting.pass_months(self, owner)
+        if not self.violations:
+            self.checker.refunds.finished()
+            self.checker.elsewhere()
+
+    def refund_a_part(self, rng: random.Random) -> None:
+        """Have a twentieth of some session's money refunded."""
+        able = [each for each in self.checker.sessions.values() if each.refundable > 1]
+        if able:
+            session = able[rng.randrange(len(able))]
+            clerk = refunding.Clerk(self, session.id, f"months {self.checker.refunds.asked}")
+            clerk.refund_part(max(1, session.refundable // 20))
 
     def ask_surely(self, name: str, act: Callable[[PayServices], T]) -> T:
         """Return the answer to a request that is made until there is one."""

@@ -1,4 +1,4 @@
-"""Each check of refunds can fail: it is shown what it must catch, where nothing else happens.
+"""Each check of refunds and of their budget can fail: it is shown what it must catch.
 
 Here are those that no seeded bug shows (mutants.py).
 """
@@ -13,8 +13,10 @@ from typing import Any, Final
 import pytest
 
 from checkout.adapters.dynamo.events import event_item
+from checkout.adapters.dynamo.mandates import mandate_item
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.machine import HistoryEntry
+from checkout.domain.mandate import MandateEvent, MandateStatus
 from checkout.domain.payment import IncomingPaymentRef, Instruction
 from checkout.domain.refund import Refund, RefundEvent, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
@@ -24,7 +26,7 @@ from tests.adapters.samples import an_event
 from tests.simulation.boundaries import BEGINNING
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, SHOP
 from tests.simulation.sim_world import SimWorld
-from tests.support import a_refund, a_session
+from tests.support import a_mandate, a_refund, a_session
 
 RETENTION: Final = timedelta(days=30)
 QUOTE: Final = f"{HARBOR}/t/quotes/quote-r"
@@ -42,6 +44,7 @@ class Stage:
         self.world = SimWorld(AT)
         assert self.world.refunding is not None
         self.checks = self.world.checker.refunds
+        self.checks_of_budget = self.world.checker.budgets
         self.session: Session = a_session(Status.COMPLETED, check_at=None, received=2000)
         self.hold(500)
         self.refund = self.written(a_refund())
@@ -209,6 +212,69 @@ def money_left_unseen(stage: Stage) -> None:
     stage.world.checker.elsewhere()
 
 
+def budget(stage: Stage, event: MandateEvent | None = None, **changes: Any) -> None:
+    """The budget is stored after this event."""
+    mandate = a_mandate(**{"status": MandateStatus.LOST, "version": 2, **changes})
+    if event is not None:
+        mandate = replace(mandate, history=(HistoryEntry(BEGINNING, event.value),))
+    stage.checks_of_budget.written([("sim-checkout_sessions", None, mandate_item(mandate))], "x")
+
+
+def an_older_budget(stage: Stage) -> None:
+    budget(stage)
+    budget(stage, version=1)
+
+
+def a_step_that_no_budget_takes(stage: Stage) -> None:
+    budget(stage)
+    budget(stage, MandateEvent.SPENT, version=3)
+
+
+def a_budget_that_is_lost_by_itself(stage: Stage) -> None:
+    stage.world.profile = "calm"
+    budget(stage)
+    budget(stage, version=3)
+
+
+def a_token_that_nobody_knows(stage: Stage) -> None:
+    budget(stage)
+    budget(stage, version=3, status=MandateStatus.ACTIVE)
+
+
+def a_payment_of_a_month_that_is_not_counted(stage: Stage) -> None:
+    budget(stage)
+    stage.checks_of_budget.intended(replace(stage.refund, counted=5, period=BEGINNING))
+
+
+def paid_by_budget(stage: Stage, limit: int, spent: int) -> None:
+    """The budget has paid 5.00 of `limit`, and `spent` is counted."""
+    stage.world.limit = limit
+    state = stage.world.network.state
+    grant = {"limits": {"interval": "R/2026-01-01T00:00:00Z/P1M"}}
+    state.grants["grant-r"] = books.Grant(
+        "grant-r", "harbor", SHOP, None, [grant], "c", BEGINNING, books.GrantState.ISSUED
+    )
+    terms = a_mandate().terms
+    assert terms is not None
+    begun = BEGINNING - timedelta(days=1)
+    budget(stage, terms=replace(terms, start=begun), period=begun, spent=spent)
+    stage.sending()
+    stage.pay()
+
+
+def a_month_that_is_overspent(stage: Stage) -> None:
+    paid_by_budget(stage, 499, 500)
+
+
+def a_payment_that_is_not_counted(stage: Stage) -> None:
+    paid_by_budget(stage, 1000, 499)
+
+
+def a_count_that_is_too_high(stage: Stage) -> None:
+    paid_by_budget(stage, 1000, 501)
+    stage.checks_of_budget.finished()
+
+
 SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     an_older_version: "refund_version_grows",
     a_step_that_the_table_does_not_have: "refund_goes_by_its_table",
@@ -227,6 +293,14 @@ SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     canceled_and_paid: "canceled_is_not_paid_back",
     it_has_not_ended: "no_refund_is_stuck",
     money_left_unseen: "no_money_is_elsewhere",
+    an_older_budget: "budget_version_grows",
+    a_step_that_no_budget_takes: "budget_goes_by_its_table",
+    a_budget_that_is_lost_by_itself: "a_budget_is_lost_by_faults_only",
+    a_token_that_nobody_knows: "a_dead_token_is_not_believed",
+    a_payment_of_a_month_that_is_not_counted: "budget_is_counted_with_the_intent",
+    a_month_that_is_overspent: "a_month_is_not_overspent",
+    a_payment_that_is_not_counted: "what_the_budget_pays_is_counted",
+    a_count_that_is_too_high: "the_budgets_count_is_true",
 }
 
 
