@@ -199,7 +199,7 @@ class BudgetChecks:
                 self._fail("what_the_budget_pays_is_counted", f"{value}, counted {mandate.spent}")
 
     def finished(self) -> None:
-        """All is decided: the count is the sum of the payments, each part counted as if it were all."""
+        """All is decided: the count is the sum of the payments, a part of one as if it were all."""
         mandate = self.mandate
         if mandate is None or mandate.terms is None or mandate.period is None:
             return
