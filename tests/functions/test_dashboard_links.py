@@ -230,7 +230,7 @@ def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Bro
     asked = "E-mail, Shipping address, Billing address (optional)"
     assert f"Customers are asked for {asked}" in page.main
     assert "Ships to DE, US" in page.main
-    assert "At once Up to 10" in page.main
+    assert "Quantity Up to 10" in page.main
     assert "Question 1 Your size (one of a list: Small, Large)" in page.main
     assert "Question 2 A note (text, optional)" in page.main
     assert "One kilo" in page.main
