@@ -91,6 +91,7 @@ class TransactionShown:
     metadata: tuple[tuple[str, str], ...]
     story: Story
     refundable: str | None
+    surplus: tuple[str, str] | None
     left: str
     payer_known: bool
     as_paid: bool
@@ -328,10 +329,21 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> TransactionShow
         metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
         story=chapters,
         refundable=minor(session.refundable, session) if session.refundable else None,
+        surplus=_surplus(session),
         left=_decimal(session, session.refundable),
         payer_known=session.outgoing_payment is not None and session.customer is not None,
         as_paid=session.paid_as_quoted,
     )
+
+
+def _surplus(session: Session) -> tuple[str, str] | None:
+    """Return the money to be sent back in one click, for people and in plain digits, or None.
+
+    It is all that a session has received which was not paid, or what came beyond the price.
+    """
+    owed = session.amount_total if session.status is Status.COMPLETED else 0
+    value = session.refundable - owed
+    return (minor(value, session), _decimal(session, value)) if value > 0 else None
 
 
 def _decimal(session: Session, value: int) -> str:

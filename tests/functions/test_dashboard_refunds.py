@@ -12,15 +12,15 @@ import pytest
 from checkout.domain.payment import Instruction
 from checkout.domain.refund import AmountMode, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
-from checkout.flows.checkout import ends
+from checkout.flows.checkout import ends, reconcile
 from checkout.flows.refund import claim
 from checkout.flows.refund.request import get as get_refund
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refund_texts as texts
-from tests.dashboard_pages import Browser, dashboard, dashboard_of
+from tests.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over
 from tests.flows.refund.books import again, ask, balance, fund, payments
-from tests.product import CEDAR, PREFIX, World, on, raising
+from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.services import store_refund
 from tests.support import NOW, a_refund
 
@@ -280,3 +280,86 @@ def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
     refused = owner.post(f"{path}/claim", {})
     assert refused.status == 400
     assert "only while the refund waits for your approval" in refused.page.main
+
+
+# --- money that came late, too much or in part goes back in one click
+
+
+@pytest.fixture
+def local(world: World) -> Iterator[Browser]:
+    """A browser of a dashboard that takes the sandbox's wallets as typed addresses."""
+    with dashboard_over(world, allow_loopback=True) as shop:
+        yield shop.signed_in(world.api_key)
+
+
+def surplus_of(owner: Browser, session: Session) -> tuple[str, dict[str, str]]:
+    """Return the button's text and the fields of its form."""
+    page = owner.get(f"/transactions/{session.id}").page
+    [button] = [each for each in page.all("button") if "back" in "".join(each.text)]
+    [amount] = page.all("input", name="amount", type="hidden")
+    return "".join(button.text), {"amount": str(amount.attributes["value"])}
+
+
+def sent_back(world: World, owner: Browser, session: Session, fields: dict[str, str]) -> str:
+    """Press the button, approve at the wallet, and return what the refund's page shows."""
+    path = path_of(owner.post(f"/transactions/{session.id}/refund", fields).location)
+    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    world.clock.pass_time(10)
+    owner.get(f"{path_of(back.path)}?{back.query}")
+    world.sweep(rounds=20)
+    return owner.get(path).page.main
+
+
+def test_late_money_is_sent_back_to_the_wallet_that_the_shop_names(
+    world: World, local: Browser
+) -> None:
+    bob = f"{HARBOR}/bob"
+    late = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    world.pay_from_outside(late, 2000)
+    world.sweep(rounds=3)
+    text, fields = surplus_of(local, late)
+    assert (text, fields) == ("Send 20.00 USD back", {"amount": "20.00"})
+    before = balance(world, bob)
+    assert "Refunded" in sent_back(world, local, late, fields | {"wallet": bob})
+    assert balance(world, bob) == before + 2000
+    shown = local.get(f"/transactions/{late.id}").page.main
+    assert "20.00 USD Refunded" in shown
+    assert "Left to refund" not in shown
+
+
+def test_money_beyond_the_price_is_sent_back_and_the_sale_stays(
+    world: World, local: Browser
+) -> None:
+    bob = f"{HARBOR}/bob"
+    too_much = world.submit(world.create(2000))
+    world.pay_from_outside(too_much, 2500)
+    world.clock.pass_time(60)  # an open page looks for it once a minute
+    found = reconcile.advance_pending(world.services, too_much.id, "192.0.2.7")
+    assert found.overpaid
+    text, fields = surplus_of(local, too_much)
+    assert (text, fields) == ("Send 5.00 USD back", {"amount": "5.00"})
+    before = balance(world, bob)
+    assert "Refunded" in sent_back(world, local, too_much, fields | {"wallet": bob})
+    assert balance(world, bob) == before + 500
+    shown = local.get(f"/transactions/{too_much.id}").page
+    assert "Left to refund: 20.00 USD." in shown.main
+    assert "back" not in shown.main.split("Left to refund", 1)[1].split("Refund…")[0]
+
+
+def test_a_part_that_was_given_up_is_sent_back_to_the_wallet_that_paid_it(
+    world: World, owner: Browser
+) -> None:
+    payer = f"{CEDAR}/partial"
+    part = world.settle(world.pay(world.create(2000), payer))
+    assert part.partly_paid
+    ends.give_up(world.services, world.key(), part.id)
+    text, fields = surplus_of(owner, part)
+    assert (text, fields) == ("Send 10.00 USD back", {"amount": "10.00"})
+    before = balance(world, payer)
+    assert "Refunded" in sent_back(world, owner, part, fields)
+    assert balance(world, payer) > before
+
+
+def test_a_sale_has_no_button_to_send_it_back(owner: Browser, sold: Session) -> None:
+    page = owner.get(f"/transactions/{sold.id}").page
+    assert not [each for each in page.all("button") if "back" in "".join(each.text)]

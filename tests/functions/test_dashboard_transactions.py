@@ -305,7 +305,7 @@ FORMS = {
     "completed": ["refund"],
     "short": ["refund"],
     "accepted": ["refund"],
-    "given_up": ["refund"],
+    "given_up": ["refund", "refund"],  # the button, and the form
 }
 
 
