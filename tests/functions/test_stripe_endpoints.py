@@ -96,6 +96,55 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert actions.count(Action.WEBHOOK_REMOVED) == 1
 
 
+# The set-up requests of two platforms, as their sources send them.
+SET_UPS: dict[str, dict[str, Any]] = {
+    # laravel/cashier-stripe, src/Console/WebhookCommand.php: DEFAULT_EVENTS, and its API version.
+    "cashier": {
+        "enabled_events": [
+            "customer.subscription.created",
+            "customer.subscription.updated",
+            "customer.subscription.deleted",
+            "customer.updated",
+            "customer.deleted",
+            "payment_method.automatically_updated",
+            "invoice.payment_action_required",
+            "invoice.payment_succeeded",
+        ],
+        "url": "https://shop.example/stripe/webhook",
+        "api_version": "2023-10-16",
+    },
+    # alexmorrisnz/moodle-paygw_stripe, classes/stripe_helper.php: create_webhook.
+    "moodle": {
+        "url": "https://moodle.example/payment/gateway/stripe/webhook.php",
+        "enabled_events": [
+            "checkout.session.completed",
+            "checkout.session.async_payment_succeeded",
+            "checkout.session.async_payment_failed",
+            "invoice.payment_succeeded",
+            "customer.subscription.deleted",
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("platform", SET_UPS)
+def test_a_platform_that_sets_itself_up_gets_what_it_asked_for(
+    api: StripeApi, platform: str
+) -> None:
+    sent = SET_UPS[platform]
+    made = api.manage("POST", ENDPOINTS, sent)
+    assert made.status == 200
+    assert made.json["enabled_events"] == sent["enabled_events"]
+    assert made.json["api_version"] == sent.get("api_version", "2026-10-28.endive")
+    never = sum(each != "checkout.session.completed" for each in sent["enabled_events"])
+    assert len(made.headers["ignored-parameters"].split(", ")) == never
+    path = f"{ENDPOINTS}/{made.json['id']}"
+    assert api.manage("POST", path, {"metadata": {"a": "1", "b": "2"}}).json["metadata"]["a"] == "1"
+    merged = api.manage("POST", path, {"metadata": {"a": "", "c": "3"}}).json["metadata"]
+    assert merged == {"b": "2", "c": "3"}
+    assert api.manage("DELETE", path).json["deleted"] is True
+
+
 def test_eight_endpoints_are_the_most_and_each_is_read_changed_and_deleted_by_its_id(
     api: StripeApi,
 ) -> None:

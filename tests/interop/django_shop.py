@@ -5,6 +5,7 @@ It prints where its customer pays, serves the provider's webhook on PORT, and en
 is confirmed. It runs by itself, without this repository.
 """
 
+import json
 import os
 import threading
 import time
@@ -42,7 +43,8 @@ settings.configure(
 )
 django.setup()
 
-from payments import PaymentStatus, RedirectNeeded  # noqa: E402 - after the settings
+import payments.core  # noqa: E402
+from payments import PaymentError, PaymentStatus, RedirectNeeded  # noqa: E402 - after the settings
 from payments.core import provider_factory  # noqa: E402
 from payments.models import BasePayment  # noqa: E402
 
@@ -77,6 +79,17 @@ for _ in range(600):
     time.sleep(0.1)
 assert payment.status == PaymentStatus.CONFIRMED, payment.status
 assert payment.captured_amount == payment.total
+if "REFUND_KEY" in os.environ:
+    try:
+        payment.refund(Decimal("5.00"))
+    except PaymentError as error:
+        refused = str(error)
+    assert "scope" in refused, refused
+    provider["api_key"] = os.environ["REFUND_KEY"]
+    payments.core.PROVIDER_CACHE.clear()
+    payment.refund(Decimal("5.00"))
+    print(json.loads(payment.attrs.refund)["id"], payment.captured_amount, flush=True)
+    raise SystemExit
 other = Payment.objects.create(variant="default", currency="USD", total=Decimal("5.00"))
 try:
     other.get_form()
