@@ -334,7 +334,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a loser believes that it has won",
-        f"{_DYNAMO}:_stale_unless_ours",
+        f"{_DYNAMO}:DynamoSessions._stale_unless_ours",
         "if current.writer != change.after.writer:",
         "if False:",
         known=62,
