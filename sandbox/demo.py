@@ -26,7 +26,7 @@ _REDIRECTS_MAX: Final = 10
 _PATIENCE: Final = 30.0  # seconds
 _FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
 _FORM_TOKEN: Final = re.compile(r'name="form_token" value="([^"]+)"')
-_APPROVAL: Final = re.compile(r'<a class="button" href="([^"]+)" rel="noreferrer">')
+_APPROVAL: Final = re.compile(r'<a class="button(?: quiet)?" href="([^"]+)" rel="noreferrer">')
 _WAIT: Final = "<h1>One moment</h1>"
 _REFRESH: Final = re.compile(r"\s*(\d+)")
 _SHOP: Final = "https://shop.example"

@@ -19,6 +19,7 @@ from checkout.domain.errors import (
     CallbackInvalid,
     MerchantWalletError,
     RefundUnexpectedState,
+    SessionBusy,
 )
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
 from checkout.domain.public_budget import public_budget
@@ -28,7 +29,7 @@ from checkout.domain.session import Session
 from checkout.flows.payment import mandates
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
-from checkout.flows.refund import budget, reconcile, request, settle
+from checkout.flows.refund import budget, budget_request, reconcile, request, settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
 from checkout.ports.sessions import StaleSession
@@ -1012,3 +1013,36 @@ def test_a_budget_of_an_earlier_identity_pays_nothing(world: World) -> None:
     found = allow(world, LIMIT)
     assert found.pays_for(world.merchant)
     assert not found.pays_for(replace(world.merchant, identity=1))
+
+
+# --- when others write all the time
+
+
+def busy(world: World) -> Any:
+    """The services of a process that loses each race."""
+
+    class Busy:
+        def save(self, change: Any, *_: Any, **__: Any) -> Any:
+            raise StaleSession(change.before)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.services.sessions, name)
+
+    sessions: Any = Busy()
+    return replace(world.services, sessions=sessions)
+
+
+def test_a_budget_that_others_change_all_the_time_is_asked_for_later(world: World) -> None:
+    allow(world, LIMIT)
+    with pytest.raises(SessionBusy):
+        budget_request.request(busy(world), world.key(), 500)
+    with pytest.raises(SessionBusy):
+        budget_request.end(busy(world), world.key())
+    assert mandate(world).active
+
+
+def test_a_refund_that_others_change_while_it_is_paid_is_as_they_left_it(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    assert budget.pay_now(busy(world), refund) == again(world, refund)
+    assert from_budget(world) == []
