@@ -91,6 +91,19 @@ def test_a_flood_writes_ten_a_minute_and_keeps_the_newest(shop: Dashboard) -> No
     assert log(shop) == ()
 
 
+def test_a_record_takes_ten_a_minute_whichever_process_writes() -> None:
+    log: Refusals | None = Refusals(key="key_1")
+    for second in range(A_MINUTE):
+        at = NOW + timedelta(seconds=second)
+        assert log is not None
+        log = log.with_one(Refusal(at, "GET", "/", 400, "c", "m", "r"))
+    assert log is not None
+    assert (
+        log.with_one(Refusal(NOW + timedelta(seconds=30), "GET", "/", 400, "c", "m", "r")) is None
+    )
+    assert log.with_one(Refusal(NOW + timedelta(seconds=61), "GET", "/", 400, "c", "m", "r"))
+
+
 def test_a_message_is_bounded() -> None:
     long = Refusal(NOW, "GET", "/", 400, "c", "x" * 9_999, "req_1")
     after = Refusals(key="key_1").with_one(long)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.mandate import Mandate, MandateStatus
 from checkout.flows.merchant import needs
 from tests.adapters.samples import a_key
+from tests.product import World
 from tests.support import NOW
 
 DAY = timedelta(days=1)
@@ -30,3 +34,38 @@ def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
 ) -> None:
     found = list(needs._keys((a_key(**changes),), NOW))
     assert [each.case for each in found] == [needs.Case.KEY_ENDS] * needed
+
+
+@pytest.mark.parametrize(
+    ("changes", "since"),
+    [
+        ({"status": MandateStatus.ACTIVE}, None),
+        ({"status": MandateStatus.ACTIVE, "rotating": NOW - DAY}, NOW - DAY),
+        ({"status": MandateStatus.ACTIVE, "rotating": NOW - DAY / 2}, None),
+        ({"status": MandateStatus.LOST, "over_at": NOW - DAY}, NOW - DAY),
+        ({"status": MandateStatus.REVOKED, "over_at": NOW}, NOW),
+        ({"status": MandateStatus.ENDED, "over_at": NOW}, None),
+    ],
+)
+def test_a_budget_that_pays_no_more_needs_somebody(
+    changes: dict[str, Any], since: datetime | None
+) -> None:
+    mandate = Mandate(
+        **{
+            "id": "man_1",
+            "merchant": "mer_1",
+            "version": 1,
+            "writer": "w",
+            "created_at": NOW,
+            "updated_at": NOW,
+            **changes,
+        }
+    )
+    found = [each.at for each in needs._budget(mandate, NOW)]
+    assert found == ([] if since is None else [since])
+
+
+def test_a_merchant_who_is_no_more_has_no_needs(world: World) -> None:
+    gone = replace(world.key(), merchant="mer_gone")
+    with pytest.raises(ResourceMissing):
+        needs.of(world.endpoints, gone)

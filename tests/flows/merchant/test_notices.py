@@ -264,6 +264,14 @@ def test_all_kinds_of_things_are_told_and_only_the_chosen_ones(shop: Shop) -> No
     assert all_of_it.name not in text_of(to_ben)
 
 
+def test_a_merchant_who_is_no_more_fails_the_look_of_that_member_only(shop: Shop) -> None:
+    shop.told(shop.member("Mallory", merchant="mer_gone"), address="m@other.example")
+    shop.told()
+    shop.flag()
+    shop.sweep(rounds=3)
+    assert [each["To"] for each in shop.mails] == [TO]
+
+
 def test_nobody_of_another_merchant_and_nobody_who_was_revoked_is_told(shop: Shop) -> None:
     shop.told(shop.member("Mallory", merchant="mer_other"), address="m@other.example")
     revoked = shop.told(shop.member("Ben"), address="ben@shop.example")
@@ -320,6 +328,14 @@ def test_a_link_works_once_for_its_member_and_for_a_day(shop: Shop) -> None:
     shop.clock.pass_time(24 * 3600)
     with pytest.raises(ParameterInvalid):
         notices.confirm(shop.desk, other, late)
+
+
+def test_a_look_that_is_not_due_does_nothing(shop: Shop) -> None:
+    member = shop.told(pace=Pace.DAILY)
+    shop.flag()
+    known = shop.subscriber(member)
+    assert notices.look(shop.services, known) is known
+    assert shop.mails == []
 
 
 def test_two_rounds_at_once_send_one_e_mail(shop: Shop) -> None:

@@ -29,6 +29,7 @@ from checkout.domain.errors import (
     MailRefused,
     ParameterInvalid,
     RateLimited,
+    ResourceMissing,
 )
 from checkout.domain.grammar import email_of
 from checkout.domain.ids import api_key_hash, new_invitation_token, new_nonce, subscriber_id
@@ -153,7 +154,7 @@ def stop(services: DashboardServices, member: Member) -> None:
 def look(services: PayServices, known: Subscriber) -> Subscriber:
     """Tell the subscriber what is new, if that is due. Return the record as it is then.
 
-    Raise Unavailable.
+    Raise Unavailable, and ResourceMissing for a merchant who is no more.
     """
     now = services.clock.now()
     if known.look_at is None or now < known.look_at:
@@ -166,8 +167,9 @@ def look(services: PayServices, known: Subscriber) -> Subscriber:
     if known.address is None or services.mail is None or services.write_notice is None:
         return _written(services, known, known.told)
     merchant = services.merchants.latest(member.merchant)
-    parts = merchant.parts if merchant is not None else member.parts
-    found = needs.of(services, replace(member, parts=parts))
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
+    found = needs.of(services, replace(member, parts=merchant.parts))
     marked = {_mark(each): each for each in found.found}
     told = remembered(known.told, marked, now, all_read=not found.more)
     before = {each.mark for each in told}
@@ -182,7 +184,7 @@ def look(services: PayServices, known: Subscriber) -> Subscriber:
     notice = Notice(
         to=known.address,
         language=known.language,
-        shop=merchant.name if merchant is not None else "",
+        shop=merchant.name,
         counts=_counts(new.values()),
         needs=f"{services.base_url}/dashboard/needs",
         settings=f"{services.base_url}/dashboard/notices",
