@@ -1211,6 +1211,7 @@ REFUND_MUTANTS: Final = (
         _VERDICT,
         "CLOCKS",
         timedelta(minutes=-10),
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     value(
         "a refund that is under way was not sent",
@@ -1290,6 +1291,7 @@ REFUND_MUTANTS: Final = (
         "return change(services, current, RefundEvent.TOKEN_LOST)",
         "return change(services, current, RefundEvent.NOTHING_SENT, "
         "problem=RefundProblem.NOT_SENT)",
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     line(
         "a refund's renewed token is not kept",
@@ -1302,6 +1304,7 @@ REFUND_MUTANTS: Final = (
         f"{_MANDATES}:rotate",
         "mandate, unanswered = _started(services, mandate, known)",
         "unanswered = False",
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     Mutant(
         "an unknown outcome of a rotation is a failure",
@@ -1312,6 +1315,7 @@ REFUND_MUTANTS: Final = (
                 table=MANDATE_TRANSITIONS,
             ),
         ),
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     line(
         "any refusal of a rotation means that the budget is lost",
@@ -1336,12 +1340,14 @@ REFUND_MUTANTS: Final = (
         f"{_BUDGET}:_fits",
         "return ours and debit.value <= mandate.left(now)",
         "return ours",
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     line(
         "each approval of the budget counts anew",
         f"{_BUDGET}:_redeemed",
         '**({} if counted else {"period": None, "spent": 0}),',
         '**{"period": None, "spent": 0},',
+        rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     line(
         "nothing is given back to the budget",
