@@ -1370,6 +1370,7 @@ REFUND_MUTANTS: Final = (
                 table=REFUND_TRANSITIONS,
             ),
         ),
+        rare=True,
     ),
     Mutant(
         "the end of a refund is not told",
