@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -23,8 +23,9 @@ import api.v1.app  # noqa: F401  (all modules of the product are to be loaded)
 import dashboard.app
 import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
-from dashboard import invitation, sign_in
-from pay import links, routes
+from checkout.domain.people import SignUp
+from dashboard import invitation, sign_in, sign_up
+from pay import claims, links, routes
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
 from tests.attacks.steps import (
@@ -84,6 +85,8 @@ class Place:
     doors: Doors
 
     def __post_init__(self) -> None:
+        world = self.doors.world
+        world.endpoints = replace(world.endpoints, sign_up=SignUp.OPEN)
         self.open = self.doors.create().id
         self.visitor = Visitor()
         self.approved, self.back = self.doors.approved(self.visitor)
@@ -141,6 +144,11 @@ class Place:
     def enter_query(self, text: str) -> None:
         self.doors.dashboard("GET", "/sign-in", query=urlencode({"next": text}))
 
+    def claim(self, token: str, text: str = "") -> None:
+        fields = {"wallet_address": text} if text else None
+        path = f"/{self.open}/claim/{quote(token, safe='')}"
+        self.doors.pay("POST" if fields else "GET", path, fields)
+
     def key(self, scheme: str, text: str) -> None:
         plain = "".join(each if " " <= each <= "~" else "%" for each in text)
         self.doors.call("GET", "", key=None, headers={"Authorization": f"{scheme} {plain}"})
@@ -170,6 +178,11 @@ def _of(method: str, path: str, *names: str, **others: str) -> dict[str, Send]:
         return sent
 
     return {f"{name} of {method} {path or 'the page'}": send(name) for name in names}
+
+
+def _entering(path: str, name: str) -> Send:
+    """Return how to send this field of a form of the dashboard."""
+    return lambda place, text: place.enter(path, name, text)
 
 
 # By the route, as the application has it: each has the fields that a stranger sends there.
@@ -205,6 +218,11 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("GET", "/pay/{session_id}/success"): _of("GET", "/success", "mailed"),
     ("GET", "/pay/{session_id}/qr"): _of("GET", "/qr", "any"),
     ("GET", "/pay/{session_id}/logo"): _of("GET", "/logo", "v"),
+    ("GET", "/pay/{session_id}/claim/{token}"): {"token": Place.claim},
+    ("POST", "/pay/{session_id}/claim/{token}"): {
+        "token": lambda place, text: place.claim(text, "alice"),
+        "wallet_address": lambda place, text: place.claim("x", text),
+    },
     ("GET", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("GET", "", text)},
     ("POST", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("POST", "", text)},
     ("GET", "/buy/{link_id}/logo"): {
@@ -231,6 +249,28 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("POST", "/dashboard/invitation/{token}/options"): {
         "any": lambda place, text: place.enter("/invitation/x/options", "any", text)
     },
+    ("GET", "/dashboard/sign-up"): {
+        "any": lambda place, text: place.doors.dashboard(
+            "GET", "/sign-up", query=urlencode({"any": text})
+        )
+    },
+    ("GET", "/dashboard/sign-up/{token}"): {
+        "token": lambda place, text: place.enter_get("/sign-up/TOKEN", text)
+    },
+    ("POST", "/dashboard/sign-up"): {
+        "wallet_address": lambda place, text: place.enter("/sign-up", "wallet_address", text),
+        "invitation": lambda place, text: place.enter(
+            "/sign-up", "invitation", text, wallet_address="x"
+        ),
+    },
+    ("POST", "/dashboard/sign-up/options"): {
+        "name": lambda place, text: place.enter("/sign-up/options", "name", text),
+        "invitation": lambda place, text: place.enter("/sign-up/options", "invitation", text),
+    },
+    ("POST", "/dashboard/sign-up/passkey"): {
+        name: _entering("/sign-up/passkey", name)
+        for name in ("credential", "wallet_address", "name", "invitation")
+    },
     ("GET", "/api/checkout/sessions"): {
         "authorization": lambda place, text: place.key("Bearer", text),
         "authorization, Basic": lambda place, text: place.key("Basic", text),
@@ -253,13 +293,13 @@ def test_every_public_route_is_here() -> None:
     open_to_all = {(method, f"/dashboard{path}") for method, path in OPEN}
     of_pages = {
         (method, route.path)
-        for router in (routes.router, links.router)
+        for router in (routes.router, claims.router, links.router)
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}
     }
     assert of_pages | open_to_all == FIELDS.keys() - {("GET", "/api/checkout/sessions")}
-    assert {each.prefix for each in (sign_in.router, invitation.router)} == {
+    assert {each.prefix for each in (sign_in.router, sign_up.router, invitation.router)} == {
         "",
         "/invitation/{token}",
     }

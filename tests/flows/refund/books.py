@@ -118,7 +118,8 @@ def end_budget(world: World) -> Mandate:
     """The merchant ends the budget, and what it leaves behind is cleaned up."""
     ended = budget_request.end(world.services, world.key())
     while world.tasks.left:
-        clean_up(world.services, world.tasks.left.pop())
+        clean_up(world.services, world.tasks.left[0])
+        del world.tasks.left[0]
     return ended
 
 

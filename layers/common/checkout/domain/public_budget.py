@@ -8,7 +8,6 @@ from typing import Any
 from checkout.domain.mandate import Mandate
 from checkout.domain.money import minor_units
 from checkout.domain.public import timestamp
-from checkout.domain.stripe_objects import envelope
 from checkout.open_payments.models import Amount
 
 
@@ -42,5 +41,7 @@ def budget_event_json(
     mandate: Mandate, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
     """Return the `event` about the budget in Stripe's form, as compact JSON."""
+    from checkout.domain.stripe_objects import envelope  # by few: the API shows no events
+
     shown = public_budget(mandate, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
