@@ -84,7 +84,7 @@ def wired(built: Any) -> dict[str, Any]:
 
     of_sender = not hasattr(built, "clock")
     services = built.args[0] if of_sender else built
-    now = services.clock.now()
+    now = services.clock.now().replace(microsecond=0)  # a time to live is in seconds
     given_a_wallet = a_session(Status.AWAITING_APPROVAL, created_at=now, expires_at=now)
     facts: dict[str, Any] = {
         "loopback": services.allow_loopback,
