@@ -229,6 +229,7 @@ class Checker:
             if any(known == after.instruction.id for known, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.instruction.id, after.quote.id))
+        self._labels(before, after, event)
         self._shown(before, after, event)
         self._in_order(before, after, event, by)
         self._attempts.written(before, after, event)
@@ -236,6 +237,11 @@ class Checker:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _labels(self, before: Session, after: Session, event: Event) -> None:
+        """Only a change of the metadata changes it: no other write brings an older one back."""
+        if event is not Event.METADATA_CHANGED and after.metadata_json != before.metadata_json:
+            self.fail("metadata_is_what_was_written", f"{after.status} by {event}")
 
     def claimed(self, grant_id: str, by: str) -> None:
         """Note that this actor may redeem the approval of this grant, once."""
@@ -421,7 +427,7 @@ class Checker:
 
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
         """A session that nobody gave a wallet is found under its expiry, and no other is."""
-        expired = after.version == 2 and after.happened(Event.EXPIRY_PASSED)
+        expired = _moved(after) == {Event.EXPIRY_PASSED}
         untouched = _new(after) or (expired and after.link is None)
         under = item.get("uncounted_shard", {"S": ""})["S"].startswith("clock-")
         at = datetime.fromtimestamp(int(item.get("uncounted_at", {"N": "0"})["N"]) / 1000, UTC)
@@ -811,7 +817,12 @@ class Checker:
 
 def _new(session: Session) -> bool:
     owes_nothing = session.link is None  # else the sweep gives its item back
-    return session.version == 1 and session.status is Status.OPEN and owes_nothing
+    return not _moved(session) and session.status is Status.OPEN and owes_nothing
+
+
+def _moved(session: Session) -> set[str]:
+    """Return the events of the session but those that leave it as it is."""
+    return {entry.event for entry in session.history} - {"created", Event.METADATA_CHANGED}
 
 
 def _last(url: str) -> str:

@@ -8,14 +8,17 @@ is apart from those of the sales, which are what they were until somebody refund
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.refund import AmountMode, Refund, RefundStatus
+from checkout.domain.session import Session
+from checkout.flows.checkout import metadata
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, reconcile, request
 from checkout.flows.refund.request import NewRefund
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
 
 REFUNDING: Final = 0.75  # of the worlds
+LABELED: Final = 0.1  # of the sessions of its storms
 MINUTE: Final = 60_000  # milliseconds
 AGES: Final = 10**9
 LATEST: Final = timedelta(minutes=6)  # that an effect comes after all faults
@@ -240,6 +244,30 @@ class Clerk:
         )
         key_ = self.world.key
         return lambda s: answer(s, posted, lambda reserve: request.create(s, key_, asked, reserve))
+
+
+class Labeler:
+    """One who writes into a session's metadata at any time, in a few worlds."""
+
+    def __init__(self, world: SimWorld, session_id: str) -> None:
+        self.world = world
+        self.session_id = session_id
+        self.rng = world.apart(f"labels of {session_id}")
+
+    def begin(self) -> None:
+        if self.world.profile == "storm" and self.rng.random() < LABELED:
+            self.world.scheduler.spawn("labeler", self.run)
+
+    def run(self) -> None:
+        for number in range(8):
+            self.world.scheduler.sleep(self.rng.randrange(20_000))
+            self.world.request("label", partial(self._label, number=number))
+
+    def _label(self, services: PayServices, *, number: int) -> Session:
+        def merged(known: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {**known, "label": str(number)}
+
+        return metadata.update(services, self.world.key, self.session_id, merged)
 
 
 class Approver:

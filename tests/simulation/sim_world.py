@@ -323,6 +323,8 @@ class SimWorld:
         clerk = refunding.Clerk(self, session_id, name, again=again)
         self._clerks.append(clerk)
         self.scheduler.spawn(name, clerk.run)
+        if not again:
+            refunding.Labeler(self, session_id).begin()
 
     def _pass_months(self, owner: budgeting.Owner) -> None:
         """Let months pass, and check refunds and budget again."""

@@ -239,6 +239,12 @@ WRITES: list[tuple[str, Session, Session, Event | None]] = [
         replace(BEFORE, version=4, status=Status.PROCESSING, check_at=LATER),
         Event.PAYMENT_CREATED,
     ),
+    (
+        "metadata_is_what_was_written",
+        BEFORE,
+        replace(BEFORE, version=4, metadata_json='{"order":"2"}'),
+        Event.CHECKED,
+    ),
     ("link_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, interact_url="x"), None),
 ]
 
