@@ -27,7 +27,7 @@ def test_the_confirmation_says_what_was_paid_and_leads_to_the_shop(visitor: Cust
     assert session.quote is not None
     assert session.quote.debit.value == 1854
     assert "You paid €18.54" in page.main
-    assert "Harbor" not in page.main  # the merchant is set up as "Shop"
+    assert "Payment to: Harbor Coffee" in page.main  # the wallet's own name beside the shop's
     assert "Shop received $20.00" in page.main
     assert f"{CEDAR}/alice" in page.main
     assert session.id in page.main
