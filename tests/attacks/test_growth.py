@@ -144,6 +144,9 @@ class Place:
     def enter_query(self, text: str) -> None:
         self.doors.dashboard("GET", "/sign-in", query=urlencode({"next": text}))
 
+    def sign_up(self, text: str) -> None:
+        self.doors.dashboard("GET", "/sign-up", query=urlencode({"any": text}))
+
     def claim(self, token: str, text: str = "") -> None:
         fields = {"wallet_address": text} if text else None
         path = f"/{self.open}/claim/{quote(token, safe='')}"
@@ -249,11 +252,7 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("POST", "/dashboard/invitation/{token}/options"): {
         "any": lambda place, text: place.enter("/invitation/x/options", "any", text)
     },
-    ("GET", "/dashboard/sign-up"): {
-        "any": lambda place, text: place.doors.dashboard(
-            "GET", "/sign-up", query=urlencode({"any": text})
-        )
-    },
+    ("GET", "/dashboard/sign-up"): {"any": Place.sign_up},
     ("GET", "/dashboard/sign-up/{token}"): {
         "token": lambda place, text: place.enter_get("/sign-up/TOKEN", text)
     },

@@ -336,11 +336,11 @@ def test_a_shop_that_is_changed_meanwhile_is_proven_by_another_try(
     world: World, shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = signed_up(shop)
-    move = shop.services.merchants.move
+    move, changed = shop.services.merchants.move, newest(shop).changed(contact="a@shop.example")
 
     def meanwhile(merchant: Merchant) -> Merchant | None:
         monkeypatch.undo()
-        shop.services.merchants.replace(newest(shop).changed(contact="a@shop.example"))
+        shop.services.merchants.replace(changed)
         return move(merchant)
 
     monkeypatch.setattr(shop.services.merchants, "move", meanwhile)

@@ -131,7 +131,8 @@ def test_a_refund_that_changes_meanwhile_is_told(
     buyer: Customer, refund: Refund, path: str
 ) -> None:
     world = buyer.world
-    cancel = on("GET", "/carol", lambda: request.cancel(world.services, world.key(), refund.id))
+    key = world.key()
+    cancel = on("GET", "/carol", lambda: request.cancel(world.services, key, refund.id))
     world.transport.before = cancel
     answer = posted(buyer, path, CAROL)
     assert answer.status == 409

@@ -28,7 +28,7 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
 from tests.flows.refund.books import allow, allowed, approve_budget, end_budget
-from tests.flows.refund.storms import EXPECTED, NothingToDo, Storm
+from tests.flows.refund.storms import EXPECTED, NothingToDo, Storm, unnoted
 from tests.product import World
 from tests.support import HandClock
 
@@ -73,7 +73,7 @@ class BudgetStorm(Storm):
             busy=self.rng.choice((0.0, 0.0, 0.3)),
         )
         clock = HandClock(self.rng.choice(BEGINNINGS))
-        world = World(shop=shop, seed=seed, rules=self.rules, clock=clock)
+        world = World(client=unnoted(), shop=shop, seed=seed, rules=self.rules, clock=clock)
         world.listen("refund_budget.updated")  # before a process has read the merchant
         return world
 

@@ -18,6 +18,7 @@ from checkout.domain.refund import RefundStatus
 from checkout.flows.merchant import authentication
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
+from tests.adapters.samples import a_member
 from tests.flows.refund.books import again, allow, balance, end_budget, fund
 from tests.product import HARBOR, World
 from tests.support import between
@@ -214,3 +215,7 @@ def test_a_key_with_a_cap_does_not_sign_in(world: World) -> None:
     assert world.key().signs_in
     assert not leaked(world, once=ONCE).signs_in
     assert not leaked(world, day=A_DAY).owns
+
+
+def test_an_owner_has_no_cap_since_they_can_give_themselves_any() -> None:
+    assert a_member().refund_cap is None

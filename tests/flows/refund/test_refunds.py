@@ -24,6 +24,7 @@ from checkout.domain.errors import (
     PaymentInProgress,
     RefundUnexpectedState,
     ResourceMissing,
+    SessionBusy,
     SessionUnexpectedState,
     WalletInvalid,
     WalletUnavailable,
@@ -37,10 +38,12 @@ from checkout.flows import erase
 from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of
 from checkout.flows.merchant import setup
+from checkout.flows.payment import writes
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.ports.sessions import StaleSession
 from sandbox.wallets.state import Account
 from tests.flows.refund.books import (
     again,
@@ -783,3 +786,16 @@ def test_a_refund_that_is_approved_after_a_change_is_sent_by_the_new_client(worl
     sent = send(world, refund)
     assert sent.status is RefundStatus.SUCCEEDED
     assert sent.identity == 1
+
+
+def test_metadata_that_others_change_at_the_same_time_is_to_be_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refund = ask(world, paid(world))
+
+    def lost(*_: Any) -> Any:
+        raise StaleSession(world.session(refund.session))
+
+    monkeypatch.setattr(writes, "write_decided", lost)
+    with pytest.raises(SessionBusy, match="try again"):
+        request.update_metadata(world.services, world.key(), refund.id, dict)
