@@ -19,7 +19,7 @@ from tests.ports import free_base
 
 # Responses of the pages, docs/pages.md and docs/dashboard.md. The routes of the API are in its
 # document.
-PAGES: Final = {200, 204, 303, 400, 401, 404, 405, 409, 413, 415, 422, 424, 429}
+PAGES: Final = {200, 204, 303, 400, 401, 403, 404, 405, 409, 413, 415, 422, 424, 429}
 API: Final = {200, 201, 400, 401, 404, 405, 409, 413, 415, 429}
 MARKUP: Final = "<script>alert(1)</script>"  # what a response must not repeat as it is
 _FUNCTIONS: Final = {"/api": "api", "/v1": "v1", "/pay": "pay", "/dashboard": "dashboard"}
