@@ -15,6 +15,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
+from checkout import wiring
 from checkout.domain.errors import CheckoutError, RateLimited
 from checkout.domain.people import RIGHTS, Actor
 from checkout.flows.merchant.needs import Needs
@@ -53,6 +54,7 @@ def page(
     key: Actor | None = getattr(request.state, "key", None)
     context = {
         "nonce": nonce_of(request),
+        "test_wallets": wiring.test_wallets(),
         "home": visit.home if visit else None,
         "form_token": visit.form_token if visit else "",
         "sections": SECTIONS if key else (),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from checkout import wiring
 from checkout.domain.grammar import email_of
 from checkout.domain.ids import session_ref
 from checkout.ports.mail import Letter
@@ -25,13 +26,14 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
     """
     t = shown.reader.texts
     subject = t.text("letter.plain", shop=shown.shop)
+    test = [t["test"]] if wiring.test_wallets() else []
     if shown.order_number:
         subject = t.text("letter.order", number=shown.order_number, shop=shown.shop)
     html = render.text("letter.html", reader=shown.reader, s=shown, facts=_facts(shown))
     return Letter(
         to=to,
-        subject=one_line(subject),
-        text="\n".join([*_lines(shown), ""]),
+        subject=one_line(" – ".join([*test, subject])),
+        text="\n".join([*test, *_lines(shown), ""]),
         html=html,
         reply_to=email_of(contact) if contact else None,
     )

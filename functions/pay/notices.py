@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from checkout import wiring
 from checkout.ports.mail import Letter, Notice
 from pay import render
 from pay.language import reader
@@ -66,7 +67,8 @@ def _letter(
     more: Link | None,
 ) -> Letter:
     reads = reader(wished=language, accepted="", default=None)
-    parts = [lead, *lines, "", f"{link.text}: {link.href}", "", why]
+    test = [reads.texts["test"]] if wiring.test_wallets() else []
+    parts = [*test, lead, *lines, "", f"{link.text}: {link.href}", "", why]
     if more is not None:
         parts.append(f"{more.text}: {more.href}")
     html = render.text(
@@ -81,7 +83,7 @@ def _letter(
     )
     return Letter(
         to=to,
-        subject=one_line(title),
+        subject=one_line(" – ".join([*test, title])),
         text="\n".join([*map(one_line, parts), ""]),
         html=html,
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from checkout import wiring
 from checkout.pages import nonce_of
 from checkout.templates import templates
 from pay.language import Reader
@@ -29,6 +30,7 @@ def page(
         nonce=nonce_of(request),
         reader=reader,
         t=reader.texts,
+        test_wallets=wiring.test_wallets(),
         **values,
     )
     return HTMLResponse(html, status, headers)
@@ -36,4 +38,4 @@ def page(
 
 def text(template: str, **values: Any) -> str:
     """Return `template` rendered as text, without a response around it."""
-    return _TEMPLATES.get_template(template).render(**values)
+    return _TEMPLATES.get_template(template).render(test_wallets=wiring.test_wallets(), **values)

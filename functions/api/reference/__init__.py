@@ -27,6 +27,7 @@ _FILES: Final = {
     "/openapi.json": ("openapi.json", "application/json"),
     "/openapi-v1.json": ("openapi-v1.json", "application/json"),
 }
+_TEST: Final = '<p class="test">Test: no real money</p>'
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -43,12 +44,15 @@ async def page(rest: str) -> Response:
     if rest not in _FILES:
         raise ResourceMissing("There is no such page. The reference is at /docs.")
     name, media_type = _FILES[rest]
-    return Response(_text(name, wiring.base_url()), media_type=media_type, headers=_HEADERS)
+    text = _text(name, wiring.base_url(), test=bool(wiring.test_wallets()))
+    return Response(text, media_type=media_type, headers=_HEADERS)
 
 
 @cache
-def _text(name: str, base_url: str) -> str:
+def _text(name: str, base_url: str, *, test: bool) -> str:
     text = (_HERE / name).read_text("utf-8")
+    if test and name.endswith(".html"):
+        text = text.replace("<body>", f"<body>\n{_TEST}", 1)
     return text.replace(_EXAMPLE, base_url) if base_url else text
 
 

@@ -64,7 +64,7 @@ class Settings:
         "https://wallet.example/{name} \\| website \\| countries \\| logo in base64`, of which the "
         "last two may be left out; instead of `{name}` there may be one or two fields such as "
         "`{Wallet number: 123456789}/{Currency: USD}`, with the provider's word and an example; "
-        "empty: those known at the release; `none`: none",
+        "empty: those known at the release, or a test stage's own; `none`: none",
         default=(),
     )
     test_wallets: str = _setting(
@@ -109,6 +109,7 @@ class Settings:
 
 def load(environment: Mapping[str, str]) -> Settings:
     """Return the settings of `environment`. Raise SettingsError."""
+    test_wallets = _test_wallets(environment.get("TEST_WALLETS", ""))
     settings = Settings(
         database_url=_required(environment, "DATABASE_URL"),
         base_url=_base_url(_required(environment, "BASE_URL")),
@@ -117,8 +118,8 @@ def load(environment: Mapping[str, str]) -> Settings:
         completion_policy=_policy(environment.get("COMPLETION_POLICY", "received")),
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
-        wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
-        test_wallets=_test_wallets(environment.get("TEST_WALLETS", "")),
+        wallet_providers=_providers(environment.get("WALLET_PROVIDERS", ""), test_wallets),
+        test_wallets=test_wallets,
         sign_up=_sign_up(environment.get("SIGN_UP", "") or "closed"),
         receipt_sender=_sender(environment.get("RECEIPT_SENDER", "")),
         client_limit=_whole(environment, "CLIENT_LIMIT", 30, most=999_999),
@@ -174,9 +175,10 @@ def _policy(value: str) -> CompletionPolicy:
         raise SettingsError("COMPLETION_POLICY must be received or instructed.") from None
 
 
-def _providers(value: str) -> tuple[Provider, ...]:
+def _providers(value: str, test_wallets: str) -> tuple[Provider, ...]:
+    known = providers.of_test_stage(test_wallets) if test_wallets else providers.KNOWN
     try:
-        return () if value.strip() == "none" else providers.parse(value.strip() or providers.KNOWN)
+        return () if value.strip() == "none" else providers.parse(value.strip() or known)
     except ValueError:
         raise SettingsError(
             "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "

@@ -102,6 +102,17 @@ def base_url() -> str:
         return ""
 
 
+def test_wallets() -> str:
+    """Return the address below which a test stage has its wallets, "" on any other stage.
+
+    Pages and mail say by it that no money is real.
+    """
+    try:
+        return settings().test_wallets
+    except settings_module.SettingsError:
+        return ""
+
+
 def doc_url(code: str) -> str:
     """Return the address of the line about this error in the reference that /docs serves."""
     return f"{base_url()}/docs#{code}"

@@ -88,6 +88,16 @@ def position_pattern(ids: str) -> re.Pattern[str]:
     return re.compile(rf"[0-9]{{13}}#{ids}")
 
 
+class TestUrl(str):
+    """The service's own address on a test stage; on any other it is a plain text.
+
+    Objects for others are made with the address, and so with the knowledge whether money is real.
+    """
+
+    __slots__ = ()
+    __test__ = False  # not a test, whatever pytest takes it for
+
+
 def is_http(base_url: str) -> bool:
     """Return whether the service's own address is http, which is allowed in development only."""
     return split(base_url).scheme == "http"

@@ -38,6 +38,17 @@ KNOWN: Final = (
 )
 
 
+def of_test_stage(test_wallets: str) -> str:
+    """Return the providers of a test stage, written like KNOWN: its wallets are nowhere else."""
+    return "; ".join(
+        f"{name} | {test_wallets}/{path}/{{name: {example}}} | {test_wallets}"
+        for name, path, example in (
+            ("Cedar Bank", "cedar", "alice"),
+            ("Harbor Wallet", "harbor", "bob"),
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field to fill in: what the provider calls it, "" for a name, and an example or ""."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from checkout.domain.errors import AmountNotRepresentable
 from checkout.domain.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
-from checkout.domain.grammar import SESSION_ID
+from checkout.domain.grammar import SESSION_ID, TestUrl
 from checkout.domain.public import amount
 from checkout.domain.public_attempts import last_payment_error
 from checkout.domain.session import LineItem, Session, Status
@@ -347,8 +347,8 @@ def session_of(named: str, prefix: str) -> str | None:
 
 
 def livemode(base_url: str) -> bool:
-    """Return false if the service itself is http, which is possible in development only."""
-    return base_url.startswith("https://")
+    """Return false on a test stage, and where the service is http, as in development only."""
+    return base_url.startswith("https://") and not isinstance(base_url, TestUrl)
 
 
 def unix(at: datetime) -> int:

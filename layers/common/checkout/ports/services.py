@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from checkout.domain.grammar import TestUrl
 from checkout.domain.people import SignUp
 from checkout.domain.providers import Provider
 from checkout.ports.limits import RateLimits
@@ -56,6 +57,10 @@ class Services:
     tasks: TaskQueue
     limits: RateLimits
     refusals: RefusalLog
+
+    def __post_init__(self) -> None:
+        if self.test:
+            object.__setattr__(self, "base_url", TestUrl(self.base_url))
 
     @property
     def test(self) -> bool:
