@@ -27,7 +27,7 @@ import yaml
 
 from operations import preflight, versions
 from operations.stages import ROOT, Account, Refused, Stage, command, named
-from sandbox.template import template
+from sandbox.template import resources
 
 SAM: Final = ROOT / ".venv-sam" / "bin" / "sam"
 # A stack policy keeps an update from replacing or deleting these.
@@ -113,7 +113,7 @@ def revision(chosen: Stage, moved: Mapping[str, str] | None = None) -> str:
 
 def stack_policy() -> dict[str, Any]:
     """Return the policy by which no update replaces or deletes a table, the key or the secret."""
-    kept = [name for name, each in template()["Resources"].items() if each["Type"] in KEPT]
+    kept = [name for kind in KEPT for name in resources(kind)]
     names = [f"LogicalResourceId/{name}" for name in (*kept, "EncryptionKey")]
     everything = {"Principal": "*", "Action": "Update:*", "Resource": "*"}
     never = {"Principal": "*", "Action": ["Update:Replace", "Update:Delete"], "Resource": names}

@@ -18,7 +18,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from sandbox.template import template
+from sandbox.template import resources, template
 
 ROOT: Final = Path(__file__).parent.parent
 CONFIG: Final = ROOT / "samconfig.toml"
@@ -158,9 +158,5 @@ class Account:
 
 def table_names(stack: str) -> list[str]:
     """Return the names of a stack's tables."""
-    tables = [
-        each["Properties"]["TableName"]["Fn::Sub"]
-        for each in template()["Resources"].values()
-        if each["Type"] == "AWS::DynamoDB::Table"
-    ]
+    tables = [each["TableName"]["Fn::Sub"] for each in resources("AWS::DynamoDB::Table").values()]
     return [name.replace("${AWS::StackName}", stack) for name in tables]

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 import httpx2
 
 from checkout.open_payments.models import Amount
+from checkout.open_payments.urls import TEST_WALLETS
 from sandbox.place import Place
 
 PRICE: Final = Amount(2000, "USD", 2)
@@ -193,7 +194,8 @@ class Demo:
             if not answer.has_redirect_location:
                 break
             target = str(answer.url.join(answer.headers["location"]))
-            if target.startswith(f"{self._place.checkout}/"):
+            ours = target.startswith(f"{self._place.checkout}/")
+            if ours and f"{TEST_WALLETS}/" not in target:
                 self._say("approved  the wallet sends the customer back")
                 return target
             answer = self._http.get(target)

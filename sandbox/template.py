@@ -15,6 +15,8 @@ import yaml
 
 TEMPLATE: Final = Path(__file__).parent.parent / "template.yaml"
 
+TEST_STAGE: Final = "HasTestWallets"
+
 Resource = dict[str, Any]
 
 
@@ -49,9 +51,22 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def resources(kind: str) -> dict[str, Resource]:
-    """Return the properties of all resources of a type, by logical id."""
+    """Return the properties of all resources of a type, by logical id.
+
+    The wallets of a test stage are no part of the product, see `wallets_of_test_stage`.
+    """
     found = template()["Resources"].items()
-    return {name: each["Properties"] for name, each in found if each["Type"] == kind}
+    return {
+        name: each["Properties"]
+        for name, each in found
+        if each["Type"] == kind and each.get("Condition") != TEST_STAGE
+    }
+
+
+def wallets_of_test_stage() -> dict[str, Resource]:
+    """Return the resources of a test stage's wallets, with their types, by logical id."""
+    found = template()["Resources"].items()
+    return {name: each for name, each in found if each.get("Condition") == TEST_STAGE}
 
 
 def default(value: Any) -> Any:

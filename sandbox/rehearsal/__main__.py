@@ -1,12 +1,12 @@
 """Rehearsal: `python -m sandbox.rehearsal`, after `sam build`, deploys without an AWS account.
 
 Two stages are deployed side by side into one emulator, with the operator's commands and the
-functions' roles enforced. A first deployment fails and leaves nothing. Both stages sell, sweep and
-alarm, and a merchant opens each page of the dashboard. One stage is upgraded, once with an error
-and once without, undone, deployed again and rolled back while checkouts go on. It is stopped and
-started under load, and one of its tables is restored. Then it is removed by commands that are
-interrupted after each change, and the other still sells. The exit code is 0 only if every step
-succeeds.
+functions' roles enforced; one is a test stage, where a developer signs up and sells in Chromium. A
+first deployment fails and leaves nothing. Both stages sell, sweep and alarm, and a merchant opens
+each page of the dashboard. One stage is upgraded, once with an error and once without, undone,
+deployed again and rolled back while checkouts go on. It is stopped and started under load, and one
+of its tables is restored. Then it is removed by commands that are interrupted after each change,
+and the other still sells. The exit code is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _rehearse(scratch: Path) -> None:
         topic = account.alarm_topic(endpoint)
         for stage, (_, host) in STAGES.items():
             operator.choose(stage, **_parameters(endpoint, host, topic))
-        operator.choose("dev", DeletionProtection="false", WalletProviders=_PROVIDERS)
-        operator.choose("default", RetentionDays="90")
+        operator.choose("dev", DeletionProtection="false", TestWallets="true", SignUp="open")
+        operator.choose("default", RetentionDays="90", WalletProviders=_PROVIDERS)
         shops = {
             stage: Shop(stage, name, f"https://{host}", ca_file, endpoint, receiver)
             for stage, (name, host) in STAGES.items()
@@ -148,8 +148,9 @@ def _steps(
     _say("deployed", "two stages side by side")
     for line in stack.routes(endpoint, "checkout"):
         _say("route", line)
+    shops["default"].open(operator.environment, *key)
+    shops["dev"].try_out(operator.environment, _say)
     for shop in shops.values():
-        shop.open(operator.environment, *key)
         shop.sell(print)
     for stage in STAGES:
         account.parameters(operator, stage, _say)

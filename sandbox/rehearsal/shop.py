@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import stripe
@@ -18,7 +18,7 @@ import stripe
 from checkout import wiring
 from checkout.flows.webhooks import endpoints
 from sandbox.demo import Demo
-from sandbox.rehearsal import dashboard, stack
+from sandbox.rehearsal import dashboard, developer, stack
 from sandbox.rehearsal.servers import Delivery, Receiver
 from sandbox.rehearsal.stack import RehearsalFailed
 
@@ -52,6 +52,7 @@ class Shop:
         self._receiver = shop
         self._told = 0
         self._api_key = ""
+        self._customer = CUSTOMER
         self.product: dict[str, str] = {}
         self._secret = ""
         trust = ssl.create_default_context(cafile=str(ca_file))
@@ -59,6 +60,28 @@ class Shop:
 
     def open(self, operator: Mapping[str, str], key_file: Path, key_id: str) -> None:
         """Set up the merchant and its webhooks, with the operator's commands."""
+        self._know(operator)
+        merchant, self._api_key = _set_up(self.product, key_file, key_id)
+        self._secret = _want_webhooks(self.product, merchant, f"https://{SHOP}{self._path}")
+
+    def try_out(self, operator: Mapping[str, str], say: Say) -> None:
+        """Sign up at a test stage and sell there, in Chromium; the webhook is checked, too."""
+        self._know(operator)
+        self._customer = f"{self.place.checkout}/test-wallets/cedar/alice"
+        with developer.at(self.place.checkout) as person:
+            found = person.sign_up(f"https://{SHOP}{self._path}")
+            self._api_key, self._secret = found.api_key, found.secret
+            if not self._api_key.startswith("sk_test_"):
+                raise RehearsalFailed("the API key of a test stage does not say so")
+            session = self._create()
+            person.pay(session["url"])
+            self.sold += 1
+            event = self._told_of_a_sale()
+            if event["id"] != session["id"] or not event["id"].startswith("cs_test_"):
+                raise RehearsalFailed(f"the webhook is about {event['id']}")
+            say("tried out", f"{person.clicks} clicks, {person.seconds:.0f} s to the webhook")
+
+    def _know(self, operator: Mapping[str, str]) -> None:
         outputs = stack.outputs(self._endpoint, self.stack)
         self.product = {
             **operator,
@@ -67,12 +90,15 @@ class Shop:
             "ENCRYPTION_KEY_SECRET": outputs["EncryptionKeySecret"],
             "EXTRA_CA_FILE": str(self.place.ca_file),
         }
-        merchant, self._api_key = _set_up(self.product, key_file, key_id)
-        self._secret = _want_webhooks(self.product, merchant, f"https://{SHOP}{self._path}")
 
     def sell(self, say: Callable[[str], None]) -> None:
         """Have the customer buy something, and check the webhook."""
         self.buyer(say)()
+        event = self._told_of_a_sale()
+        say(f"webhook     {event['id']} is {event['status']}, signed")
+
+    def _told_of_a_sale(self) -> dict[str, Any]:
+        """Take the webhook of a sale, and check its signature. Raises RehearsalFailed."""
         delivery = self._take()
         header = delivery.headers["checkout-signature"]
         body = delivery.body.decode()
@@ -81,17 +107,21 @@ class Shop:
             stripe.WebhookSignature.verify_header(body, header, self._secret, tolerance=3600)
         except stripe.SignatureVerificationError as wrong:
             raise RehearsalFailed(f"the webhook's signature is wrong: {wrong}") from None
-        event = json.loads(body)
+        event: dict[str, Any] = json.loads(body)
         if event["status"] != "completed":
             raise RehearsalFailed(f"the webhook says {event['status']}")
-        say(f"webhook     {event['id']} is {event['status']}, signed")
+        return event
 
     def buyer(self, say: Callable[[str], None] = lambda line: None) -> Callable[[], None]:
         """Return a function that makes one purchase."""
 
         def buy() -> None:
             Demo(
-                self.place, api_key=self._api_key, wallet=CUSTOMER, say=say, patience=_PATIENCE
+                self.place,
+                api_key=self._api_key,
+                wallet=self._customer,
+                say=say,
+                patience=_PATIENCE,
             ).run()
             self.sold += 1
 
@@ -128,8 +158,24 @@ class Shop:
 
     def cancel(self) -> None:
         """Cancel a prepared session, after which the function cleans up at the wallets."""
-        sessions = f"{self.place.checkout}/api/checkout/sessions"
-        key = {"Authorization": f"Bearer {self._api_key}"}
+        session = self._create()
+        wallet = {"wallet_address": self._customer}
+        self._http.post(f"{session['url']}/wallet", json=wallet).raise_for_status()
+        url = f"{self._sessions}/{session['id']}/cancel"
+        answer = self._http.post(url, headers=self._key).raise_for_status()
+        if answer.json()["status"] != "canceled":
+            raise RehearsalFailed(f"a cancelled session is {answer.json()['status']}")
+
+    @property
+    def _sessions(self) -> str:
+        return f"{self.place.checkout}/api/checkout/sessions"
+
+    @property
+    def _key(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._api_key}"}
+
+    def _create(self) -> dict[str, Any]:
+        """Create a session as the shop's server does; return it."""
         product = {"currency": "usd", "unit_amount": 500, "product_data": {"name": "Tea"}}
         body = {
             "mode": "payment",
@@ -137,13 +183,9 @@ class Shop:
             "success_url": f"https://{SHOP}/thanks",
             "cancel_url": f"https://{SHOP}/basket",
         }
-        post = self._http.post
-        session = post(sessions, json=body, headers=key).raise_for_status().json()
-        wallet = {"wallet_address": CUSTOMER}
-        post(f"{session['url']}/wallet", json=wallet).raise_for_status()
-        answer = post(f"{sessions}/{session['id']}/cancel", headers=key).raise_for_status()
-        if answer.json()["status"] != "canceled":
-            raise RehearsalFailed(f"a cancelled session is {answer.json()['status']}")
+        answer = self._http.post(self._sessions, json=body, headers=self._key).raise_for_status()
+        session: dict[str, Any] = answer.json()
+        return session
 
     def settled(self) -> None:
         """Wait until both queues are empty, and check that no message is in the dead letters."""

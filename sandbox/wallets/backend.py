@@ -31,6 +31,7 @@ from sandbox.wallets.state import (
 
 FUNDING = timedelta(milliseconds=300)  # seconds seconds until a wallet reports that it has no money
 JUST_BEFORE = timedelta(milliseconds=1)
+KEYS_MAX = 5  # of an account
 NO_FUNDS = "Account does not have enough balance."
 
 
@@ -116,10 +117,14 @@ class Backend:
     def register_key(self, wallet_address_id: str, jwk: Mapping[str, str]) -> None:
         """Add an Ed25519 public key to a wallet's jwks.json, like a wallet's developer page.
 
-        A key of the same `kid` is replaced. Raises KeyError for an unknown wallet address.
+        A key of the same `kid` is replaced, and the oldest one above KEYS_MAX. Raises KeyError for
+        an unknown wallet address.
         """
         account = self.state.accounts[wallet_address_id]
-        account.keys = [key for key in account.keys if key["kid"] != jwk["kid"]] + [dict(jwk)]
+        account.keys = [
+            *(key for key in account.keys if key["kid"] != jwk["kid"]),
+            dict(jwk),
+        ][-KEYS_MAX:]
 
     def linger(self, wallet_address: str) -> None:
         """Sleep for the response time of this wallet."""
@@ -300,7 +305,7 @@ class Backend:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON-able data."""
-        return {"origins": self._origins(), "state": encode(self.state)}
+        return {"origins": self.origins(), "state": encode(self.state)}
 
     def load(self, data: Mapping[str, Any]) -> None:
         """Replace the state by a `dump`. Accounts that are missing in it are kept.
@@ -308,12 +313,13 @@ class Backend:
         Raises ValueError for the dump of a network with other origins, or of another version of the
         sandbox.
         """
-        if data.get("origins") != self._origins():
+        if data.get("origins") != self.origins():
             raise ValueError("the saved wallets have other addresses")
         accounts = self.state.accounts
         self.state = decode(data["state"])
         self.state.accounts = accounts | self.state.accounts
 
-    def _origins(self) -> list[str]:
+    def origins(self) -> list[str]:
+        """Return the addresses of all servers, that of the pages first."""
         own = [[each.origin, each.auth_origin] for each in self.providers.values()]
         return [self.pages_origin, *(origin for pair in own for origin in pair)]

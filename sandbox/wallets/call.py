@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -22,7 +22,11 @@ def is_id(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. `url` is the server's view of it: without fragment, and always with a path."""
+    """A request. `url` is the server's view of it: without fragment, and always with a path.
+
+    `origin` is the server's address: scheme, host and port, and on a test stage a path below which
+    it is. `path` begins after it.
+    """
 
     method: str
     url: str
@@ -33,16 +37,20 @@ class Call:
     raw: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, request: Request) -> Call:
+    def of(cls, request: Request, *, servers: Iterable[str] = ()) -> Call:
+        """Parse a request; its origin is that of `servers` below which it is, if there is one."""
         parts = urlsplit(request.url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        host = f"{parts.scheme}://{parts.netloc}"
         path = parts.path or "/"
         query = f"?{parts.query}" if parts.query else ""
+        whole = f"{host.lower()}{path}"
+        below = [each for each in servers if whole == each or whole.startswith(f"{each}/")]
+        origin = max(below, key=len, default=host.lower())
         return cls(
             method=request.method.upper(),
-            url=f"{origin}{path}{query}",
-            origin=origin.lower(),
-            path=path,
+            url=f"{host}{path}{query}",
+            origin=origin,
+            path=whole[len(origin) :] or "/",
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),
             headers={name.lower(): value for name, value in request.headers.items()},
             raw=request.body or b"",

@@ -19,7 +19,7 @@ class Network(Backend):
         Raises `NotSent` for any other origin, and `OutcomeUnknown` if a wallet hangs up instead of
         answering.
         """
-        call = Call.of(request)
+        call = Call.of(request, servers=self.origins())
         self.advance()
         try:
             for provider in self.providers.values():
@@ -36,7 +36,7 @@ class Network(Backend):
     def handle_page(self, request: Request) -> Response:
         """Return a page for people: accounts, keys, consent."""
         self.advance()
-        return pages.answer(self, Call.of(request))
+        return pages.answer(self, Call.of(request, servers=[self.pages_origin]))
 
     def approve(self, interact_url: str) -> str:
         """Approve as the customer; return the URL that the wallet redirects to.

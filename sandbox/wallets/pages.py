@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -34,6 +34,10 @@ _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
 }
+# Wallets that people open: their currencies with scales, how many there may be, and their names.
+OPENED: Final = {"USD": ("USD", 2), "EUR": ("EUR", 2), "JPY": ("JPY", 0)}
+OPENED_MAX: Final = 300
+NAME_MAX: Final = 40  # characters
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -52,11 +56,13 @@ class NewKey:
 
 def answer(backend: Backend, call: Call) -> Response:
     """Return the page at the request's path."""
-    if call.method == "POST" and call.headers.get("origin", call.origin) != call.origin:
+    if call.method == "POST" and not _same_origin(call):
         return answers.text(403, "Forbidden")
     match (call.method, call.segments()):
         case ("GET", []):
             return _start(backend)
+        case ("POST", ["accounts"]):
+            return _open(backend, call)
         case ("GET", ["account"]):
             return _account(backend, call)
         case ("GET", ["keys"]):
@@ -65,23 +71,32 @@ def answer(backend: Backend, call: Call) -> Response:
             return _change_keys(backend, call)
         case (_, ["interact", interaction_id, nonce, *rest]):
             return _interact(backend, call, interaction_id, nonce, rest)
-    return _missing()
+    return _missing(backend)
 
 
 def _start(backend: Backend) -> Response:
     accounts = backend.state.accounts.values()
     grouped = [
-        (provider, [each for each in accounts if backend.provider_of(each.id) == provider])
+        (
+            provider,
+            [
+                each
+                for each in accounts
+                if each.opened_at is None and backend.provider_of(each.id) == provider
+            ],
+        )
         for provider in backend.providers.values()
     ]
     descriptions = {name: each.description for name, each in BEHAVIOURS.items()}
-    return _page("start.html", providers=grouped, descriptions=descriptions)
+    return _page(
+        backend, "start.html", providers=grouped, descriptions=descriptions, currencies=OPENED
+    )
 
 
 def _account(backend: Backend, call: Call) -> Response:
     account = backend.account(call.query.get("address", ""))
     if account is None:
-        return _missing()
+        return _missing(backend)
     state = backend.state
     sent = [each for each in reversed(state.outgoing.values()) if each.wallet == account.id]
     received = [
@@ -90,6 +105,7 @@ def _account(backend: Backend, call: Call) -> Response:
         if each.wallet == account.id and not backend.has_vanished(each)
     ]
     return _page(
+        backend,
         "account.html",
         account=account,
         provider=backend.provider_of(account.id),
@@ -101,6 +117,26 @@ def _account(backend: Backend, call: Call) -> Response:
     )
 
 
+def _open(backend: Backend, call: Call) -> Response:
+    """Open a wallet for whoever asks: one of the others may be another shop's already."""
+    form = _form(call)
+    name = " ".join(form.get("name", "").split())[:NAME_MAX]
+    asset = OPENED.get(form.get("currency", ""))
+    if not name or asset is None or not name.isprintable():
+        return answers.text(400, "A wallet needs a name and one of the currencies.")
+    opened = [each for each in backend.state.accounts.values() if each.opened_at is not None]
+    if len(opened) >= OPENED_MAX:
+        unused = next((each for each in opened if not each.entries), None)
+        if unused is None:
+            return answers.text(409, "There are as many wallets as there may be.")
+        del backend.state.accounts[unused.id]
+    provider = list(backend.providers.values())[-1]
+    address = f"{provider.origin}/w-{backend.random_bytes(6).hex()}"
+    balance = 10_000 * 10 ** asset[1]
+    backend.add_account(Account(address, name, *asset, balance, opened_at=backend.now()))
+    return _redirect(303, f"{_root(backend)}/account?{urlencode({'address': address})}")
+
+
 # --- keys ---
 
 
@@ -109,15 +145,17 @@ def _keys(
 ) -> Response:
     account = backend.account(call.query.get("address", ""))
     if account is None:
-        return _missing()
+        return _missing(backend)
     status = 400 if problem else 200
-    return _page("keys.html", status, account=account, problem=problem, generated=generated)
+    return _page(
+        backend, "keys.html", status, account=account, problem=problem, generated=generated
+    )
 
 
 def _change_keys(backend: Backend, call: Call) -> Response:
     account = backend.account(call.query.get("address", ""))
     if account is None:
-        return _missing()
+        return _missing(backend)
     form = _form(call)
     if form.get("do") == "generate":
         return _keys(backend, call, generated=_generate(backend, account))
@@ -153,7 +191,7 @@ def _interact(
     except NoInteraction:
         error = {"code": "unknown_interaction", "description": "unknown interaction"}
         return answers.ok({"error": error}, 400)
-    path = f"/interact/{own.id}/{own.nonce}"
+    path = f"{_root(backend)}/interact/{own.id}/{own.nonce}"
     try:
         match (call.method, rest):
             case ("GET", []):
@@ -168,13 +206,14 @@ def _interact(
                 return _redirect(302, interaction.finish(backend, grant, own))
     except NoRedirect:
         return _page(
+            backend,
             "done.html",
             202,
             provider=backend.providers[grant.provider],
             approved=grant.state in {GrantState.APPROVED, GrantState.ISSUED},
             client_name=own.client_name,
         )
-    return _missing()
+    return _missing(backend)
 
 
 def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Response:
@@ -189,6 +228,7 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
         receives = Money.of_json(limits["receiveAmount"])
     behaviour = interaction.behaviour(backend, grant)
     return _page(
+        backend,
         "consent.html",
         provider=backend.providers[grant.provider],
         interaction=own,
@@ -209,13 +249,24 @@ def _name_of(backend: Backend, receiver_url: str) -> str:
     return backend.state.accounts[payment.wallet].public_name if payment else receiver_url
 
 
+def _same_origin(call: Call) -> bool:
+    """Return whether a form comes from these pages. Requests without the header come from tools."""
+    came = call.headers.get("origin")
+    return came is None or call.origin == came or call.origin.startswith(f"{came}/")
+
+
 def _form(call: Call) -> dict[str, str]:
     fields = parse_qs(call.raw.decode(errors="replace"), keep_blank_values=True)
     return {name: values[0] for name, values in fields.items()}
 
 
-def _page(template: str, status: int = 200, **values: Any) -> Response:
-    html = _TEMPLATES.get_template(template).render(values)
+def _root(backend: Backend) -> str:
+    """Return the path below which these pages are, "" if they have a host of their own."""
+    return urlsplit(backend.pages_origin).path
+
+
+def _page(backend: Backend, template: str, status: int = 200, **values: Any) -> Response:
+    html = _TEMPLATES.get_template(template).render(values, root=_root(backend))
     return Response(status, _HEADERS, html.encode())
 
 
@@ -223,5 +274,5 @@ def _redirect(status: int, location: str) -> Response:
     return Response(status, {"location": location, "cache-control": "no-store"}, b"")
 
 
-def _missing() -> Response:
-    return _page("missing.html", 404)
+def _missing(backend: Backend) -> Response:
+    return _page(backend, "missing.html", 404)

@@ -55,7 +55,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Account:
-    """A wallet address and its balance; `behaviour` names one of `behaviours.BEHAVIOURS`."""
+    """A wallet address and its balance; `behaviour` names one of `behaviours.BEHAVIOURS`.
+
+    `opened_at` is None for those that are there from the beginning.
+    """
 
     id: str
     public_name: str
@@ -65,6 +68,7 @@ class Account:
     behaviour: str = "normal"
     keys: list[dict[str, str]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
+    opened_at: datetime | None = None
 
     def money(self, value: int) -> Money:
         return Money(value, self.asset_code, self.asset_scale)

@@ -14,6 +14,7 @@ from sandbox.template import resources
 pytestmark = pytest.mark.artifacts
 
 LAYERS = ("CommonLayer", "PayLayer")
+WALLETS = "TestWalletsFunction"
 MOST = 60 * 10**6  # bytes of a layer, unzipped
 AARCH64 = 183  # e_machine, ELF
 MAGIC = b"\xf3\r\r\n"  # of Python 3.13's bytecode
@@ -21,7 +22,7 @@ UNCHECKED_HASH = 0b01  # PEP 552
 
 
 def artifacts(build: Path) -> Iterator[Path]:
-    found = {*resources("AWS::Serverless::Function"), *LAYERS}
+    found = {*resources("AWS::Serverless::Function"), *LAYERS, WALLETS}
     assert found == {each.name for each in build.iterdir() if each.is_dir()}
     yield from (build / name for name in found)
 
@@ -75,5 +76,19 @@ def test_botocore_describes_the_services_that_are_called_and_no_other(shipped: P
 
 def test_neither_a_test_nor_the_sandbox_is_shipped(shipped: Path) -> None:
     ours = {each.name for name in LAYERS for each in (shipped / name / "python").iterdir()}
+    for function in resources("AWS::Serverless::Function"):
+        ours |= {each.name for each in (shipped / function).iterdir()}
     assert not ours & {"tests", "sandbox", "moto", "pytest"}
-    assert "checkout" in ours
+    assert {"checkout", "pay"} <= ours
+
+
+def test_a_test_stages_function_has_the_wallets_and_nothing_else_of_the_sandbox(
+    shipped: Path,
+) -> None:
+    whole = shipped / WALLETS
+    assert {each.name for each in whole.iterdir()} == {"sandbox"}
+    assert {each.name for each in (whole / "sandbox").iterdir()} == {
+        "__init__.py",
+        "__pycache__",
+        "wallets",
+    }

@@ -6,16 +6,18 @@ artifacts/test_translated.py shows names, versions and what is called, of the tr
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
 from checkout.clients import proven
-from sandbox.template import TEMPLATE, read, resources, template
+from sandbox.template import TEMPLATE, read, resources, template, wallets_of_test_stage
 
 # Secret, or longer than a description has room for: only `Revision` tells that they changed.
 BY_REVISION = {"WalletProviders", "ReceiptSender", "SignUp", "EdgeProof", "LambdaLines"}
+BY_REVISION |= {"TestWallets"}
 # Properties of the function, and not of its versions.
 UNVERSIONED = {
     "Events",
@@ -42,7 +44,11 @@ def test_each_stateful_resource_says_what_becomes_of_it() -> None:
 
 @pytest.mark.parametrize("kind", ["AWS::DynamoDB::Table", "AWS::KMS::Key"])
 def test_data_outlives_its_stack_but_not_a_first_deployment_that_fails(kind: str) -> None:
-    kept = [each for each in template()["Resources"].values() if each["Type"] == kind]
+    kept = [
+        each
+        for name, each in template()["Resources"].items()
+        if each["Type"] == kind and name in resources(kind)
+    ]
     kept.append(template()["Resources"]["EncryptionKey"])
     for each in kept:
         assert each["DeletionPolicy"] == "RetainExceptOnCreate"
@@ -318,3 +324,68 @@ def test_the_access_log_has_the_route_and_nothing_of_a_session() -> None:
         "$context.integrationLatency",
         "$context.error.responseType",
     }
+
+
+# --- a test stage ---
+
+
+def test_nothing_of_a_test_stages_wallets_is_there_unless_it_is_asked_for() -> None:
+    assert template()["Parameters"]["TestWallets"]["Default"] == "false"
+    condition = {"Fn::Equals": [{"Ref": "TestWallets"}, "true"]}
+    assert template()["Conditions"]["HasTestWallets"] == condition
+    kinds = sorted(each["Type"] for each in wallets_of_test_stage().values())
+    assert kinds == [
+        "AWS::ApiGatewayV2::Integration",
+        "AWS::ApiGatewayV2::Route",
+        "AWS::ApiGatewayV2::Route",
+        "AWS::DynamoDB::Table",
+        "AWS::IAM::Role",
+        "AWS::Lambda::Function",
+        "AWS::Lambda::Permission",
+        "AWS::Logs::LogGroup",
+    ]
+    named = {name for name in template()["Resources"] if name.startswith("TestWallets")}
+    assert named == set(wallets_of_test_stage())
+
+
+def test_a_test_stages_wallets_have_a_role_for_their_own_table_and_log_and_nothing_else() -> None:
+    of_stage = wallets_of_test_stage()
+    [policy] = of_stage["TestWalletsRole"]["Properties"]["Policies"]
+    allowed = {
+        each["Resource"]["Fn::GetAtt"]: (each["Effect"], each["Action"])
+        for each in policy["PolicyDocument"]["Statement"]
+    }
+    assert allowed == {
+        "TestWalletsTable.Arn": ("Allow", ["dynamodb:GetItem", "dynamodb:PutItem"]),
+        "TestWalletsLogs.Arn": ("Allow", ["logs:CreateLogStream", "logs:PutLogEvents"]),
+    }
+    function = of_stage["TestWalletsFunction"]["Properties"]
+    assert function["Role"] == {"Fn::GetAtt": "TestWalletsRole.Arn"}
+    variables = function["Environment"]["Variables"]
+    assert set(variables) == {"TEST_WALLETS", "WALLETS_TABLE"}
+    assert variables["WALLETS_TABLE"] == {"Ref": "TestWalletsTable"}
+    assert callable(import_module("sandbox.wallets.function").handler)
+    assert function["Handler"] == "sandbox.wallets.function.handler"
+    assert 15 < function["Timeout"] < 30, "API Gateway's limit"
+
+
+def test_the_product_and_the_wallets_of_a_test_stage_have_one_address_for_them() -> None:
+    everywhere = template()["Globals"]["Function"]["Environment"]["Variables"]
+    condition, address, otherwise = everywhere["TEST_WALLETS"]["Fn::If"]
+    assert (condition, otherwise) == ("HasTestWallets", "")
+    own = wallets_of_test_stage()["TestWalletsFunction"]["Properties"]
+    assert own["Environment"]["Variables"]["TEST_WALLETS"] == address
+    separator, (base, path) = address["Fn::Join"]
+    assert (separator, path) == ("", "/test-wallets")
+    assert base == everywhere["BASE_URL"]
+    route = wallets_of_test_stage()["TestWalletsRoute"]["Properties"]
+    assert route["RouteKey"] == f"ANY {path}/{{proxy+}}"
+    page = wallets_of_test_stage()["TestWalletsPageRoute"]["Properties"]
+    assert page == route | {"RouteKey": f"ANY {path}"}
+
+
+def test_play_money_leaves_with_its_stack() -> None:
+    table = wallets_of_test_stage()["TestWalletsTable"]
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Delete", "Delete")
+    assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["Properties"]["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]

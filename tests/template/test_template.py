@@ -40,9 +40,8 @@ BY_PATH = {
 }
 # For developers' machines only; Lambda has the first in the secret and refuses the others.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
-LOCAL_ONLY |= {"TEST_WALLETS"}  # the template deploys no wallets of a test stage yet
 # Written a second time: a function that lacks one of these decides by its default.
-EVERYWHERE = {"BASE_URL", "DATABASE_URL", "RETENTION_DAYS"}
+EVERYWHERE = {"BASE_URL", "DATABASE_URL", "RETENTION_DAYS", "TEST_WALLETS"}
 QUEUES = {"EVENTS_QUEUE_URL", "TASKS_QUEUE_URL"}
 ENVIRONMENTS = {
     "ApiFunction": QUEUES | {"CLIENT_LIMIT", "EDGE_SECRET"},

@@ -1,0 +1,156 @@
+"""The wallets of a test stage, as one Lambda function behind the stage's HTTP API.
+
+TEST_WALLETS is the address below which they are: the pages at its root, a provider's wallet
+addresses and resources at `/cedar` and `/harbor`, its authorization server at `/cedar-auth` and
+`/harbor-auth`. WALLETS_TABLE has the one record of their state. Each request is handled on a copy
+of that state and counts once the copy is written, if nobody else has written in between; otherwise
+it is handled again. So many processes behave like one single-threaded server.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request, Response, Transport
+from sandbox.wallets.defaults import PORT_BASE, default_network
+from sandbox.wallets.kept import Conflict, Kept, Table
+from sandbox.wallets.network import Network
+
+_PATIENCE: Final = 5.0  # seconds for a client's document, as at Rafiki
+_ATTEMPTS: Final = 12
+_PAUSE: Final = 0.05  # seconds; the longest pause after the first conflict
+_BODY_MAX: Final = 64 * 1024  # bytes of a request, and of a client's document
+
+
+class TestWallets:
+    """The wallets below `base`, with their state in a table.
+
+    `fetch` is the transport to clients' documents, `sleep` waits for wallets that are slow.
+    """
+
+    __test__ = False  # not a test, whatever pytest takes it for
+
+    def __init__(
+        self,
+        base: str,
+        kept: Kept,
+        public: Transport,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._base = base
+        self._kept = kept
+        self._public = public
+        self._now = now
+        self._random_bytes = random_bytes
+        self._sleep = sleep
+
+    def answer(self, request: Request) -> Response:
+        """Handle a request once. A wallet that dies, and too many conflicts, are a 5xx."""
+        if len(request.body or b"") > _BODY_MAX:
+            return Response(413, {}, b"")
+        documents: dict[str, bytes] = {}
+        for attempt in range(_ATTEMPTS):
+            waits: list[float] = []
+            network = self._network(documents, waits)
+            version = self._kept.load(network)
+            try:
+                answer = self._handled(network, request)
+            except OutcomeUnknown:
+                # The API cannot hang up. To a client this is as unknown as a lost connection.
+                answer = Response(502, {}, b"")
+            try:
+                self._kept.save(network, version)
+            except Conflict:
+                self._sleep(random.random() * _PAUSE * 2 ** min(attempt, 4))  # noqa: S311 - a pause
+                continue
+            self._sleep(sum(waits))
+            return answer
+        return Response(503, {"retry-after": "1"}, b"")
+
+    def _handled(self, network: Network, request: Request) -> Response:
+        servers = sorted(network.origins()[1:], key=len, reverse=True)
+        if any(request.url.startswith(f"{each}/") for each in servers):
+            return network.handle(request)
+        return network.handle_page(request)
+
+    def _network(self, documents: dict[str, bytes], waits: list[float]) -> Network:
+        """Return the wallets as they are at first."""
+        servers = {
+            PORT_BASE + 1: f"{self._base}/cedar",
+            PORT_BASE + 2: f"{self._base}/cedar-auth",
+            PORT_BASE + 101: f"{self._base}/harbor",
+            PORT_BASE + 102: f"{self._base}/harbor-auth",
+        }
+
+        def fetch(url: str) -> bytes:
+            """Return a client's document; a request that is handled again has it already."""
+            if url not in documents:
+                documents[url] = self._document(url)
+            return documents[url]
+
+        return default_network(
+            self._now,
+            self._random_bytes,
+            origin=servers.__getitem__,
+            pages_origin=self._base,
+            fetch=fetch,
+            sleep=waits.append,
+        )
+
+    def _document(self, url: str) -> bytes:
+        """Return the document at a client's URL. Raises OSError if it cannot be read."""
+        asked = Request("GET", url, {"Accept": "application/json"})
+        try:
+            answer = self._public.send(asked, timeout=_PATIENCE)
+        except (NotSent, OutcomeUnknown) as error:
+            raise OSError(str(error)) from None
+        if answer.status != 200 or len(answer.body) > _BODY_MAX:
+            raise OSError(f"{url} answers {answer.status}")
+        return answer.body
+
+
+def request_of(event: Mapping[str, Any], base: str) -> Request:
+    """Return the request of an HTTP API's event (payload 2.0), at the address that was signed."""
+    parts = urlsplit(base)
+    query = event.get("rawQueryString", "")
+    url = f"{parts.scheme}://{parts.netloc}{event['rawPath']}{'?' if query else ''}{query}"
+    body = event.get("body") or ""
+    raw = base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
+    method = event["requestContext"]["http"]["method"]
+    return Request(method, url, dict(event.get("headers", {})), raw or None)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer a request of the HTTP API."""
+    del context
+    answer = _wallets().answer(request_of(event, os.environ["TEST_WALLETS"]))
+    return {
+        "statusCode": answer.status,
+        "headers": dict(answer.headers),
+        "body": base64.b64encode(answer.body).decode(),
+        "isBase64Encoded": True,
+    }
+
+
+@cache
+def _wallets() -> TestWallets:
+    import boto3
+
+    from checkout.adapters.outbound.http import PublicHttp
+    from checkout.version import VERSION
+
+    table = Table(boto3.client("dynamodb"), os.environ["WALLETS_TABLE"])
+    public = PublicHttp(version=VERSION, max_answer_bytes=2 * _BODY_MAX)
+    return TestWallets(os.environ["TEST_WALLETS"], Kept(table), public)
