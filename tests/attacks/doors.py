@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import api.app
+import api.clients
 import api.dependencies
 import api.v1.app
 import api.v1.dependencies
@@ -92,6 +93,7 @@ class Doors:
         outer = dict(module.app.dependency_overrides)
         module.app.dependency_overrides |= {
             dependency: injected,
+            api.clients.services: injected,
             api.dependencies.started_at: self._started_at,
             api.v1.dependencies.managing: self._managing,
         }
