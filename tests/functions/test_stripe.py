@@ -171,6 +171,14 @@ def test_a_request_in_another_accounts_name_is_refused_on_every_route(
         assert refused(answer, 403)[0] == "permission_missing", path
 
 
+@pytest.mark.parametrize("name", ["Stripe-Account", "stripe-context"])
+def test_a_request_in_the_keys_own_name_is_as_one_without(api: StripeApi, name: str) -> None:
+    """dj-stripe names the account that it has read, in every request of its sync."""
+    headers = {name: api.ask("/v1/account").json["id"]}
+    assert api.form(SESSIONS, a_purchase(), headers=headers).status == 200
+    assert len(api.ask(SESSIONS, headers=headers).json["data"]) == 1
+
+
 def test_a_get_with_a_forms_content_type_is_a_get(api: StripeApi) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     assert api.ask(SESSIONS, headers=headers).status == 200

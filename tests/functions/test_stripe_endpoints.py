@@ -96,35 +96,46 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert actions.count(Action.WEBHOOK_REMOVED) == 1
 
 
-# The set-up requests of two platforms, as their sources send them.
+# The set-up requests of two platforms, as their sources send them, of the newest and of before.
+SUBSCRIPTIONS = ["customer.subscription.created", "customer.subscription.updated",
+                 "customer.subscription.deleted"]  # fmt: skip
+SESSION_TYPES = ["checkout.session.completed", "checkout.session.async_payment_succeeded",
+                 "checkout.session.async_payment_failed"]  # fmt: skip
+CUSTOMERS = ["customer.updated", "customer.deleted"]
+OF_CASHIER = "https://shop.example/stripe/webhook"
+OF_MOODLE = "https://moodle.example/payment/gateway/stripe/webhook.php"
 SET_UPS: dict[str, dict[str, Any]] = {
-    # laravel/cashier-stripe, src/Console/WebhookCommand.php: DEFAULT_EVENTS, and its API version.
+    # laravel/cashier-stripe: `handle` of src/Console/WebhookCommand.php, commit 12b32dd. Its
+    # version is `STRIPE_VERSION` of src/Cashier.php, commit 5eddb87 (Cashier 12.15).
     "cashier": {
         "enabled_events": [
-            "customer.subscription.created",
-            "customer.subscription.updated",
-            "customer.subscription.deleted",
-            "customer.updated",
-            "customer.deleted",
-            "payment_method.automatically_updated",
-            "invoice.payment_action_required",
-            "invoice.payment_succeeded",
+            *SUBSCRIPTIONS, *CUSTOMERS,
+            "invoice.payment_action_required", "invoice.payment_succeeded",
         ],
-        "url": "https://shop.example/stripe/webhook",
+        "url": OF_CASHIER,
+        "api_version": "2020-03-02",
+    },
+    # Later ones take the types from their configuration. These are from an application's cached
+    # configuration and a port of Cashier to TypeScript: Cashier's own file was not at hand.
+    "cashier, configured": {
+        "enabled_events": [
+            *SUBSCRIPTIONS, *CUSTOMERS, "payment_method.automatically_updated",
+            "invoice.payment_action_required", "invoice.payment_succeeded",
+        ],
+        "url": OF_CASHIER,
         "api_version": "2023-10-16",
     },
-    # alexmorrisnz/moodle-paygw_stripe, classes/stripe_helper.php: create_webhook.
+    # alexmorrisnz/moodle-paygw_stripe 2026081800: `create_webhook` of
+    # classes/local/service/webhook_service.php, commit ea2c283. The version is `$apiversion` of
+    # classes/stripe_helper.php, commit 06d4cab.
     "moodle": {
-        "url": "https://moodle.example/payment/gateway/stripe/webhook.php",
+        "url": OF_MOODLE,
         "enabled_events": [
-            "checkout.session.completed",
-            "checkout.session.async_payment_succeeded",
-            "checkout.session.async_payment_failed",
-            "invoice.payment_succeeded",
-            "customer.subscription.deleted",
+            *SESSION_TYPES, "customer.subscription.deleted", "customer.subscription.updated",
         ],
+        "api_version": "2026-07-29.dahlia",
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("platform", SET_UPS)
@@ -139,10 +150,34 @@ def test_a_platform_that_sets_itself_up_gets_what_it_asked_for(
     never = sum(each != "checkout.session.completed" for each in sent["enabled_events"])
     assert len(made.headers["ignored-parameters"].split(", ")) == never
     path = f"{ENDPOINTS}/{made.json['id']}"
+    # Cashier with `--disabled`; Moodle before each payment.
+    assert api.manage("POST", path, {"disabled": True}).json["status"] == "disabled"
+    assert api.manage("GET", path).json["enabled_events"] == sent["enabled_events"]
     assert api.manage("POST", path, {"metadata": {"a": "1", "b": "2"}}).json["metadata"]["a"] == "1"
     merged = api.manage("POST", path, {"metadata": {"a": "", "c": "3"}}).json["metadata"]
     assert merged == {"b": "2", "c": "3"}
     assert api.manage("DELETE", path).json["deleted"] is True
+
+
+def test_the_request_by_which_stripe_ruby_deletes_an_endpoint(api: StripeApi) -> None:
+    """As `WebhookEndpoint#delete` sends it: the gem itself is run where it can be had.
+
+    stripe/stripe-ruby: lib/stripe/resources/webhook_endpoint.rb, commit 01bada6, and
+    `request_headers` of lib/stripe/api_requestor.rb, commit 0375fa3. Before, it takes the path's
+    id from the object, by Kernel#format, which no field of the object may hide.
+    """
+    made = created(api)
+    assert set(made) & {"format", "method", "send", "keys", "values", "each", "delete"} == set()
+    headers = {
+        "User-Agent": "Stripe/v1 RubyBindings/19.5.0",
+        "Idempotency-Key": "6f1c8a34-9c9c-4f4e-8f0b-0f5a5f2a7d11",
+        "Stripe-Version": "2026-10-28.endive",
+        "X-Stripe-Client-User-Agent": '{"bindings_version":"19.5.0","lang":"ruby"}',
+    }
+    path = f"{ENDPOINTS}/{made['id']}"
+    gone = api.manage("DELETE", path, headers=headers)
+    assert (gone.status, gone.json["deleted"]) == (200, True)
+    assert api.manage("DELETE", path, headers=headers).status == 404
 
 
 def test_eight_endpoints_are_the_most_and_each_is_read_changed_and_deleted_by_its_id(

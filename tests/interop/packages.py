@@ -17,7 +17,10 @@ REPOSITORY: Final = Path(__file__).parents[2]
 STRIPE: Final = ("stripe==16.1.0", "stripe==15.6.2", "stripe==14.4.2", "stripe==13.2.1")
 FLASK: Final = ("flask==3.1.3", "stripe==16.1.0")
 DJANGO: Final = ("django==5.2.19", "django-payments[stripe]==4.1.0", "stripe==12.5.2")
+DJ_STRIPE: Final = ("django==5.2.19", "dj-stripe==2.11.0", "stripe==15.6.2")
 CLIENT_GENERATOR: Final = ("openapi-python-client==0.29.1",)
+# Its models can refuse what a document does not describe; those of the other cannot.
+MODEL_GENERATOR: Final = ("datamodel-code-generator==0.89.0",)
 
 
 def installed(*requirements: str) -> Path:

@@ -249,6 +249,36 @@ def test_stripe_php_lists_every_session(place: Place, known: list[str], tmp_path
     assert int(done.stdout) >= len(known), done.stdout + done.stderr
 
 
+RUBY: Final = """
+require "stripe"
+Stripe.api_base = ENV.fetch("API_BASE")
+Stripe.api_key = ENV.fetch("API_KEY")
+made = Stripe::WebhookEndpoint.create(url: "https://shop.example/ruby", enabled_events: ["*"])
+found = Stripe::WebhookEndpoint.retrieve(made.id)
+puts found.delete.deleted
+begin
+  Stripe::WebhookEndpoint.retrieve(made.id)
+rescue Stripe::InvalidRequestError => error
+  puts error.http_status
+end
+"""
+
+
+def test_stripe_ruby_deletes_an_endpoint(place: Place, tmp_path: Path) -> None:
+    ruby = shutil.which("ruby")
+    if ruby is None or subprocess.run([ruby, "-rstripe", "-e", ""], capture_output=True).returncode:
+        pytest.skip("Ruby, or its gem stripe, is not at hand: it was not run")
+    done = subprocess.run(
+        [ruby, "-e", RUBY],
+        cwd=tmp_path,
+        env={**os.environ, **of(place)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["true", "404"], done.stdout + done.stderr
+
+
 def test_the_guide_names_what_was_run() -> None:
     text = (REPOSITORY / "docs" / "stripe.md").read_text("utf-8")
     for lines in re.findall(r"^ *```(?:python|javascript)\n(.*?)^ *```$", text, re.M | re.S):

@@ -1,5 +1,6 @@
 """Answers of /v1, of each route and in each state, against the newest stripe-node's own types.
 
+And against a client generated from our own document, which refuses what is not described there.
 TypeScript's compiler reads each answer as a literal of its type: a field that is missing, that the
 type does not have, or whose value is another one, is an error. Each difference that is on purpose
 is listed here with its reason, and one that is no longer found is an error, too.
@@ -10,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,8 +31,17 @@ from checkout.domain.subjects import charge_event
 from checkout.flows.payment.writes import change
 from checkout.flows.refund import request
 from tests.functions.test_refunds_api import PAID
+from tests.interop.packages import MODEL_GENERATOR, REPOSITORY, environment, installed
 from tests.merchant_api import PREFIX
-from tests.stripe_api import ENDPOINTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.stripe_api import (
+    ENDPOINTS,
+    PAYMENTS,
+    REFUNDS,
+    SESSIONS,
+    StripeApi,
+    a_purchase,
+)
+from tests.stripe_api import EVENTS as EVENT_LIST
 from tests.support import NOW
 
 HERE: Final = Path(__file__).parent
@@ -75,6 +86,9 @@ def told(api: StripeApi) -> Iterator[tuple[str, Any]]:
     endpoint = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
     made = api.manage("POST", ENDPOINTS, endpoint).json
     yield "Stripe.WebhookEndpoint", made
+    api.form(f"{SESSIONS}/{created['id']}/expire")
+    yield "Stripe.ApiList<Stripe.Event>", (listed := api.ask(EVENT_LIST).json)
+    yield "Stripe.Event", api.ask(f"{EVENT_LIST}/{listed['data'][0]['id']}").json
     path = f"{ENDPOINTS}/{made['id']}"
     yield "Stripe.WebhookEndpoint", api.manage("POST", path, {"disabled": True}).json
     yield "Stripe.ApiList<Stripe.WebhookEndpoint>", api.manage("GET", ENDPOINTS).json
@@ -190,3 +204,84 @@ def test_no_answer_contradicts_the_types(
     gone = [each for each in EXPECTED if not any(each in one for one in contradictions)]
     assert gone == []
     print(f"{len(answers)} answers, {len(contradictions)} differences on purpose")
+
+
+# The model of each type, as the generator names it.
+MODELS: Final = {
+    "Stripe.Checkout.Session": "Session",
+    "Stripe.ApiList<Stripe.Checkout.Session>": "SessionList",
+    "Stripe.ApiList<Stripe.LineItem>": "LineItemList",
+    "Stripe.PaymentIntent": "PaymentIntentModel",  # a field's own type has the shorter name
+    "Stripe.ApiList<Stripe.PaymentIntent>": "PaymentList",
+    "Stripe.Charge": "Charge",
+    "Stripe.Refund": "Refund",
+    "Stripe.ApiList<Stripe.Refund>": "RefundList",
+    "Stripe.Event": "Event",
+    "Stripe.ApiList<Stripe.Event>": "EventList",
+    "Stripe.WebhookEndpoint": "Endpoint",
+    "Stripe.ApiList<Stripe.WebhookEndpoint>": "EndpointList",
+    "Stripe.DeletedWebhookEndpoint": "Deleted",
+    "Stripe.Balance": "Balance",
+    "Stripe.Account": "Account",
+    "Stripe.ApiList<Stripe.Account>": "AccountList",
+}
+REFUSED: Final[tuple[tuple[str, dict[str, str], int], ...]] = (  # what is posted, and the status
+    (SESSIONS, {"mode": "setup"}, 400),
+    (f"{SESSIONS}/cs_nobody", {}, 404),
+    ("/v1/customers", {}, 404),
+    (REFUNDS, {"payment_intent": "pi_1"}, 403),
+)
+READ: Final = """
+import json, sys
+import client
+from pydantic import ValidationError
+wrong = []
+for name, value in json.load(sys.stdin):
+    try:
+        getattr(client, name).model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        wrong.append(f"{name}: {error.errors(include_input=False, include_url=False)}")
+print(json.dumps(wrong))
+"""
+
+
+def generated(folder: Path) -> Callable[[list[tuple[str, Any]]], list[str]]:
+    """Generate the client; return what tells which answers it cannot read, and why."""
+    env = environment(installed(*MODEL_GENERATOR))
+    document = str(REPOSITORY / "docs" / "openapi-v1.json")
+    command = [sys.executable, "-m", "datamodel_code_generator", "--input", document,
+               "--input-file-type", "openapi", "--output", str(folder / "client.py"),
+               "--output-model-type", "pydantic_v2.BaseModel", "--extra-fields", "forbid",
+               "--strict-types", "str", "bool", "int", "--use-annotated",
+               "--formatters", "builtin", "--target-python-version", "3.11"]  # fmt: skip
+    subprocess.run(command, env=env, check=True, timeout=300)
+
+    def read(answers: list[tuple[str, Any]]) -> list[str]:
+        named = [(MODELS.get(kind, kind), value) for kind, value in answers]
+        done = subprocess.run(
+            [sys.executable, "-c", READ], cwd=folder, env=env,
+            input=json.dumps(named), capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        wrong: list[str] = json.loads(done.stdout)
+        return wrong
+
+    return read
+
+
+def test_a_strict_client_of_our_own_document_reads_every_answer(
+    answers: list[tuple[str, Any]], tmp_path: Path
+) -> None:
+    read = generated(tmp_path)
+    assert {kind for kind, _ in answers} == set(MODELS)
+    assert read(answers) == []
+    api = StripeApi()
+    refused = [api.form(path, values) for path, values, _ in REFUSED]
+    assert [each.status for each in refused] == [status for *_, status in REFUSED]
+    assert read([("Error", each.json) for each in refused]) == []
+    # It would tell: of a field that is not described, one that is missing, and one of another type.
+    kind, session = answers[0]
+    fewer = {name: value for name, value in session.items() if name != "amount_total"}
+    spoiled = [{**session, "surprise": 1}, fewer, {**session, "livemode": "no"}]
+    assert len(read([(kind, each) for each in spoiled])) == 3
+    print(f"{len(answers)} answers of {len(MODELS)} types")

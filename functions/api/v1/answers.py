@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from fastapi import Request, Response
 
 from api import refusals
 from api.paging import page_json
-from api.v1.forms import with_brackets
+from api.v1.forms import Parsed, with_brackets
 from checkout import wiring
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from checkout.flows.idempotency import Answer, json_text
+from checkout.domain.merchant import ApiKey
+from checkout.flows.idempotency import (
+    Answer,
+    Posted,
+    Reserve,
+    answer,
+    fingerprint_of,
+    json_text,
+)
+from checkout.ports.services import Services
 from checkout.web import STATUS, ErrorResponse
+
+T = TypeVar("T")
 
 IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters of that header
@@ -60,12 +71,39 @@ def problem(request: Request, found: ErrorResponse) -> Response:
     return _response(request, json_text({"error": body}), status, {**found.headers, **retry})
 
 
-def answered(request: Request, answer: Answer, ignored: Sequence[str] = ()) -> Response:
+def answered(request: Request, done: Answer, ignored: Sequence[str] = ()) -> Response:
     """Return the response to a POST."""
     headers = {IGNORED: ", ".join(ignored)[:IGNORED_MAX]} if ignored else {}
-    if answer.replayed:
+    if done.replayed:
         headers["Idempotent-Replayed"] = "true"
-    return _response(request, answer.body, answer.status, headers)
+    return _response(request, done.body, done.status, headers)
+
+
+def performed(
+    services: Services,
+    key: ApiKey,
+    request: Request,
+    given: Parsed,
+    act: Callable[[Reserve[T] | None], T],
+    *,
+    operation: str,
+    record: str | None = None,
+    idempotency_key: str | None,
+    render: Callable[[T], str],
+) -> Response:
+    """Do what a POST asks for, once for its Idempotency-Key, and return the response.
+
+    `record` is the id of the one that is changed, if it is in the path. `render` makes the body of
+    the result. Raises as `answer` does.
+    """
+    parameters = given.given if record is None else [record, given.given]
+    posted: Posted[T] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of(operation, parameters),
+        render=render,
+    )
+    return answered(request, answer(services, posted, act), given.ignored)
 
 
 def shown(request: Request, value: Any) -> Response:

@@ -16,6 +16,7 @@ from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid, PermissionMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.strict_json import parse_object
+from checkout.domain.stripe_objects import account_id
 from checkout.flows.merchant import authentication
 from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes, require_json
@@ -50,7 +51,7 @@ async def api_key(
     """Return the key of a Bearer token or of a Basic user name.
 
     Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
-    its money would go to this key's wallet.
+    its money would go to this key's wallet. Its own name changes nothing, as at Stripe.
     """
     key = authentication.authenticate(
         injected,
@@ -59,8 +60,9 @@ async def api_key(
         request.scope["route"].path,
         known=partial(refusals.remember, injected, request),
     )
+    own = account_id(key.merchant)
     for name in _OTHER_ACCOUNT:
-        if name in request.headers:
+        if request.headers.get(name, own) != own:
             raise PermissionMissing(
                 f"There are no connected accounts here: send no header {name}, and the API key of "
                 "the merchant who is to be paid."

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
-from api.v1.answers import answered, listed, shown
+from api.v1.answers import listed, performed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.expansions import REFUND, expandable
 from api.v1.forms import Parsed, parsed
@@ -31,7 +31,7 @@ from checkout.domain.stripe_objects import charge, from_stripe, payment_intent, 
 from checkout.domain.stripe_refunds import refund_object
 from checkout.flows import limits
 from checkout.flows.checkout import lookup
-from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
+from checkout.flows.idempotency import json_text
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.ports.services import Services
@@ -53,14 +53,16 @@ async def create(
     given = parsed(body, parity.CREATE_REFUND)
     expandable(given, REFUND)
     asked = _asked(services, key, given)
-    posted: Posted[Refund] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 create refund", given.given),
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        lambda reserve: refunds.create(services, key, asked, reserve),
+        operation="v1 create refund",
+        idempotency_key=idempotency_key,
         render=_render(services, given),
     )
-    done = answer(services, posted, lambda reserve: refunds.create(services, key, asked, reserve))
-    return answered(request, done, given.ignored)
 
 
 @router.get("")
@@ -104,19 +106,18 @@ async def update(
     """Change the refund's metadata: keys are merged, and an empty value removes its key."""
     given = parsed(body, parity.UPDATE_REFUND)
     expandable(given, REFUND)
-    posted: Posted[Refund] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 update refund", [refund_id, given.given]),
+    merge = partial(merged_metadata, given)
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        lambda reserve: refunds.update_metadata(services, key, refund_id, merge, reserve),
+        operation="v1 update refund",
+        record=refund_id,
+        idempotency_key=idempotency_key,
         render=_render(services, given),
     )
-    merge = partial(merged_metadata, given)
-    done = answer(
-        services,
-        posted,
-        lambda reserve: refunds.update_metadata(services, key, refund_id, merge, reserve),
-    )
-    return answered(request, done, given.ignored)
 
 
 @router.post("/{refund_id}/cancel")
@@ -131,15 +132,16 @@ async def cancel(
     """Cancel a refund that was not sent yet."""
     given = parsed(body, parity.ONE)
     expandable(given, REFUND)
-    posted: Posted[Refund] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 cancel refund", [refund_id, given.given]),
-        render=_render(services, given),
-    )
-    return answered(
+    return performed(
+        services,
+        key,
         request,
-        answer(services, posted, lambda reserve: refunds.cancel(services, key, refund_id, reserve)),
+        given,
+        lambda reserve: refunds.cancel(services, key, refund_id, reserve),
+        operation="v1 cancel refund",
+        record=refund_id,
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
     )
 
 

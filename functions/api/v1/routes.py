@@ -8,7 +8,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
-from api.v1.answers import answered, listed, shown
+from api.v1.answers import listed, performed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.events import event_objects, event_query
 from api.v1.expansions import ITEMS, SESSION, expandable
@@ -28,7 +28,7 @@ from checkout.domain.stripe_objects import line_items, livemode
 from checkout.flows import limits
 from checkout.flows.checkout import ends, lists, lookup, metadata
 from checkout.flows.checkout.create import open_session
-from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
+from checkout.flows.idempotency import json_text
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.ports.services import Services
 from checkout.web import request_id
@@ -47,20 +47,18 @@ async def create(
 ) -> Response:
     """Create a session. A header of the answer names the parameters that were ignored."""
     given = parsed(body, parity.CREATE_SESSION)
-    posted = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 create session", given.given),
-        render=_render(services, given),
-    )
-    done = answer(
+    return performed(
         services,
-        posted,
+        key,
+        request,
+        given,
         lambda reserve: open_session(
             services, key, new_session(services, given), reserve, request_id(request)
         ),
+        operation="v1 create session",
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
     )
-    return answered(request, done, given.ignored)
 
 
 @router.get(SESSIONS)
@@ -107,17 +105,18 @@ async def update(
     """Change the session's metadata: keys are merged, and an empty value removes its key."""
     given = parsed(body, parity.UPDATE_SESSION)
     expandable(given, SESSION)
-    posted = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 update session", [session_id, given.given]),
+    merge = partial(merged_metadata, given)
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        lambda reserve: metadata.update(services, key, session_id, merge, reserve),
+        operation="v1 update session",
+        record=session_id,
+        idempotency_key=idempotency_key,
         render=_render(services, given),
     )
-    merge = partial(merged_metadata, given)
-    done = answer(
-        services, posted, lambda reserve: metadata.update(services, key, session_id, merge, reserve)
-    )
-    return answered(request, done, given.ignored)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
@@ -132,15 +131,16 @@ async def expire(
     """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.ONE)
     expandable(given, SESSION)
-    posted = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 expire session", [session_id, given.given]),
-        render=_render(services, given),
-    )
-    return answered(
+    return performed(
+        services,
+        key,
         request,
-        answer(services, posted, lambda reserve: ends.expire(services, key, session_id, reserve)),
+        given,
+        lambda reserve: ends.expire(services, key, session_id, reserve),
+        operation="v1 expire session",
+        record=session_id,
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
     )
 
 

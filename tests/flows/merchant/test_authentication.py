@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
 
@@ -62,6 +63,34 @@ def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it() ->
         authenticate(api.services, f"Bearer {api.secret}", "POST")
     assert unknown.value.message == revoked.value.message
     assert api.secret not in repr(revoked.value)
+
+
+DIGITS = "k" * 43
+
+
+@pytest.mark.parametrize(("test", "form", "other"), [("", "live", "test"), ("x", "test", "live")])
+def test_a_key_from_before_is_known_in_its_stages_form_and_in_no_other(
+    test: str, form: str, other: str
+) -> None:
+    api = MerchantApi()
+    services = replace(api.services, test_wallets=test and "https://test.example/test-wallets")
+    put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_{DIGITS}")))
+    for presented in (f"sk_{DIGITS}", f"sk_{form}_{DIGITS}"):
+        assert authenticate(services, f"Bearer {presented}", "POST").id == api.key.id
+    with pytest.raises(ApiKeyInvalid):
+        authenticate(services, f"Bearer sk_{other}_{DIGITS}", "POST")
+
+
+def test_a_key_of_today_is_known_only_as_it_was_shown() -> None:
+    api = MerchantApi()
+    put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_live_{DIGITS}")))
+    assert authenticate(api.services, f"Bearer sk_live_{DIGITS}", "POST").id == api.key.id
+    with pytest.raises(ApiKeyInvalid):
+        authenticate(api.services, f"Bearer sk_{DIGITS}", "POST")
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:

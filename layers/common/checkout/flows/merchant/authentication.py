@@ -11,7 +11,7 @@ from typing import Final
 
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.grammar import API_KEY
-from checkout.domain.ids import api_key_hash
+from checkout.domain.ids import api_key_hash, api_key_prefix
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Scope
 from checkout.ports.services import Services
@@ -75,6 +75,9 @@ def active_key(services: Services, presented: str) -> ApiKey:
     # comparison leaks time.
     known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None
+    if key is None and known and presented.startswith(prefix := api_key_prefix(services.test)):
+        # Software that asks for this form gets a key from before in it, too.
+        key = services.api_keys.find(api_key_hash("sk_" + presented.removeprefix(prefix)))
     if key is None or not key.active_at(services.clock.now()):
         raise ApiKeyInvalid("This API key is not valid.")
     services.api_keys.touch(key, services.clock.now())

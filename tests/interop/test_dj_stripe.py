@@ -1,0 +1,60 @@
+"""dj-stripe, whole and unmodified from the registry: its own sync and webhook view, on our /v1."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+
+from sandbox.place import Place
+from tests.browser.dev_server import local_world
+from tests.interop.packages import DJ_STRIPE, environment, installed
+from tests.interop.test_stripe import Customer, forwarding, of, process
+from tests.ports import free_base
+
+HERE: Final = Path(__file__).parent
+FORGED: Final = {"id": "evt_1", "livemode": False, "type": "checkout.session.completed"}
+
+pytestmark = [pytest.mark.interop, pytest.mark.enable_socket]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with local_world(tmp_path_factory.mktemp("world")) as found:
+        yield found
+
+
+def test_dj_stripe_syncs_and_its_view_takes_our_events(place: Place, tmp_path: Path) -> None:
+    port = free_base()
+    keys = of(place)
+    env = environment(
+        installed(*DJ_STRIPE),
+        PORT=str(port),
+        FILE=str(tmp_path / "shop.sqlite3"),
+        HOOKS=f"https://localhost:{place.listener_port}/",
+        **keys,
+    )
+    with process([sys.executable, str(HERE / "djstripe_shop.py")], env, tmp_path) as shop:
+        assert shop.stdout is not None
+        view, page = shop.stdout.readline().split()
+        hook = f"http://127.0.0.1:{port}{view}"
+        for headers in ({}, {"Stripe-Signature": "t=1,v1=00"}):
+            forged = httpx2.post(hook, json=FORGED, headers=headers, trust_env=False)
+            assert forged.status_code == 400
+        with forwarding(place, hook):
+            Customer(place).pay(page)
+            told = json.loads(shop.stdout.readline())
+    print(told)
+    assert told == {
+        "Account": 1,
+        "Session": 2,
+        "PaymentIntent": 1,
+        "Refund": 0,
+        "Event": 3,
+        "WebhookEndpoint": 1,
+    }
