@@ -63,11 +63,11 @@ check: lint test ## run lint, then all tests
 demo: $(RUN) ## buy something from the command line and print each step (WALLET=https://… pays, REFUND=5.00 goes back)
 	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$$WALLET") $(if $(REFUND),--refund "$$REFUND")
 
-listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… while `make dev` runs
-	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
+listen: $(RUN) ## forward the shop's webhooks to TO=http://localhost:…, of `make dev` or of a deployment AT=https://…
+	@$(BIN)/python -m sandbox listen --forward-to "$(TO)" $(if $(AT),--at "$(AT)") $(if $(FORM),--form "$(FORM)")
 
-trigger: $(RUN) ## make EVENT=completed, expired, canceled, refund or ping happen while `make dev` runs
-	@$(BIN)/python -m sandbox trigger "$(EVENT)"
+trigger: $(RUN) ## make EVENT=completed, expired, canceled, refund or ping happen, there too (AT=https://…)
+	@$(BIN)/python -m sandbox trigger "$(EVENT)" $(if $(AT),--at "$(AT)") $(if $(WALLET),--wallet "$$WALLET")
 
 merchant: $(RUN) ## create a merchant, here or in DATABASE_URL: WALLET=, or also NAME= KEY_ID= PRIVATE_KEY=
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$$NAME" \

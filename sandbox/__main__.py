@@ -9,12 +9,14 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from checkout.domain.errors import CheckoutError
-from sandbox import webhooks
+from sandbox import deployed, webhooks
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo, DemoFailed, world_answers
 from sandbox.local_world import running_world
@@ -33,8 +35,12 @@ def main() -> int:
     demo.add_argument("--refund", help="refund this much of the 20.00, as in 5.00")
     listens = commands.add_parser("listen", help="forward the shop's webhooks to a local address")
     listens.add_argument("--forward-to", required=True, help="such as http://localhost:3000/hooks")
+    listens.add_argument("--at", default="", help="a deployment's URL; API_KEY has a key of it")
+    listens.add_argument("--form", choices=deployed.FORMS, default="native")
     triggers = commands.add_parser("trigger", help="cause a webhook event")
     triggers.add_argument("event", choices=webhooks.EVENTS)
+    triggers.add_argument("--at", default="", help="a deployment's URL; API_KEY has a key of it")
+    triggers.add_argument("--wallet", help="there, the customer's wallet address")
     options = parser.parse_args()
     logs = logging.StreamHandler()
     logs.setFormatter(_WithTrace("%(levelname)s %(name)s: %(message)s"))
@@ -45,6 +51,8 @@ def main() -> int:
         place = default_place()
         if options.command == "dev":
             return _dev(place)
+        if getattr(options, "at", ""):
+            return _deployed(options)
         if options.command == "listen":
             return webhooks.listen(place, options.forward_to)
         if options.command == "trigger":
@@ -77,6 +85,18 @@ def _dev(place: Place) -> int:
             threading.Event().wait()
     except KeyboardInterrupt:
         print("\nstopped; data is kept")
+    return 0
+
+
+def _deployed(options: argparse.Namespace) -> int:
+    """Run `listen` or `trigger` against a deployment."""
+    at = deployed.deployment(options.at)
+    say = partial(print, flush=True)
+    if options.command == "listen":
+        with closing(deployed.Feed(at)) as feed:
+            deployed.listen(feed, options.forward_to, form=options.form, say=say)
+    else:
+        deployed.trigger(at, options.event, wallet=options.wallet, say=say)
     return 0
 
 
