@@ -39,7 +39,7 @@ from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
 from tests.simulation.budgeting import BudgetChecks
-from tests.simulation.providers import SHOP
+from tests.simulation.providers import OURS
 from tests.simulation.refund_checks import RefundChecks
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ class Checker:
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
+        self._world.identities.session(before, after)
 
     def _of_a_later_release(self, after: Session, item: Item) -> None:
         """Check that no write drops what a later release has stored with a payment."""
@@ -493,6 +494,7 @@ class Checker:
     def sending(self, process: Process, request: Request) -> None:
         """Before a request leaves the process, with nothing in between."""
         path, by = request.url.split("?")[0], self._world.scheduler.actor
+        self._world.identities.sending(request)
         if "/incoming-payments/" in path and request.method == "GET":
             self._read_at[by, _last(path)] = process.now()
         if request.method != "POST":
@@ -539,7 +541,7 @@ class Checker:
 
     def rotated(self, wallet: str) -> None:
         """The current actor has got a new token for an approval's of this wallet."""
-        if wallet == SHOP:
+        if wallet in OURS:
             self.refunds.rotated()
         else:
             self._rotated.add(self._world.scheduler.actor)
@@ -724,8 +726,9 @@ class Checker:
 
     def elsewhere(self) -> None:
         """The shop's wallet has got money of sessions only, and has sent money of refunds only."""
-        balance = self._world.network.state.accounts[SHOP].balance
-        known = self._world.money + sum(self.received(each) for each in self._incoming)
+        accounts = self._world.network.state.accounts
+        balance = sum(accounts[each].balance for each in OURS)
+        known = len(OURS) * self._world.money + sum(self.received(each) for each in self._incoming)
         least, most = self.refunds.paid_out()
         if not known - most <= balance <= known - least:
             told = f"{balance} in the wallet, {known} known, {least} to {most} paid back"

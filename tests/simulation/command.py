@@ -18,7 +18,7 @@ from pathlib import Path
 
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
-from tests.simulation import mutants, shown, sim_world, soak
+from tests.simulation import identities, mutants, shown, sim_world, soak
 from tests.simulation.faults import AWS_KINDS, Around, Http, Life, Wider
 from tests.simulation.providers import KINDS, SHOPS
 
@@ -182,6 +182,10 @@ def simulate(
         ("  flagged as partly paid", total.counts["flagged"]),
         *((name, total.counts[name]) for name in sorted(total.counts) if name.startswith("step ")),
         *((f"fault: {kind.value}", total.faults[kind.value]) for kind in FAULTS),
+        *(
+            (each, total.counts[each])
+            for each in [f"{identities.CHANGED}{state}" for state in identities.STATES]
+        ),
         *((f"provider: {kind.name}", total.kinds[kind.name]) for kind in KINDS),
         *((f"shop: {shop.name}", total.shops[shop.name]) for shop in SHOPS),
         *_yields(total.counts),
@@ -228,7 +232,8 @@ def counters() -> set[str]:
         for status, event in REFUND_TRANSITIONS
         if event not in ELSEWHERE
     }
-    return kinds | shops | events | rows | conditions | refunds
+    changed = {f"{identities.CHANGED}{state}" for state in identities.STATES}
+    return kinds | shops | events | rows | conditions | refunds | changed
 
 
 def absent_kinds(total: Total) -> list[str]:

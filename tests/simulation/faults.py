@@ -84,6 +84,8 @@ class Wider(StrEnum):
     CROWDED = "lists of more pages than are read"
     DOWN_DAYS = "provider down for hours or days"
     TWICE = "task received twice at once"
+    IDENTITY = "shop changed client, key or wallet"
+    HOST_DOWN = "our client document unreachable"
 
 
 HTTP_KINDS: Final = tuple(kind for kind in Http if kind is not Http.DOWN)

@@ -33,7 +33,7 @@ from checkout.domain.session import Session
 from checkout.domain.session import Status as S
 from checkout.domain.session_events import Event as E
 from checkout.domain.transitions import IN_FLIGHT, IN_TIME, PARTLY_PAID, TRANSITIONS
-from tests.simulation import load, sim_world
+from tests.simulation import identities, load, sim_world
 
 WORLDS_MAX: Final = 3_000
 LEARNT_IN: Final = 700  # worlds in which a second one that catches a bug is looked for
@@ -105,12 +105,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted, or how the shop pays.
+    """A seeded bug.
 
+    `only`: the kind of wallet in whose worlds it is hunted, how the shop pays, or ONLY of
+    identities.py.
     `in_load`: it is hunted in a day of load (load.py), and not in worlds. `known`: the seed of a
     world that caught it before, without the draws of swarm.py, for one that few worlds catch: it is
     tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
-    `refunds`: it is hunted in worlds that refund.
+    `refunds`: it is hunted in worlds that refund. Only those of an identity are hunted in worlds in
+    which it changes: all others know the seeds of worlds that stay as they were.
     """
 
     name: str
@@ -1384,7 +1387,108 @@ REFUND_MUTANTS: Final = (
     ),
 )
 
-MUTANTS: Final = (*SALE_MUTANTS, *(replace(each, refunds=True) for each in REFUND_MUTANTS))
+_MERCHANT: Final = "checkout.domain.merchant:Merchant"
+_SETUP: Final = "checkout.flows.merchant.setup"
+
+IDENTITY_MUTANTS: Final = (
+    line(
+        "wallets are asked as whom the shop is now",
+        "checkout.flows.merchants:as_of",
+        "return merchant.as_of(identity)",
+        "return merchant",
+    ),
+    line(
+        "only the last identity is kept",
+        f"{_MERCHANT}.changed_identity",
+        "(*self.former, kept)",
+        "(kept,)",
+    ),
+    line(
+        "an identity is dropped when the shop changes",
+        f"{_MERCHANT}.changed_identity",
+        "(*self.former, kept)",
+        "self.former",
+    ),
+    line(
+        "a session does not store as whom it asks",
+        f"{_PREPARE}:_claim",
+        "identity=merchant.identity or None",
+        "identity=session.identity",
+    ),
+    line(
+        "a new incoming payment is made as whom the shop was",
+        f"{_PREPARE}:_prepare",
+        "if (session.identity or 0) != visit.merchant.identity:",
+        "if False:",
+    ),
+    line(
+        "a wallet that is given names the shop of now for an incoming payment of before",
+        f"{_PREPARE}:_paid_to",
+        "if session.incoming_payment is not None:",
+        "if False:",
+    ),
+    line(
+        "a refund does not store as whom it asks",
+        f"{_REFUND}:price",
+        "visit.merchant.identity or None",
+        "None",
+    ),
+    line(
+        "the key of now signs for each identity",
+        f"{_MERCHANT}.as_of",
+        "signs = self if (self.client, self.wallet_address) == same else known[-1]",
+        "signs = self",
+    ),
+    line(
+        "a client of before signs as the shop of now",
+        f"{_MERCHANT}.as_of",
+        "client=each.client,",
+        "client=self.client,",
+    ),
+    line(
+        "a shop that comes back to no key file gets a new key at once",
+        f"{_SETUP}:_signer",
+        "kept = before.service_keys if before is not None else ()",
+        "kept = ()",
+    ),
+    line(
+        "a shop with a key file shows no keys of before",
+        "checkout.flows.clients:_of",
+        "or not found.service_keys",
+        "or found.client is None",
+    ),
+    value("a new key signs at once", _SETUP, "SHOWN_BEFORE", _NO_TIME),
+    line(
+        "the newest key signs, though it is not shown yet",
+        f"{_MERCHANT}.signing_key",
+        "each.signs_from <= now",
+        "True",
+    ),
+    line(
+        "a key is not shown any more when the next is made",
+        f"{_SETUP}:_next_key",
+        "if following is None or following.signs_from > now - SHOWN_AFTER",
+        "if following is None",
+    ),
+    line(
+        "an approval is canceled as the shop of now",
+        "checkout.flows.payment.cleanup:clean_up",
+        "cleanup.identity)",
+        "services.merchants.latest(cleanup.merchant).identity)",
+    ),
+    line(
+        "a budget of before pays as the shop of now",
+        "checkout.domain.mandate:Mandate.pays_for",
+        "terms.payer.id == wallet and terms.identity == identity",
+        "True",
+    ),
+)
+
+MUTANTS: Final = (
+    *SALE_MUTANTS,
+    *(replace(each, refunds=True) for each in REFUND_MUTANTS),
+    *(replace(each, refunds=True, only=identities.ONLY) for each in IDENTITY_MUTANTS),
+)
 
 
 @contextmanager
@@ -1456,9 +1560,7 @@ def hunt(
     for seed, drawn in (*tried, *wide.items()):
         worlds += 1
         with applied(mutant):
-            violations = sim_world.run(
-                seed, only=mutant.only, wide=drawn, refunds=mutant.refunds
-            ).violations
+            violations = _run(seed, mutant.only, drawn, mutant.refunds).violations
         if violations and _good(seed, mutant.only, drawn, mutant.refunds):
             checks[seed] = violations[0].check
         if len(checks) >= wanted:
@@ -1469,7 +1571,12 @@ def hunt(
 @cache
 def _good(seed: int, only: str | None, wide: bool, refunds: bool) -> bool:
     """Return whether the world is good without the bug."""
-    return not sim_world.run(seed, only=only, wide=wide, refunds=refunds).violations
+    return not _run(seed, only, wide, refunds).violations
+
+
+def _run(seed: int, only: str | None, wide: bool, refunds: bool) -> sim_world.Outcome:
+    changes = only == identities.ONLY
+    return sim_world.run(seed, only=only, wide=wide, refunds=refunds, changes=changes)
 
 
 def _hunt_in_load(mutant: Mutant, seeds: Sequence[int]) -> Caught:

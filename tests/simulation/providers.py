@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.wallets.behaviours import Behaviour
+from sandbox.wallets.clients import no_fetch
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import CLOSINGS, Provider, Rules
 from sandbox.wallets.state import Account
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 CEDAR: Final = "https://localhost:4101"  # the customers' provider, EUR
 HARBOR: Final = "https://localhost:4201"  # the shop's provider, USD
 SHOP: Final = f"{HARBOR}/shop"
+MARKET: Final = f"{HARBOR}/market"  # the shop's other wallet
+OURS: Final = (SHOP, MARKET)
 CUSTOMER: Final = f"{CEDAR}/customer"  # of the world's kind
 UNCONVERTED: Final = f"{HARBOR}/una"  # of the kinds that keep units back; in the shop's currency
 OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at the shop's provider
@@ -160,8 +163,11 @@ def network(
     skewed: bool,
     asset: tuple[str, int] = ("USD", 2),
     refunding: Refunding | None = None,
+    fetch: Callable[[str], bytes] = no_fetch,
 ) -> Network:
-    """The two providers, the customer's wallets and the shop's with its registered key."""
+    """The two providers, the customer's wallets and the shop's with its registered key.
+
+    `fetch` gets the documents of clients that are no wallets."""
     behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
     tokens: dict[str, Any] = {}
     if kind.short_tokens:
@@ -176,6 +182,7 @@ def network(
             _provider("cedar", 4101, Rules(**kind.rules, **tokens), skews[0]),
             _provider("harbor", 4201, Rules(**shop.rules, **rules), skews[1]),
         ),
+        fetch=fetch,
         behaviours={
             "normal": Behaviour("Pays."),
             "kind": behaviour,
@@ -189,7 +196,9 @@ def network(
         plenty = 1_000_000 * 10 ** asset[1]
         made.add_account(Account(UNCONVERTED, "Una", *asset, plenty, "kind"))
     made.add_account(Account(SHOP, "Shop", *asset, money_of(refunding, asset), "shop"))
-    made.register_key(SHOP, jwk)
+    made.add_account(Account(MARKET, "Market", *asset, money_of(refunding, asset), "shop"))
+    for wallet in OURS:
+        made.register_key(wallet, jwk)
     return made
 
 

@@ -20,7 +20,7 @@ from checkout.domain.session import Session
 from checkout.flows.payment import sealed
 from sandbox.wallets.state import OutgoingPayment
 from tests.simulation.boundaries import Process
-from tests.simulation.providers import SHOP
+from tests.simulation.providers import OURS
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
@@ -190,7 +190,7 @@ class RefundChecks:
     def stopped(self, url: str) -> bool:
         """Return whether this is a refund's payment that has ended with a part."""
         payment = self._world.network.state.outgoing.get(_last(url))
-        if payment is None or payment.wallet != SHOP or "/outgoing-payments/" not in url:
+        if payment is None or payment.wallet not in OURS or "/outgoing-payments/" not in url:
             return False
         part = 0 < payment.sent < payment.debit.value - payment.fee
         return part and payment.settles_at is None
@@ -209,7 +209,7 @@ class RefundChecks:
     def knows(self, quote_url: str) -> bool:
         """Return whether this is the quote of a refund."""
         quote = self._world.network.state.quotes.get(_last(quote_url))
-        return quote is not None and quote.wallet == SHOP
+        return quote is not None and quote.wallet in OURS
 
     def sending(self, process: Process, quote_url: str) -> None:
         """Before a refund is sent, with nothing in between."""
@@ -235,7 +235,7 @@ class RefundChecks:
         if self._world.refunding is None:
             return
         for payment in self._world.network.state.outgoing.values():
-            if payment.wallet == SHOP and payment.sent != self._moved.get(payment.id, 0):
+            if payment.wallet in OURS and payment.sent != self._moved.get(payment.id, 0):
                 self._moved[payment.id] = payment.sent
                 self._money_left(payment)
                 self._world.checker.budgets.money()
@@ -278,7 +278,7 @@ class RefundChecks:
         return [
             each
             for each in self._world.network.state.outgoing.values()
-            if each.wallet == SHOP and self._of.get(_last(each.receiver)) == refund_id
+            if each.wallet in OURS and self._of.get(_last(each.receiver)) == refund_id
         ]
 
     def _sent(self, refund: Refund) -> int:
@@ -324,7 +324,7 @@ class RefundChecks:
 
     def paid_out(self) -> tuple[int, int]:
         """Return the least and the most that the shop's wallet has paid, by its payments."""
-        paid = [each for each in self._world.network.state.outgoing.values() if each.wallet == SHOP]
+        paid = [each for each in self._world.network.state.outgoing.values() if each.wallet in OURS]
         under_way = sum(
             each.debit.value for each in paid if each.settles_at is not None and each.funded
         )

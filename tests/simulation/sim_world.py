@@ -31,10 +31,11 @@ from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import CheckoutError
 from checkout.domain.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
 from checkout.domain.links import PaymentLink
-from checkout.domain.merchant import ApiKey, Merchant, private_key_place
+from checkout.domain.merchant import ApiKey, Merchant, ServiceKey, private_key_place
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.flows.clients import client_url
 from checkout.flows.schedule import expiries
 from checkout.flows.webhooks.deliver import MessageResult as Delivered
 from checkout.flows.webhooks.deliver import deliver
@@ -53,6 +54,7 @@ from tests.simulation import (
     attempts,
     budgeting,
     checks,
+    identities,
     probes,
     providers,
     refund_checks,
@@ -92,6 +94,7 @@ R = TypeVar("R")
 PREFIX: Final = "sim"
 BASE_URL: Final = "http://localhost:4000"
 KEY_ID: Final = "3a1c1d2e-0000-4000-8000-000000000001"
+SERVICE_KEY_ID: Final = "3a1c1d2e-0000-4000-8000-000000000002"
 PATIENCE: Final = 29_000  # milliseconds: API Gateway answers by then, one way or the other
 # Invariant 7: after this grace on the last expiry, or after the last fault, all is decided within
 # an hour, the longest pause between two looks, and the few minutes that the fence takes.
@@ -107,7 +110,7 @@ THREADS: Final = 3  # of a process
 AGES: Final = 10**9  # milliseconds
 POOL_MAX: Final = 4  # processes that do not all serve at once
 CHECKS: Final = probes.install(
-    (checks, attempts, actors, webhooks, refund_checks, refunding, budgeting)
+    (checks, attempts, actors, webhooks, refund_checks, refunding, budgeting, identities)
 )
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
@@ -183,6 +186,9 @@ class SideBySideActors:
 
 
 class SimWorld:
+    prefix = PREFIX
+    base_url = BASE_URL
+
     def __init__(
         self,
         seed: int,
@@ -192,6 +198,7 @@ class SimWorld:
         wide: bool = True,
         two_releases: bool = False,
         refunds: bool = True,
+        changes: bool = True,
     ) -> None:
         self.seed = seed
         self.of_last = self.apart("releases") if two_releases else None
@@ -203,8 +210,14 @@ class SimWorld:
         rates = swarm.down_for_long(self.swarm, rates)
         payer = only if only in dict(refunding.PAYERS) else None
         self.refunding = refunding.drawn(seed, self.profile, payer) if refunds else None
+        self.changing = None
+        if wide and changes and not two_releases:  # the last one cannot sign as a client of ours
+            always = only == identities.ONLY
+            self.changing = identities.drawn(seed, self.profile, always=always)
+        self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
-        self.kind = swarm.crowded(self.swarm, self._kind(None if payer else only))
+        wallet = None if payer or only == identities.ONLY else only
+        self.kind = swarm.crowded(self.swarm, self._kind(wallet))
         self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
         if self.profile == "storm" and self.rng.random() < 0.1:
@@ -237,6 +250,7 @@ class SimWorld:
             skewed=storms,
             asset=self.swarm.asset,
             refunding=self.refunding,
+            fetch=self.identities.fetch,
         )
         self.money = providers.money_of(self.refunding, self.swarm.asset)
         self._clerks: list[refunding.Clerk] = []
@@ -255,6 +269,9 @@ class SimWorld:
         self.vault = self._vault(vaults)
         self.checker = Checker(self)
         self.merchant, self.key = self._join(private)
+        if self.changing is not None:
+            self.identities.begin()
+            self.operator = identities.Operator(self, self.changing, private, KEY_ID)
         self.sessions: list[str] = []
         self.orders = 0  # purchases, each under one idempotency key
 
@@ -269,6 +286,8 @@ class SimWorld:
         if rates.down and (rates.down_status == STRAY or self.swarm.down_for):
             self._calm_from = max(self._calm_from, rates.down_until)
         self._begin_what_is_wider()
+        if self.changing is not None:
+            self.scheduler.spawn("operator", self.operator.run)
         self.scheduler.run(until=self._calm_from)
         self.faults.off()
         self.calm_since = moment(self._calm_from)
@@ -718,8 +737,26 @@ class SimWorld:
         )
         code, scale = self.swarm.asset
         key = a_key(created_at=BEGINNING, asset_code=code, asset_scale=scale)
+        if self.changing is not None and self.changing.keyless:
+            merchant = self._without_key_file(merchant)
         assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
         return merchant, key
+
+    def _without_key_file(self, merchant: Merchant) -> Merchant:
+        """Return the merchant as one that the service itself asks wallets for."""
+        raw = self.apart("service key").randbytes(32)
+        plain = base64.b64encode(raw).decode()
+        sealed = self._vault(vaults).seal(plain, place=private_key_place(merchant.id))
+        key = ServiceKey(
+            key_id=SERVICE_KEY_ID, x=public_x(raw), private_key=sealed, signs_from=BEGINNING
+        )
+        return replace(
+            merchant,
+            client=client_url(BASE_URL, merchant.id),
+            key_id=key.key_id,
+            private_key=sealed,
+            service_keys=(key,),
+        )
 
     def _secret(self, further: str | None = None) -> WebhookSecret:
         vault = self.vault
@@ -803,11 +840,13 @@ def run(
     wide: bool = True,
     two_releases: bool = False,
     refunds: bool = True,
+    changes: bool = True,
 ) -> Outcome:
     """The world of `seed`, from beginning to end.
 
-    If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it. With
-    `two_releases`, a part of its processes runs the last release, and nobody refunds either.
+    If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it, and
+    without `changes`, the shop's identity stays. With `two_releases`, a part of its processes runs
+    the last release, and neither is in it.
     """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
@@ -818,6 +857,7 @@ def run(
             wide=wide,
             two_releases=two_releases,
             refunds=refunds and not two_releases,
+            changes=changes,
         )
         two = releases.serving() if two_releases else nullcontext()
         with swarm.in_force(world.swarm), two:
