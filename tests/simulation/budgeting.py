@@ -211,7 +211,18 @@ class BudgetChecks:
             self._fail("the_budgets_count_is_true", f"{value}, counted {mandate.spent}")
 
     def _payments(self) -> list[OutgoingPayment]:
-        grants = {each.id for each in self._grants()}
+        """Return the payments of the months that are counted: those of one wallet."""
+        terms = self.mandate.terms if self.mandate is not None else None
+        grants = {
+            each.id
+            for each in self._grants()
+            if terms is not None
+            and all(
+                item["identifier"] == terms.payer.id
+                and datetime.fromisoformat(item["limits"]["interval"].split("/")[1]) == terms.start
+                for item in each.access
+            )
+        }
         outgoing = self._world.network.state.outgoing.values()
         return [each for each in outgoing if each.grant_id in grants]
 

@@ -53,13 +53,13 @@ KEYLESS: Final = "to no key file"  # if the shop has none already: the service's
 KEY_FILE: Final = "to a key file"
 WALLET: Final = "to another wallet"
 CHANGES: Final = (KEYLESS, KEYLESS, KEY_FILE, WALLET)
-# All states in which something is in flight: what is in them is counted at each change.
+# The states of what is in flight: it is counted by its state at each change.
 CHANGED: Final = "shop changed, "
 STATES: Final = (
     *(str(each) for each in (Status.OPEN, Status.PREPARING, Status.AWAITING_APPROVAL)),
     *(f"{Status.AWAITING_APPROVAL} {each}" for each in Phase),
     str(Status.PROCESSING),
-    "ended, asked for later",
+    "over, asked for later",
     *(f"refund {each}" for each in (RefundStatus.NEEDS_APPROVAL, RefundStatus.SENDING)),
 )
 
@@ -165,7 +165,7 @@ def in_flight(world: SimWorld) -> list[str]:
 
 def _state(session: Session) -> str | None:
     if session.terminal:
-        return "ended, asked for later" if session.check_at is not None else None
+        return "over, asked for later" if session.check_at is not None else None
     return f"{session.status} {session.phase}" if session.phase else str(session.status)
 
 

@@ -250,14 +250,16 @@ def paid_by_budget(stage: Stage, limit: int, spent: int) -> None:
     """The budget has paid 5.00 of `limit`, and `spent` is counted."""
     stage.world.limit = limit
     state = stage.world.network.state
-    grant = {"limits": {"interval": "R/2026-01-01T00:00:00Z/P1M"}}
+    begun = BEGINNING - timedelta(days=1)
+    months = f"R/{begun.isoformat()}/P1M"
+    grant = {"identifier": SHOP, "limits": {"interval": months}}
     state.grants["grant-r"] = books.Grant(
         "grant-r", "harbor", SHOP, None, [grant], "c", BEGINNING, books.GrantState.ISSUED
     )
     terms = a_mandate().terms
     assert terms is not None
-    begun = BEGINNING - timedelta(days=1)
-    budget(stage, terms=replace(terms, start=begun), period=begun, spent=spent)
+    terms = replace(terms, start=begun, payer=replace(terms.payer, id=SHOP))
+    budget(stage, terms=terms, period=begun, spent=spent)
     stage.sending()
     stage.pay()
 
