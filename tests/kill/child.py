@@ -21,7 +21,7 @@ from checkout.domain.session import LineItem, Session
 from checkout.flows.checkout import prepare
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lookup import load
-from checkout.flows.merchant import authentication
+from checkout.flows.merchant import authentication, setup
 from checkout.flows.webhooks.deliver import MessageResult
 from checkout.ports.services import PayServices
 from checkout.version import VERSION
@@ -73,11 +73,21 @@ def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None
         one_round(services)
 
 
+def change(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
+    """Give the merchant another key, with `key_id` and `pem` that of a key file, or wallet."""
+    marks.armed = True
+    if job["to"]:
+        setup.move_wallet(services, job["wallet"], setup.NewMerchant("", job["to"]))
+        return
+    key = setup.NewMerchant("", job["wallet"], job["key_id"] or None, job["pem"] or None)
+    setup.replace_key(services, key)
+
+
 def at_work(session: Session) -> bool:
     return session.payment_in_flight or (session.terminal and session.needed_at is not None)
 
 
-FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}
+FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile, change)}
 
 
 def delivering(deliver: Callable[[str], MessageResult], marks: Marked, job: dict[str, Any]) -> None:

@@ -20,10 +20,12 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo.wire import text
+from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
+from checkout.flows import clients
 from checkout.flows.checkout import ends, prepare
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lookup import load
@@ -31,12 +33,13 @@ from checkout.flows.merchant import authentication, setup
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
+from sandbox.wallets.clients import Clients
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
-from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault
+from tests.kill.place import BASE_URL, Aws, HeldHints, Marked, SharedClock, product, sender, vault
 from tests.partitions import few_partitions
 from tests.ports import free_base
 from tests.support import come_back
@@ -89,10 +92,22 @@ class Stage:
         customers, shops = (each.origin for each in network.providers.values())
         self._customers = customers
         self._shop = f"{shops}/shop"
+        network.clients = Clients(network.account, self._document)
         self.merchant, self.api_key = self._join()
         for account in network.state.accounts.values():
             if account.behaviour != "no-funds":
                 account.balance = PLENTY
+
+    def _document(self, url: str) -> bytes:
+        """Return what the service shows of its clients to the wallets. Raises OSError."""
+        client_id, _, rest = url.removeprefix(f"{BASE_URL}/clients/").partition("/")
+        merchants = self.services.merchants
+        try:
+            if rest == "jwks.json":
+                return json.dumps(clients.jwks(merchants, client_id)).encode()
+            return json.dumps(clients.document(merchants, BASE_URL, client_id)).encode()
+        except CheckoutError:
+            raise OSError("404") from None
 
     def _join(self) -> tuple[Merchant, str]:
         pem, jwk = new_key_pair(KEY_ID)
