@@ -98,7 +98,7 @@ class Developer:
 
     def _marked(self) -> None:
         """Check that the page says that no money is real."""
-        expect(self._page.locator("p.test")).to_have_text(_WORD)
+        expect(self._page.locator("aside.test")).to_have_text(_WORD)
 
 
 @contextmanager

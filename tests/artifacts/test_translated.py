@@ -46,8 +46,12 @@ pytestmark = pytest.mark.artifacts
 
 
 def translated(parameters: str = "", **code: str) -> dict[str, dict[str, Any]]:
-    """Return the resources that CloudFormation creates. `code` are the artifacts' keys in S3."""
-    return copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))
+    """Return the resources of the product that CloudFormation creates.
+
+    `code` are the artifacts' keys in S3.
+    """
+    whole = copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))
+    return {name: each for name, each in whole.items() if each.get("Condition") != "HasTestWallets"}
 
 
 @cache
@@ -97,6 +101,19 @@ def test_schedules_have_no_name_because_it_would_be_the_same_in_every_stack() ->
     schedules = of_type(translated(), "AWS::Scheduler::Schedule").values()
     assert len(schedules) == SWEEPS
     assert [each for each in schedules if "Name" in each] == []
+
+
+def test_the_wallets_of_a_test_stage_are_there_on_one_condition_and_have_the_stacks_name() -> None:
+    """Beside the product: without versions and aliases, which a change could leave behind."""
+    product, whole = translated(), _translated("", ())
+    wallets = {name: each for name, each in whole.items() if name not in product}
+    assert len(wallets) == 8
+    assert all(name.startswith("TestWallets") for name in wallets)
+    assert not of_type(wallets, "AWS::Lambda::Alias")
+    [table] = of_type(wallets, "AWS::DynamoDB::Table").values()
+    [log] = of_type(wallets, "AWS::Logs::LogGroup").values()
+    assert STACK in table["TableName"]["Fn::Sub"]
+    assert STACK in log["LogGroupName"]["Fn::Sub"]
 
 
 def test_everything_calls_the_alias() -> None:

@@ -64,7 +64,7 @@ def test_every_page_of_a_customer_says_it_in_their_language(buyer: Customer, lan
     for stage in STAGES:
         session = buyer.put_in(stage)
         answer = buyer.ask("GET", f"/pay/{session.id}", headers={"Accept-Language": language})
-        assert f'<p class="test"><a href="{OWN}"' in answer.body, stage
+        assert f'<aside class="test"><a href="{OWN}"' in answer.body, stage
         assert f">{WORDS[language]}</a>" in answer.body, stage
     missing = buyer.ask("GET", "/pay/cs_x", headers={"Accept-Language": language})
     assert WORDS[language] in missing.body
@@ -81,7 +81,7 @@ def test_every_page_of_a_merchant_says_it_before_and_after_the_sign_in() -> None
         *((inside, path) for path in ("", "/overview", "/links", "/keys", "/settings", "/budget")),
     ):
         answer = doors.dashboard("GET", path, visitor=visitor)
-        assert f'href="{OWN}" rel="noreferrer">Test: no real money</a></p>' in answer.body, path
+        assert f'href="{OWN}" rel="noreferrer">Test: no real money</a></aside>' in answer.body, path
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/v1"])
@@ -89,7 +89,7 @@ def test_the_reference_says_it(monkeypatch: pytest.MonkeyPatch, path: str) -> No
     with TestClient(reference) as client:
         assert "Test: no real money" not in client.get(path).text
         monkeypatch.setattr(wiring, "test_wallets", lambda: OWN)
-        assert client.get(path).text.count('<p class="test">Test: no real money</p>') == 1
+        assert client.get(path).text.count('<aside class="test">Test: no real money</aside>') == 1
         assert "Test: no real money" not in client.get("/docs/openapi.json").text
 
 

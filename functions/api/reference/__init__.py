@@ -27,7 +27,7 @@ _FILES: Final = {
     "/openapi.json": ("openapi.json", "application/json"),
     "/openapi-v1.json": ("openapi-v1.json", "application/json"),
 }
-_TEST: Final = '<p class="test">Test: no real money</p>'
+_TEST: Final = '<aside class="test">Test: no real money</aside>'
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
