@@ -1,6 +1,6 @@
 """Nobody answers at the address of our client documents for ten minutes, so no wallet knows us.
 
-What customers read meanwhile is true, and every payment that was under way ends as it began.
+Customers read true sentences meanwhile, and every payment that was under way ends as it began.
 """
 
 from __future__ import annotations
