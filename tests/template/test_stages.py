@@ -266,6 +266,21 @@ def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
     assert int(defaults["EdgeApiRequests"]) >= 200 * 300
 
 
+def test_the_edge_refuses_a_merchants_server_as_the_api_does() -> None:
+    """Stripe's libraries take a 429 without JSON for an unknown error, and give up."""
+    [acl] = resources("AWS::WAFv2::WebACL").values()
+    [of_the_api] = [each for each in acl["Rules"] if each["Name"] == "api-requests-by-address"]
+    answer = of_the_api["Action"]["Block"]["CustomResponse"]
+    headers = {each["Name"]: each["Value"] for each in answer["ResponseHeaders"]}
+    assert (answer["ResponseCode"], headers["Stripe-Should-Retry"]) == (429, "true")
+    assert int(headers["Retry-After"]) == 60
+    body = acl["CustomResponseBodies"][answer["CustomResponseBodyKey"]]
+    assert body["ContentType"] == "APPLICATION_JSON"
+    error = json.loads(body["Content"])["error"]
+    assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limited")
+    assert error["message"]
+
+
 def test_the_web_acl_of_other_regions_is_the_same() -> None:
     other = read(TEMPLATE.parent / "operations" / "web-acl.yaml")
     there, here = (each["Resources"]["WebAcl"]["Properties"] for each in (other, template()))

@@ -67,6 +67,8 @@ def problem(request: Request, found: ErrorResponse) -> Response:
     }
     if found.param is not None:
         body["param"] = with_brackets(found.param)
+    elif found.code == errors.ResourceMissing.code and request.path_params.keys() - {"rest"}:
+        body["param"] = "id"  # the one in the path of a route that there is
     retry = {"Stripe-Should-Retry": "true" if status in _RETRY else "false"}
     return _response(request, json_text({"error": body}), status, {**found.headers, **retry})
 

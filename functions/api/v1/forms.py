@@ -92,6 +92,10 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
     for path, value in leaves:
         name, shown = bracketed(path), _text(value)
         given.append((name, shown))
+        if "\0" in f"{name}{shown}":
+            raise ParameterInvalid(
+                "The character U+0000 is not taken: many databases cannot store it.", param=name
+            )
         row = _row(tree, path)
         if row is None:
             raise ParameterUnknown(_unknown(tree, path), param=name)

@@ -22,13 +22,13 @@ from api.v1.sessions import (
     page,
 )
 from api.v1.sessions import shown as session_shown
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.errors import ParameterInvalid, ResourceMissing, SessionUnexpectedState
 from checkout.domain.session import Session
 from checkout.domain.stripe_objects import line_items, livemode
 from checkout.flows import limits
 from checkout.flows.checkout import ends, lists, lookup, metadata
 from checkout.flows.checkout.create import open_session
-from checkout.flows.idempotency import json_text
+from checkout.flows.idempotency import Reserve, json_text
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.ports.services import Services
 from checkout.web import request_id
@@ -131,12 +131,21 @@ async def expire(
     """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.ONE)
     expandable(given, SESSION)
+
+    def end(reserve: Reserve[Session] | None) -> Session:
+        try:
+            return ends.expire(services, key, session_id, reserve)
+        except SessionUnexpectedState:  # its words are of our own statuses
+            raise SessionUnexpectedState(
+                "Only a session with the status `open` can be expired."
+            ) from None
+
     return performed(
         services,
         key,
         request,
         given,
-        lambda reserve: ends.expire(services, key, session_id, reserve),
+        end,
         operation="v1 expire session",
         record=session_id,
         idempotency_key=idempotency_key,
