@@ -33,6 +33,15 @@ def test_a_stage_is_a_test_stage_only_if_it_has_wallets_of_its_own() -> None:
     assert load(GOOD).test_wallets == ""
 
 
+def test_the_providers_of_a_test_stage_are_its_own_wallets_unless_others_are_set() -> None:
+    own = "https://test.example/test-wallets"
+    cedar, harbor = load(GOOD | {"TEST_WALLETS": own}).wallet_providers
+    assert (cedar.name, cedar.form) == ("Cedar Bank", f"{own}/cedar/{{name: alice}}")
+    assert (harbor.name, harbor.form) == ("Harbor Wallet", f"{own}/harbor/{{name: bob}}")
+    assert cedar.website == harbor.website == own
+    assert load(GOOD | {"TEST_WALLETS": own, "WALLET_PROVIDERS": "none"}).wallet_providers == ()
+
+
 def test_nobody_signs_up_unless_the_operator_says_so() -> None:
     assert load(GOOD).sign_up is SignUp.CLOSED
     assert load(GOOD | {"SIGN_UP": ""}).sign_up is SignUp.CLOSED

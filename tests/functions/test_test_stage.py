@@ -54,6 +54,20 @@ def buyer(outbox: Outbox) -> Iterator[Customer]:
         yield found
 
 
+def test_a_process_has_the_wallets_of_its_setting_and_none_without_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("DATABASE_URL", "BASE_URL", "TEST_WALLETS"):
+        monkeypatch.delenv(name, raising=False)
+    wiring.settings.cache_clear()
+    assert wiring.test_wallets() == ""
+    set_to = {"DATABASE_URL": "dynamodb:///x", "BASE_URL": BASE, "TEST_WALLETS": OWN}
+    for name, value in (set_to | {"ENCRYPTION_KEY": "11" * 32}).items():
+        monkeypatch.setenv(name, value)
+    assert wiring.test_wallets() == OWN
+    wiring.settings.cache_clear()
+
+
 def test_there_is_a_word_for_each_language() -> None:
     assert set(WORDS) == set(LANGUAGES)
 

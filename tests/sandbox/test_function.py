@@ -14,7 +14,7 @@ import pytest
 
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from sandbox.wallets import kept, pages
+from sandbox.wallets import function, kept, pages
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.function import TestWallets as Wallets
 from sandbox.wallets.function import request_of
@@ -394,3 +394,29 @@ def test_an_event_of_the_api_is_the_request_that_was_signed() -> None:
     body = {"body": base64.b64encode(b"\xff{}").decode(), "isBase64Encoded": True}
     assert request_of(event | body, BASE).body == b"\xff{}"
     assert request_of(event | {"body": "ä"}, BASE).body == "ä".encode()
+
+
+def test_the_handler_answers_in_base64_with_what_the_environment_names(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_WALLETS", BASE)
+    monkeypatch.setenv("WALLETS_TABLE", "wallets")
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    function._wallets.cache_clear()
+    assert isinstance(function._wallets(), Wallets)
+    monkeypatch.setattr(function, "_wallets", world.process)
+    event = {"rawPath": "/test-wallets/cedar/alice", "requestContext": {"http": {"method": "GET"}}}
+    answer = function.handler(event, None)
+    assert answer["statusCode"] == 200
+    assert answer["isBase64Encoded"]
+    assert json.loads(base64.b64decode(answer["body"]))["id"] == ALICE
+
+
+def test_an_error_of_the_table_is_no_conflict(world: World) -> None:
+    def failing() -> None:
+        raise ValueError("the table is away")
+
+    world.rows.before = failing
+    with pytest.raises(ValueError, match="away"):
+        world.incoming()
