@@ -241,6 +241,7 @@ def pass_months(world: SimWorld, owner: Owner) -> None:
     until = moment(world.scheduler.now) + rng.randrange(32, 64) * DAY
 
     def live() -> None:
+        world.leave_a_refund(rng)
         while moment(world.scheduler.now) < until:
             world.scheduler.sleep(rng.randrange(2, 9) * DAY // timedelta(milliseconds=1))
             owner.see_to_it()

@@ -28,8 +28,8 @@ FEW = 30  # willing customers
 RATES = Path(__file__).with_name("rates.json")
 SURE = 30  # worlds in which it should have happened; the rates themselves are from few worlds
 ALL = 20_000  # worlds in which everything happens
-# Nobody erases a refund, leaves it for 30 days, or names another wallet by a link: tests/flows do.
-ELSEWHERE = ("erased", "expiry_passed", "claim_offered", "claimed")
+# Nobody erases a refund: tests/flows do.
+ELSEWHERE = ("erased",)
 ERASED = "erased"  # nobody erases a session in the simulator: tests/flows has it
 BOUNDS = (
     ("calm", "completed", 1.0),

@@ -1365,6 +1365,40 @@ REFUND_MUTANTS: Final = (
         "if True:",
     ),
     Mutant(
+        "a link names another wallet while a payment is under way",
+        (
+            Line("checkout.flows.refund.claim:is_open", " and not refund.payment_in_flight", ""),
+            Cell(
+                (RefundStatus.SENDING, RefundEvent.CLAIMED),
+                table=REFUND_TRANSITIONS,
+                new=Row(RefundStatus.NEEDS_APPROVAL, drops=("claim_open", "problem")),
+            ),
+        ),
+        only=identities.ONLY,
+    ),
+    Mutant(
+        "a link can be used twice",
+        (
+            Cell(
+                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
+                drops_all_but("claim_open"),
+                table=REFUND_TRANSITIONS,
+            ),
+        ),
+        only=identities.ONLY,
+    ),
+    Mutant(
+        "the approval for the wallet before outlives the claim",
+        (
+            Cell(
+                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
+                lambda row: replace(row, drops=("claim_open", "problem")),
+                table=REFUND_TRANSITIONS,
+            ),
+        ),
+        only=identities.ONLY,
+    ),
+    Mutant(
         "a refund's approval outlives it",
         (
             Cell(

@@ -39,6 +39,7 @@ class RefundChecks:
     def __init__(self, world: SimWorld) -> None:
         self._world = world
         self.records: dict[str, Refund] = {}
+        self._links: set[str] = set()  # refunds whose link was not used yet
         self.asked = 0
         self._of: dict[str, str] = {}  # incoming payment -> refund
         self._intents: dict[str, list[tuple[str, datetime]]] = defaultdict(list)  # by quote
@@ -130,6 +131,7 @@ class RefundChecks:
             assert after.instruction is not None
             assert after.quote is not None
             self._intents[after.quote.id].append((after.id, after.instruction.deadline))
+        self._claimed(after, event)
         if event is RefundEvent.BUDGET_INTENDED:
             self._world.checker.budgets.intended(after)
         if event is RefundEvent.NOTHING_SENT:
@@ -141,6 +143,24 @@ class RefundChecks:
             self._succeeded(before)
         if event is RefundEvent.FAILED and not 0 < after.sent < after.amount:
             self._fail("failed_after_a_part", f"{after.sent} of {after.amount}")
+
+    def _claimed(self, after: Refund, event: RefundEvent) -> None:
+        """A link is used once, and each payment before it, or before the end, is proven dead."""
+        if event is RefundEvent.CLAIM_OFFERED:
+            self._links.add(after.id)
+        if event is RefundEvent.CLAIMED:
+            if after.id not in self._links:
+                self._fail("a_link_is_used_once", f"{after.wallet} v{after.version}")
+            self._links.discard(after.id)
+        if event not in (RefundEvent.CLAIMED, RefundEvent.EXPIRY_PASSED):
+            return
+        mine = [
+            quote
+            for quote, intents in self._intents.items()
+            if any(refund_id == after.id for refund_id, _ in intents)
+        ]
+        if not self._void.keys() >= {_last(each) for each in mine}:
+            self._fail("the_payment_before_is_proven_dead", f"{event}: {mine}")
 
     def _succeeded(self, before: Refund) -> None:
         """The shop's wallet has sent all; where it was converted, as much as can be told."""
@@ -252,6 +272,9 @@ class RefundChecks:
             self._fail("paid_back_at_most_once", told)
         if refund.status is RefundStatus.CANCELED:
             self._fail("canceled_is_not_paid_back", told)
+        incoming = self._world.network.state.incoming[_last(payment.receiver)]
+        if refund.claimed and incoming.wallet != refund.wallet:
+            self._fail("the_named_wallet_is_paid", f"{incoming.wallet}, not {refund.wallet}")
         session = self._world.checker.sessions[refund.session]
         held = {each.id: each.amount for each in session.refunds or ()}
         if self._sent(refund) > held.get(refund.id, 0):

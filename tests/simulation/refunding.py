@@ -20,20 +20,21 @@ from checkout.domain.refund import AmountMode, Refund, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.checkout import metadata
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import approve, budget, reconcile, request
+from checkout.flows.refund import approve, budget, claim, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM
-from tests.simulation.providers import OTHER_WALLET
+from tests.simulation.providers import CUSTOMER, OTHER_WALLET
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
 
 REFUNDING: Final = 0.75  # of the worlds
 LABELED: Final = 0.1  # of the sessions of its storms
+CLAIMED: Final = 0.3  # of the refunds of its storms: by a link
 MINUTE: Final = 60_000  # milliseconds
 AGES: Final = 10**9
 LATEST: Final = timedelta(minutes=6)  # that an effect comes after all faults
@@ -188,6 +189,12 @@ class Clerk:
         self._request(0, amount)
         self._see_to_all()
 
+    def leave(self, amount: int) -> None:
+        """Ask for a refund of this much that nobody approves: it ends after 30 days."""
+        self._request(0, amount, by_budget=False)
+        for each in self.world.ask_surely("refunds", self._all):
+            self.world.checker.refunds.taken(each.id)  # nobody sees to it
+
     def _see_to_the_late(self) -> None:
         """Once nothing is on its way any more, see to what came after its request was given up."""
         world = self.world
@@ -210,7 +217,7 @@ class Clerk:
     def _all(self, services: PayServices) -> tuple[Refund, ...]:
         return request.of_session(services, self.world.key, self.session_id)
 
-    def _request(self, number: int, amount: int | None) -> None:
+    def _request(self, number: int, amount: int | None, *, by_budget: bool = True) -> None:
         """Ask for a refund, again and again under one key, until there is an answer."""
         world, rng = self.world, self.rng
         at_cost = rng.random() < 0.2
@@ -222,7 +229,7 @@ class Clerk:
                 amount=amount,
                 mode=AmountMode.AT_COST if at_cost else None,
                 wallet=wallet,
-                by_budget=rng.random() < 0.8,
+                by_budget=rng.random() < 0.8 and by_budget,
             )
             got = world.request("refund", self._posted(f"{self.name} {number}", asked))
             if got.value is not None:
@@ -281,6 +288,7 @@ class Approver:
 
     def run(self) -> None:
         world, rng = self.world, self.rng
+        Claimer(world, self.refund_id).begin()
         while not self._stored.terminal:
             world.scheduler.sleep(rng.randrange(500, MINUTE))
             refund = self._stored
@@ -372,6 +380,48 @@ class Approver:
                 s, world.key, self.refund_id, interact_ref=reference, presented_hash=presented
             ),
         )
+
+
+class Claimer:
+    """A customer who is asked to name another wallet, by links that the shop sends."""
+
+    def __init__(self, world: SimWorld, refund_id: str) -> None:
+        self.world = world
+        self.refund_id = refund_id
+        self.rng = world.apart(f"claims of {world.checker.refunds.asked}")
+
+    def begin(self) -> None:
+        storm = self.world.profile == "storm"
+        if self.world.claims and storm and self.rng.random() < CLAIMED:
+            self.world.scheduler.spawn("claimer", self.run)
+
+    def run(self) -> None:
+        """Follow up to three links, at times by two tabs at once, at times one that is over."""
+        world, rng = self.world, self.rng
+        links: list[str] = []
+        for _ in range(1 + rng.randrange(3)):
+            world.scheduler.sleep(rng.randrange(20_000))
+            made = world.request("offer", lambda s: claim.offer(s, world.key, self.refund_id))
+            if made.value is not None:
+                links.append(made.value.link)
+            if not links:
+                continue
+            link = links[-1] if rng.random() < 0.8 else links[0]
+            for _ in range(1 + rng.randrange(2)):
+                wallet = (OTHER_WALLET, OTHER_WALLET, CUSTOMER)[rng.randrange(3)]
+                take = partial(self._take, link=link, wallet=wallet)
+                after = rng.randrange(10_000)
+                world.scheduler.spawn("claims", partial(self._follow, take), after=after)
+
+    def _follow(self, take: Callable[[PayServices], Refund]) -> None:
+        before = self.world.checker.refunds.records[self.refund_id]
+        got = self.world.request("claim", take)
+        if got.value is not None and got.value.id != before.id:
+            self.world.checker.fail("a_link_is_of_its_refund", f"{got.value.id}, not {before.id}")
+
+    def _take(self, services: PayServices, *, link: str, wallet: str) -> Refund:
+        session_id, _, token = link.rsplit("/pay/", 1)[1].split("/")
+        return claim.take(services, session_id, token, wallet, client=None)
 
 
 def void(_: object) -> None:

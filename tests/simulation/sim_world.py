@@ -210,6 +210,7 @@ class SimWorld:
         rates = swarm.down_for_long(self.swarm, rates)
         payer = only if only in dict(refunding.PAYERS) else None
         self.refunding = refunding.drawn(seed, self.profile, payer) if refunds else None
+        self.claims = wide and changes and not two_releases
         self.changing = None
         if wide and changes and not two_releases:  # the last one cannot sign as a client of ours
             always = only == identities.ONLY
@@ -361,6 +362,14 @@ class SimWorld:
             session = able[rng.randrange(len(able))]
             clerk = refunding.Clerk(self, session.id, f"months {self.checker.refunds.asked}")
             clerk.refund_part(max(1, session.refundable // 20))
+
+    def leave_a_refund(self, rng: random.Random) -> None:
+        """Have somebody ask for a small refund, and nobody approve it."""
+        able = [each for each in self.checker.sessions.values() if each.refundable > 1]
+        if able and self.claims:
+            session = able[rng.randrange(len(able))]
+            clerk = refunding.Clerk(self, session.id, f"leaves {self.checker.refunds.asked}")
+            clerk.leave(1)
 
     def ask_surely(self, name: str, act: Callable[[PayServices], T]) -> T:
         """Return the answer to a request that is made until there is one."""
@@ -845,8 +854,8 @@ def run(
     """The world of `seed`, from beginning to end.
 
     If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it, and
-    without `changes`, the shop's identity stays. With `two_releases`, a part of its processes runs
-    the last release, and neither is in it.
+    without `changes`, the shop's identity stays and no customer names another wallet. With
+    `two_releases`, a part of its processes runs the last release, and none of these is in it.
     """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
