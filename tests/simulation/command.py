@@ -213,7 +213,10 @@ def simulate(
     absent = absent_kinds(total)
     for kind in absent:
         print(f"NEVER HAPPENED {kind}")
-    print(f"{len(counters())} counters, {len(counters() - total.happened.keys())} of them never")
+    never = sorted(counters() - total.happened.keys())
+    for each in never:
+        print(f"not once: {each}")
+    print(f"{len(counters())} counters, {len(never)} of them never")
     if note:
         rates = {name: total.happened[name] for name in sorted(counters())}
         RATES.write_text(json.dumps({"worlds": worlds, **rates}, indent=1) + "\n", "utf-8")
