@@ -117,16 +117,16 @@ def groups(
     typed: Mapping[str, str],
     wrong: Mapping[str, Fault],
     *,
-    most: int = 1,
+    most: int | None = None,
 ) -> list[Group]:
     """Return all fields.
 
     `usual` is the country of a customer who has not chosen one, `most` the number of items that
-    they may buy at once.
+    they may buy at once; it is not asked if that is None.
     """
     form = _Form(typed, wrong, reader)
     found = []
-    if most > 1:
+    if most is not None:
         found.append(Group(asks=(_quantity(form, most),)))
     if collect.details:
         found.append(Group(asks=tuple(_detail(form, collect, each) for each in collect.details)))

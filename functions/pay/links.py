@@ -98,6 +98,10 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     except ParameterInvalid:
         return see_other(path)
     except Conflict:
+        now = purchase.load_link(services, link_id)
+        if now.limited and now.sells and quantity > 1:  # fewer are left than were chosen
+            few = {fields.QUANTITY: Fault.INVALID}
+            return _page(services, request, now, typed=typed, wrong=few, status=409)
         gone = link if link.stopped_at else replace(link, left=0)
         return _page(services, request, gone, refused=True)
     if begun.ended:
@@ -124,10 +128,12 @@ def _page(
     typed: dict[str, str] | None = None,
     wrong: dict[str, Fault] | None = None,
     turned: Place | None = None,
+    status: int = 400,
 ) -> Response:
     """Return the link's page, with what was `typed` if its form is shown again.
 
-    `turned` is the address that is now asked in another country's form.
+    `turned` is the address that is now asked in another country's form, `status` that of a page on
+    which something is `wrong`.
     """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
@@ -141,7 +147,7 @@ def _page(
         request,
         reads,
         "link.html",
-        status=409 if refused else 400 if wrong else 200,
+        status=409 if refused else status if wrong else 200,
         s=offered,
         visit=known if purchase.is_visit(known) else purchase.new_visit(services),
         again=AGAIN in request.query_params,
@@ -152,7 +158,7 @@ def _page(
             fields.usual_country(reads, request.headers.get("accept-language", "")),
             typed or {},
             wrong or {},
-            most=link.quantity_max,
+            most=link.offered if link.quantity_max > 1 else None,
         ),
         asks=bool(link.collect),
         turned=turned,

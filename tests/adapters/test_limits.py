@@ -25,11 +25,11 @@ class Counted:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def attempt(self, counter: str, *, limit: int, until: object) -> bool:
+    def attempt(self, counter: str, *, limit: int, until: object, by: int = 1) -> bool:
         self.asked.append(counter)
         return self.asked.count(counter) <= limit
 
-    def give_back(self, counter: str) -> None:
+    def give_back(self, counter: str, by: int = 1) -> None:
         self.asked.remove(counter)
 
 
@@ -63,10 +63,22 @@ def test_a_burst_is_allowed_and_then_one_every_so_often(
 def test_an_item_is_given_back_in_the_window_of_that_time(
     memory: Allowances, counted: Counted
 ) -> None:
-    assert [memory.take_item("lk", "a", left=9) > 0 for _ in range(3)] == [False, False, True]
+    assert [memory.take_items("lk", "a", 1, left=9) > 0 for _ in range(3)] == [False, False, True]
     counted.asked.pop()  # the store does not count a refused one
-    memory.give_item("lk", "a")
-    assert memory.take_item("lk", "a", left=9) == 0
+    memory.give_items("lk", "a", 1)
+    assert memory.take_items("lk", "a", 1, left=9) == 0
+
+
+def test_items_count_as_many_as_they_are_but_the_first_purchase_may_be_any() -> None:
+    client = InMemoryDynamoDb(table_definitions("test"))
+    limits = Allowances(HandClock(), DynamoCounters(client, "test"), a_minute=30)
+    assert limits.take_items("lk", "a", 6, left=16) == 0  # a quarter of what is left is 4
+    assert limits.take_items("lk", "a", 1, left=16) > 0
+    limits.give_items("lk", "a", 6)
+    assert limits.take_items("lk", "a", 3, left=16) == 0
+    assert limits.take_items("lk", "a", 2, left=16) > 0
+    assert limits.take_items("lk", "a", 1, left=16) == 0
+    assert limits.take_items("lk", "b", 16, left=16) == 0
 
 
 def test_a_burst_is_whole_whatever_the_fractions_of_a_second(memory: Allowances) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from checkout.domain.grammar import position
 from checkout.domain.parts import Lists
-from checkout.domain.session import Session
+from checkout.domain.session import LineItem, Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.ports.sessions import OutOfStock, Reservation, StaleSession
@@ -20,9 +21,15 @@ from tests.support import NOW, a_link, a_session
 SOLD_OUT = a_link(left=0)
 
 
-def held(store: Store, number: int = 1) -> Session:
-    """Store a session that holds an item of the link."""
-    session = a_session(id=f"cs_{number:022d}", link=a_link().id)
+def selling(items: int = 1, **changes: Any) -> Session:
+    """A session that sells this number of items of the link."""
+    tea = LineItem("usd", "Tea", None, 1000, items)
+    return a_session(**{"link": a_link().id, "line_items": (tea,)} | changes)
+
+
+def held(store: Store, number: int = 1, items: int = 1) -> Session:
+    """Store a session that holds items of the link."""
+    session = selling(items, id=f"cs_{number:022d}")
     assert store.sessions.create(session, None) is None
     return session
 
@@ -105,7 +112,7 @@ class TestTake:
         self, store: Store, link: object, reservation: Reservation | None
     ) -> None:
         store.links.add(link)  # type: ignore[arg-type]
-        session = a_session(link=a_link().id)
+        session = selling()
         with pytest.raises(OutOfStock):
             store.sessions.create(session, reservation)
         assert store.sessions.get(session.id) is None
@@ -115,8 +122,8 @@ class TestTake:
     def test_the_holder_of_the_key_is_told_also_where_nothing_is_left(self, store: Store) -> None:
         store.links.add(a_link(left=1))
         first = a_reservation()
-        assert store.sessions.create(a_session(link=a_link().id), first) is None
-        other = a_session(id="cs_other", link=a_link().id)
+        assert store.sessions.create(selling(), first) is None
+        other = selling(id="cs_other")
         assert store.sessions.create(other, a_reservation("second")) == first
         assert left(store) == 0
 
@@ -126,11 +133,31 @@ class TestTake:
     ) -> None:
         store.links.add(a_link(left=2))
         store.client.lose = 1
-        assert store.sessions.create(a_session(link=a_link().id), reservation) is None
+        assert store.sessions.create(selling(), reservation) is None
         assert left(store) == 1
+
+    def test_a_session_takes_as_many_as_it_sells(self, store: Store) -> None:
+        store.links.add(a_link(left=5, most=5))
+        held(store, items=3)
+        assert left(store) == 2
+
+    def test_all_that_it_sells_or_none(self, store: Store) -> None:
+        store.links.add(a_link(left=2, most=5))
+        session = selling(3)
+        with pytest.raises(OutOfStock):
+            store.sessions.create(session, None)
+        assert store.sessions.get(session.id) is None
+        assert left(store) == 2
 
 
 class TestGiveBack:
+    def test_as_many_come_back_as_were_taken(self, store: Store) -> None:
+        store.links.add(a_link(left=5, most=5))
+        change = advance(held(store, items=3), Event.CANCEL_REQUESTED, now=NOW, writer="end")
+        store.client.lose = 1
+        assert store.sessions.save(change) == change.after
+        assert left(store) == 5
+
     def test_the_write_of_an_unpaid_end_gives_the_item_back(self, store: Store) -> None:
         store.links.add(a_link(left=1))
         session = held(store)
@@ -197,7 +224,7 @@ class TestRows:
 
     def test_a_session_takes_from_its_row_and_gives_back_to_it(self, store: Store) -> None:
         store.links.add(self.LINK)
-        session = a_session(link=f"{a_link().id}#4")
+        session = selling(link=f"{a_link().id}#4")
         assert store.sessions.create(session, None) is None
         assert self.parts(store) == [3, 3, 3, 3, 1, 2, 2, 2]
         store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
@@ -206,7 +233,7 @@ class TestRows:
     def test_an_empty_row_sells_nothing_of_the_others(self, store: Store) -> None:
         store.links.add(replace(self.LINK, left=4))
         with pytest.raises(OutOfStock):
-            store.sessions.create(a_session(link=f"{a_link().id}#4"), None)
+            store.sessions.create(selling(link=f"{a_link().id}#4"), None)
         assert self.parts(store) == [1, 1, 1, 1, 0, 0, 0, 0]
 
     def test_a_stock_is_set_only_from_what_was_read(self, store: Store) -> None:
@@ -232,7 +259,7 @@ class TestRows:
 
         def and_a_sale(*asked: object) -> object:
             found = sell(*asked)  # type: ignore[arg-type]
-            store.sessions.create(a_session(link=f"{a_link().id}#6"), None)
+            store.sessions.create(selling(link=f"{a_link().id}#6"), None)
             return found
 
         store.links._persistent.batch_get = and_a_sale  # type: ignore[assignment, method-assign]
@@ -254,11 +281,11 @@ class TestRows:
         assert store.links.get(a_link().id) == replace(self.LINK, stopped_at=NOW)
         for row in self.LINK.row_ids:
             with pytest.raises(OutOfStock):
-                store.sessions.create(a_session(link=row), None)
+                store.sessions.create(selling(link=row), None)
         store.links.set_stopped(self.LINK, None)
         assert store.links.get(a_link().id) == self.LINK
         for number, row in enumerate(self.LINK.row_ids):
-            assert store.sessions.create(a_session(id=f"cs_{number}", link=row), None) is None
+            assert store.sessions.create(selling(id=f"cs_{number}", link=row), None) is None
         assert sum(self.parts(store)) == 12
 
     def test_a_stop_that_was_interrupted_sells_nothing_and_can_be_repeated(

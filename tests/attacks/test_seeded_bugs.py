@@ -450,7 +450,7 @@ def as_much_as_is_left(patch: Patch) -> None:
 
 
 def paid_items_count(patch: Patch) -> None:
-    patch.setattr(Allowances, "give_item", lambda *_: None)
+    patch.setattr(Allowances, "give_items", lambda *_: None)
 
 
 def with_stock(test: Callable[..., None]) -> None:

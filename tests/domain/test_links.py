@@ -14,7 +14,21 @@ from tests.support import a_link
     ("left", "rows"), [(None, 1), (0, 1), (1, 1), (15, 1), (16, 8), (1_000_000, 8)]
 )
 def test_a_stock_of_16_lies_in_eight_rows(left: int | None, rows: int) -> None:
-    assert rows_for(left) == rows
+    assert rows_for(left, most=None) == rows
+
+
+def test_a_stock_of_which_several_are_taken_at_once_lies_in_one_row() -> None:
+    assert rows_for(1_000_000, most=2) == 1
+
+
+@pytest.mark.parametrize(
+    ("most", "left", "offered"),
+    [(None, None, 1), (None, 7, 1), (5, None, 5), (5, 9, 5), (5, 5, 5), (5, 3, 3), (5, 1, 1)],
+)
+def test_no_more_are_offered_than_are_left(
+    most: int | None, left: int | None, offered: int
+) -> None:
+    assert a_link(most=most, left=left).offered == offered
 
 
 @pytest.mark.parametrize(

@@ -478,6 +478,25 @@ def test_a_number_that_is_not_offered_is_asked_again(visitor: Customer, typed: s
     assert rows(visitor) == before
 
 
+def test_no_more_can_be_chosen_than_are_left(visitor: Customer) -> None:
+    link = visitor.world.link(left=3, most=5)
+    first = answered(visitor, link, quantity="2")
+    assert first.status == 303
+    assert visitor.world.left(link) == 1
+    again = answered(visitor, link, quantity="2")  # the same form: the same purchase
+    assert again.location == first.location
+    more = answered(visitor, link, quantity="3")
+    assert more.status == 409
+    assert more.page.one("p", id="quantity-error").text == ["Choose a number from 1 to 1."]
+    assert more.page.one("input", id="quantity").attributes["value"] == "3"
+    assert visitor.world.left(link) == 1
+    assert answered(visitor, link, quantity="1").status == 303
+    assert visitor.world.left(link) == 0
+    gone = answered(visitor, link, quantity="4")
+    assert gone.status == 409
+    assert "Sold out" in gone.page.main
+
+
 def test_a_link_without_a_choice_sells_one(visitor: Customer) -> None:
     link = visitor.world.link(left=5)
     assert page_of(visitor, link).page.all("input", id="quantity") == []

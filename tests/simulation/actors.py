@@ -150,11 +150,17 @@ class Merchant:
         """Send the form of a payment link, again and again, until there is an answer."""
         world, rng = self.world, self.world.rng
         begun = set()
+        several = link.quantity_max > 1  # the last release knows none
+        wanted: Any = {"quantity": 1 + self.number % 2} if several else {}
         for _ in range(6):
             answer = world.request(
                 "buy",
                 lambda s: purchase.begin(
-                    s, purchase.load_link(s, link.id), f"{self.number:022d}", "nobody"
+                    s,
+                    purchase.load_link(s, link.id),
+                    f"{self.number:022d}",
+                    "nobody",
+                    **wanted,
                 ),
             )
             if answer.value is not None:

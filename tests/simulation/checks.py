@@ -156,7 +156,8 @@ class Checker:
         if link is None:
             return
         assert link.left is not None
-        held = sum(each.restocked_at is None for each in self._sessions.values())
+        holders = [each for each in self._sessions.values() if each.restocked_at is None]
+        held = sum(item.quantity for each in holders for item in each.line_items)
         if self._left != link.left - held or held > link.left:
             self.fail("stock_adds_up", f"{self._left} left of {link.left}, {held} held or sold")
 

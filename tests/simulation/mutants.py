@@ -909,14 +909,26 @@ SALE_MUTANTS: Final = (
     line(
         "a session takes no item",
         f"{_DYNAMO}:DynamoSessions._create_at_once",
-        'items.insert(len(keys) + 1, {"Update": take_item(self._sessions, session.link)})',
+        'items.insert(len(keys) + 1, {"Update": taken})',
         "pass",
     ),
     line(
+        "of several items one is taken",
+        f"{_DYNAMO}:DynamoSessions._create_at_once",
+        "session.link, session.quantity",
+        "session.link, 1",
+    ),
+    line(
+        "of several items one comes back",
+        f"{_DYNAMO}:_beside_session",
+        "change.after.quantity",
+        "1",
+    ),
+    line(
         "an item is taken where none is left",
-        "checkout.adapters.dynamo.links:take_item",
-        "#left >= :one",
-        "(#left >= :one OR #left < :one)",
+        "checkout.adapters.dynamo.links:take_items",
+        "#left >= :items",
+        "(#left >= :items OR #left < :items)",
     ),
     # Only some worlds have these: batches in part, time to live, a later release, long lists, days.
     line(

@@ -781,12 +781,16 @@ class SimWorld:
     def _sold_at(self) -> PaymentLink | None:
         """In some worlds all is sold at a payment link, of which fewer are left than are wanted.
 
-        In some of these, each of the two items lies in a row of its own.
+        In some of these, each of the two items lies in a row of its own; in others, of three items
+        every second customer wants two, which the last release does not know.
         """
         if self.profile != "storm" or self.seed % 4 != 1:
             return None
         left, rows = 1 + self.seed % 8 // 4, 2 if self.seed % 16 == 13 else 1
-        link = a_link(created_at=BEGINNING, left=left, rows=rows, currency=self.currency)
+        most = 2 if self.seed % 32 == 21 and self.of_last is None else None
+        if most is not None:
+            left = 3
+        link = a_link(created_at=BEGINNING, left=left, rows=rows, most=most, currency=self.currency)
         endless: Any = {"sleep": self.scheduler.sleep, "random_bytes": bytes}
         dynamo.DynamoLinks(self.tables, PREFIX, **endless).add(link)
         return link

@@ -304,7 +304,7 @@ class TestRows:
         sold = [begun(world, link, number) for number in range(19)]
         assert len({each.link for each in sold}) == 8
         assert world.left(link) == 0
-        with pytest.raises(Conflict, match="nothing left"):
+        with pytest.raises(Conflict, match="not enough left"):
             begin(world, link, 20)
 
     def test_the_last_item_is_found_in_any_row(self, world: World) -> None:
@@ -364,6 +364,65 @@ class TestRows:
             thread.join()
         assert Counter(type(each) for each in results) == {Begun: 20, Conflict: 180}
         assert world.left(link) == 0
+
+
+class TestQuantity:
+    """A customer may take several items of a stock at once."""
+
+    def test_they_are_held_together_and_come_back_together(self, world: World) -> None:
+        link = world.link(left=5, most=4)
+        session = world.session(several(world, link, 3).session_id)
+        assert (session.amount_total, world.left(link)) == (6000, 2)
+        ends.expire(world.services, world.key(), session.id)
+        assert world.left(link) == 5
+
+    def test_all_or_none_are_taken(self, world: World) -> None:
+        link = world.link(left=2, most=4)
+        with pytest.raises(Conflict):
+            several(world, link, 3)
+        assert world.left(link) == 2
+
+    def test_a_form_that_is_sent_twice_takes_them_once(self, world: World) -> None:
+        link = world.link(left=5, most=4)
+        first = several(world, link, 3)
+        assert several(world, link, 3).session_id == first.session_id
+        assert world.left(link) == 2
+
+    def test_what_is_paid_is_sold(self, world: World) -> None:
+        link = world.link(left=5, most=4)
+        session = world.session(several(world, link, 3).session_id)
+        assert world.pay(session).status is Status.COMPLETED
+        assert world.left(link) == 2
+        assert world.received() == 3 * 2000
+
+    def test_100_buyers_of_1_to_3_at_once_take_no_more_than_there_are(self, world: World) -> None:
+        link = world.link(left=20, most=3)
+        read = purchase.load_link(world.services, link.id)
+        sold: list[int] = []
+        gate = threading.Barrier(100)
+        bags = [replace(world.services, random_bytes=seeded(3000 + each)) for each in range(100)]
+
+        def one(number: int) -> None:
+            wanted = 1 + number % 3
+            gate.wait()
+            with suppress(CheckoutError):
+                purchase.begin(
+                    bags[number], read, visit(number), f"client {number}", quantity=wanted
+                )
+                sold.append(wanted)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(sold) == 20
+        assert world.left(link) == 0
+
+
+def several(world: World, link: PaymentLink, quantity: int, number: int = 1) -> Begun:
+    read = purchase.load_link(world.services, link.id)
+    return purchase.begin(world.services, read, visit(number), CLIENT, quantity=quantity)
 
 
 @pytest.fixture

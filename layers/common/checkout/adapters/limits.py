@@ -31,8 +31,8 @@ class Allowances:
 
     A client may cause `a_minute` works at wallets; with 0, clients have no limits. It may take a
     third of that number of items from the stock of one payment link in half an hour, or fewer if
-    little is left; items that it pays do not count. A refusal by
-    the shared counter is remembered, so a flood costs one write per window and process.
+    little is left, but one purchase whatever its size; items that it pays do not count. A refusal
+    by the shared counter is remembered, so a flood costs one write per window and process.
     """
 
     def __init__(self, clock: Clock, counters: Counters, *, a_minute: int) -> None:
@@ -78,26 +78,26 @@ class Allowances:
         wait = self._attempt("sign-up", client, now, DAY, SIGN_UPS)
         return wait or self._attempt("sign-ups", "of all", now, DAY, SIGN_UPS_OF_ALL)
 
-    def take_item(self, link: str, client: str, *, left: int) -> float:
+    def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
         if not self._limited:
             return 0
         limit = min(self._items, max(ITEMS_LEAST, left // LEFT_SHARE))
-        return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit)
+        return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit, items)
 
-    def give_item(self, link: str, client: str) -> None:
+    def give_items(self, link: str, client: str, items: int) -> None:
         if self._limited:
             counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
-            self._counters.give_back(counter)
+            self._counters.give_back(counter, items)
 
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
         return self._counters.attempt(f"receipt {about}", limit=most, until=until)
 
     def _attempt(
-        self, name: str, client: str, now: datetime, length: timedelta, limit: int
+        self, name: str, client: str, now: datetime, length: timedelta, limit: int, by: int = 1
     ) -> float:
-        """Count one more in the window of this length. Return 0, or the seconds until it ends."""
+        """Count `by` more in the window of this length. Return 0, or the seconds until it ends."""
         counter, ends = _window(name, client, now, length)
-        if self._counters.attempt(counter, limit=limit, until=ends):
+        if self._counters.attempt(counter, limit=limit, until=ends, by=by):
             return 0
         return (ends - now).total_seconds()
 

@@ -1,9 +1,10 @@
 """Payment links: a fixed price at a public address, where each purchase makes its own session.
 
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
-takes an item of it when it is created, and gives it back once it is certain that nothing was sold
-(domain/transitions.py, "Stock"; docs/decisions/0015). A large stock lies in several rows, so that
-buyers do not wait for each other (docs/decisions/0039).
+takes its items of it when it is created, and gives them back once it is certain that nothing was
+sold (domain/transitions.py, "Stock"; docs/decisions/0015). A large stock lies in several rows, so
+that buyers do not wait for each other (docs/decisions/0039), unless a customer may take several
+items at once (docs/decisions/0058).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ AT_ONCE_MAX: Final = 99  # items of a purchase
 ROWS: Final = 8  # of a stock that has at least SPREAD_FROM items when its link is made
 SPREAD_FROM: Final = 2 * ROWS
 _ROW: Final = "#"  # between a link's id and the number of a row
-# A session holds an item of a stock for this long, unless a payment is in flight.
+# A session holds items of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
-LASTS: Final = timedelta(days=1)  # a session that holds no item
+LASTS: Final = timedelta(days=1)  # a session that holds none
 METADATA_NAME: Final = "payment_link"
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
@@ -76,6 +77,11 @@ class PaymentLink:
         return self.most or 1
 
     @property
+    def offered(self) -> int:
+        """Return how many items a customer is offered: no more than are left, if some are."""
+        return min(self.quantity_max, self.left or self.quantity_max)
+
+    @property
     def collect(self) -> Collect:
         """Return what a customer is asked."""
         if self.collect_json is not None:
@@ -116,7 +122,7 @@ class PaymentLink:
 
         Its customers return to the link's own page. Without a `success_url` they get the receipt.
         `customer_details` and `customer_further` are sealed, and `customer_mark` finds it; `row` is
-        the one of the stock that it takes an item of. Raises AmountNotRepresentable and
+        the one of the stock that it takes its items of. Raises AmountNotRepresentable and
         UrlInvalid: wallet or return hosts may have changed since.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
@@ -183,9 +189,13 @@ def quantity_of(typed: str, most: int) -> int | None:
     return int(text) if _QUANTITY.fullmatch(text) and 1 <= int(text) <= most else None
 
 
-def rows_for(left: int | None) -> int:
-    """Return the number of rows for the stock of a new link."""
-    return ROWS if left is not None and left >= SPREAD_FROM else 1
+def rows_for(left: int | None, *, most: int | None) -> int:
+    """Return the number of rows for the stock of a new link.
+
+    A purchase takes its items from one row. So if a customer may take several, all lie in one:
+    else "not enough are left" might be said while they are.
+    """
+    return ROWS if left is not None and left >= SPREAD_FROM and most is None else 1
 
 
 def shares(left: int, rows: int) -> list[int]:

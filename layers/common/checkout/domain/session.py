@@ -81,8 +81,8 @@ class Session(InFlight):
     hash of the e-mail address, for the search.
     `part` is the part of its merchant's lists and sums to which it belongs (domain/parts.py).
 
-    `link` is the row of a payment link's stock that the session holds an item of; `restocked_at` is
-    when it was given back, because nothing was sold (domain/links.py).
+    `link` is the row of a payment link's stock that the session holds items of; `restocked_at` is
+    when they were given back, because nothing was sold (domain/links.py).
 
     `look_at` is for when a look at the session was planned, as its wallet was given or its approval
     claimed: by then the process has ended. A check of the session ends the plan.
@@ -235,8 +235,13 @@ class Session(InFlight):
         return expired or self.status is Status.OPEN
 
     @property
+    def quantity(self) -> int:
+        """Return how many items it sells. Of a payment link's stock it holds as many."""
+        return sum(each.quantity for each in self.line_items)
+
+    @property
     def holds_item(self) -> bool:
-        """Return whether an item of a payment link's stock is held by it, or was sold with it."""
+        """Return whether items of a payment link's stock are held by it, or were sold with it."""
         return self.link is not None and self.restocked_at is None
 
     @property

@@ -48,9 +48,9 @@ def admit_sign_up(services: Limited, client: str) -> None:
     _refuse(services.limits.take_sign_up(client))
 
 
-def admit_item(services: Limited, link: str, client: str, *, left: int) -> None:
-    """Count one more item that `client` takes of a link's stock. Raises RateLimited."""
-    _refuse(services.limits.take_item(link, client, left=left))
+def admit_items(services: Limited, link: str, client: str, items: int, *, left: int) -> None:
+    """Count the items that `client` takes of a link's stock. Raises RateLimited."""
+    _refuse(services.limits.take_items(link, client, items, left=left))
 
 
 def admits_work(services: Limited, client: str | None) -> bool:

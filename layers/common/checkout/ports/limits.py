@@ -27,15 +27,15 @@ class RateLimits(Protocol):
         """Count one more shop that `client` signs up with, in all processes together."""
         ...
 
-    def take_item(self, link: str, client: str, *, left: int) -> float:
-        """Count one more item of a link's stock for `client`, in all processes together.
+    def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
+        """Count more items of a link's stock for `client`, in all processes together.
 
-        `left` items are neither held nor sold.
+        `left` items are neither held nor sold. A client that holds none may take any number.
         """
         ...
 
-    def give_item(self, link: str, client: str) -> None:
-        """Count one item less, because `client` has paid one. Best effort: raises nothing."""
+    def give_items(self, link: str, client: str, items: int) -> None:
+        """Stop counting items that `client` has paid. Best effort: raises nothing."""
         ...
 
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
@@ -55,13 +55,14 @@ class RateLimits(Protocol):
 class Counters(Protocol):
     """Store counters that all processes share, for a while."""
 
-    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
-        """Increment a counter, or return False without incrementing it if it is at `limit`.
+    def attempt(self, counter: str, *, limit: int, until: datetime, by: int = 1) -> bool:
+        """Add to a counter, or return False without adding if it would exceed `limit`.
 
-        `counter` includes its time window, which ends at `until`.
+        The first addition always succeeds. `counter` includes its time window, which ends at
+        `until`.
         """
         ...
 
-    def give_back(self, counter: str) -> None:
-        """Decrement a counter that is above 0. Best effort: raises nothing."""
+    def give_back(self, counter: str, by: int = 1) -> None:
+        """Subtract from a counter that has as much. Best effort: raises nothing."""
         ...

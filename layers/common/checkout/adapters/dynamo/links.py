@@ -30,18 +30,18 @@ from checkout.ports.runtime import RandomBytes
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
 
 
-def take_item(table: str, row_id: str) -> dict[str, Any]:
-    """Return the update that takes an item from a row of a stock, if one is left."""
-    request = _of_stock(table, row_id, -1)
+def take_items(table: str, row_id: str, items: int) -> dict[str, Any]:
+    """Return the update that takes items from a row of a stock that has enough."""
+    request = _of_stock(table, row_id, -items)
     request["ExpressionAttributeNames"]["#stopped_at"] = "stopped_at"
-    request["ExpressionAttributeValues"][":one"] = number(1)
-    some_left, sells = "#left >= :one", "attribute_not_exists(#stopped_at)"
-    return request | {"ConditionExpression": f"{some_left} AND {sells}"}
+    request["ExpressionAttributeValues"][":items"] = number(items)
+    enough_left, sells = "#left >= :items", "attribute_not_exists(#stopped_at)"
+    return request | {"ConditionExpression": f"{enough_left} AND {sells}"}
 
 
-def give_back(table: str, row_id: str) -> dict[str, Any]:
-    """Return the update that gives an item back, even to a stopped link."""
-    return _of_stock(table, row_id, 1)
+def give_back(table: str, row_id: str, items: int) -> dict[str, Any]:
+    """Return the update that gives items back, even to a stopped link."""
+    return _of_stock(table, row_id, items)
 
 
 def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:

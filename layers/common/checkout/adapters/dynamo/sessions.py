@@ -31,7 +31,7 @@ from checkout.adapters.dynamo.conditions import (
     update,
 )
 from checkout.adapters.dynamo.events import event_item
-from checkout.adapters.dynamo.links import give_back, take_item
+from checkout.adapters.dynamo.links import give_back, take_items
 from checkout.adapters.dynamo.mandates import mandate_from
 from checkout.adapters.dynamo.mandates import update as update_mandate
 from checkout.adapters.dynamo.places import LATER, due_shards, prefix_key, search_key
@@ -135,14 +135,15 @@ class DynamoSessions:
     def _create_at_once(
         self, session: Session, reservation: Reservation | None
     ) -> Reservation | None:
-        """Write both or neither, with the item of the stock."""
+        """Write both or neither, with the items of the stock."""
         self._put_cart(session)
         self._put_rows(search_items(session, self._retention))
         keys = [] if reservation is None else [put_reservation(self._reservations, reservation)]
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
         items: list[dict[str, Any]] = [{"Put": put} for put in (*keys, put_session)]
         if session.link is not None and session.holds_item:
-            items.insert(len(keys) + 1, {"Update": take_item(self._sessions, session.link)})
+            taken = take_items(self._sessions, session.link, session.quantity)
+            items.insert(len(keys) + 1, {"Update": taken})
         try:
             self._transact(*items)
         except ClientError as error:
@@ -374,7 +375,9 @@ def _beside_session(
 ) -> list[dict[str, Any]]:
     """Return the writes to the session's other rows, and to the stock that it gives back to."""
     rows, link = row_updates(table, change, retention), given_back(change)
-    return rows if link is None else [*rows, {"Update": give_back(table, link)}]
+    if link is None:
+        return rows
+    return [*rows, {"Update": give_back(table, link, change.after.quantity)}]
 
 
 def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:

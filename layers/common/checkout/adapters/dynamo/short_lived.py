@@ -125,32 +125,32 @@ class DynamoCounters:
         self._client = client
         self._table = f"{prefix}-idempotency_keys"
 
-    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
-        room = "attribute_not_exists(#count) OR #count < :limit"
+    def attempt(self, counter: str, *, limit: int, until: datetime, by: int = 1) -> bool:
+        room = "attribute_not_exists(#count) OR #count <= :room"
         return met(
             self._client.update_item,
             TableName=self._table,
             Key={"key": _counter_key(counter)},
-            UpdateExpression="SET #ttl = :ttl ADD #count :one",
+            UpdateExpression="SET #ttl = :ttl ADD #count :by",
             ConditionExpression=room,
             ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
             ExpressionAttributeValues={
-                ":one": number(1),
-                ":limit": number(limit),
+                ":by": number(by),
+                ":room": number(max(limit - by, 0)),
                 ":ttl": ttl(until),
             },
         )
 
-    def give_back(self, counter: str) -> None:
+    def give_back(self, counter: str, by: int = 1) -> None:
         try:
             met(
                 self._client.update_item,
                 TableName=self._table,
                 Key={"key": _counter_key(counter)},
                 UpdateExpression="ADD #count :less",
-                ConditionExpression="#count > :none",
+                ConditionExpression="#count >= :by",
                 ExpressionAttributeNames={"#count": "count"},
-                ExpressionAttributeValues={":less": number(-1), ":none": number(0)},
+                ExpressionAttributeValues={":less": number(-by), ":by": number(by)},
             )
         except (CheckoutError, *AWS_ERRORS):
             return  # the counter ends with its window anyway

@@ -97,7 +97,7 @@ def finish(
     if session.status is Status.COMPLETED:
         services.limits.know(provider)
         if session.link is not None and client is not None:
-            services.limits.give_item(link_of(session.link), client)
+            services.limits.give_items(link_of(session.link), client, session.quantity)
     return Finish(session)
 
 

@@ -1,9 +1,9 @@
 """Begin a purchase at a payment link: each makes a session of its own.
 
 A browser has a `visit`, a nonce that its form sends. It is the idempotency key of the purchase, so
-that a form that is sent twice, or again after going back, makes one session and takes one item. A
-form with corrected details is a purchase of its own: the first one is not paid, and its item comes
-back.
+that a form that is sent twice, or again after going back, makes one session and takes its items
+once. A form with corrected details or another quantity is a purchase of its own: the first one is
+not paid, and its items come back.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def begin(
 ) -> Begun:
     """Return the session of this visit, which is created unless it was before.
 
-    With a stock, it holds an item. If the visit has begun a purchase with other details, another
-    visit begins one with these. Raises ParameterInvalid, RateLimited, Conflict (sold out or
-    stopped), Unavailable and what `PaymentLink.opened` raises; then nothing was created and no item
-    is held.
+    With a stock, it holds `quantity` items. If the visit has begun a purchase with other details,
+    another visit begins one with these. Raises ParameterInvalid, RateLimited, Conflict (stopped, or
+    not enough left), Unavailable and what `PaymentLink.opened` raises; then nothing was created
+    and no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
@@ -113,7 +113,9 @@ def _open(
     if not link.sells or merchant.suspended is not None:
         raise _refusal()
     if link.left is not None:
-        limits.admit_item(services, link.id, client, left=link.left)
+        if link.left < quantity:
+            raise _refusal()
+        limits.admit_items(services, link.id, client, quantity, left=link.left)
     for row in _rows(services, link):
         session_id = new_session_id(services.random_bytes, test=services.test)
         sealed = customer_details.seal(services.vault, merchant, session_id, details)
@@ -166,4 +168,4 @@ def _id_of(session: Session) -> str:
 
 
 def _refusal() -> CheckoutError:
-    return Conflict("This link has nothing left to sell, or was stopped. Nothing was charged.")
+    return Conflict("This link has not enough left, or was stopped. Nothing was charged.")

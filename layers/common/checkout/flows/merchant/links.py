@@ -127,7 +127,7 @@ def create(
     merchant = merchants.get(services.merchants, key.merchant)
     unit_amount = _amount(merchant, amount)
     left = _stock(stock) if stock.strip() else None
-    most = _at_once(merchant, at_once.strip(), unit_amount, limited=left is not None)
+    most = _at_once(merchant, at_once.strip(), unit_amount)
     link = PaymentLink(
         id=new_link_id(services.random_bytes),
         merchant=key.merchant,
@@ -137,7 +137,7 @@ def create(
         currency=merchant.asset_code.lower(),
         success_url=_success_url(services, merchant, success_url.strip()),
         left=left,
-        rows=rows_for(left),
+        rows=rows_for(left, most=most),
         asked=tuple(each for each in Detail if each in collect.asked),
         required=tuple(each for each in Detail if each in collect.required),
         collect_json=collect.to_json() if collect.places or collect.questions else None,
@@ -237,7 +237,7 @@ def _question(number: int, typed: TypedQuestion) -> Question:
     )
 
 
-def _at_once(merchant: Merchant, typed: str, unit_amount: int, *, limited: bool) -> int | None:
+def _at_once(merchant: Merchant, typed: str, unit_amount: int) -> int | None:
     """Return how many items a customer may buy at once, or None for one."""
     if not typed or typed == "1":
         return None
@@ -245,11 +245,6 @@ def _at_once(merchant: Merchant, typed: str, unit_amount: int, *, limited: bool)
     if most is None:
         raise ParameterInvalid(
             f"The number of items at once must be from 1 to {AT_ONCE_MAX}.", param="at_once"
-        )
-    if limited:
-        raise ParameterInvalid(
-            "A link with a stock sells one item at a time; leave one of the two empty.",
-            param="at_once",
         )
     code, scale = merchant.asset_code, merchant.asset_scale
     to_wallet(unit_amount * most, currency=code, asset_code=code, asset_scale=scale)
