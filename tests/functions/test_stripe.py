@@ -405,6 +405,10 @@ def test_an_item_has_stripes_lengths_and_a_page_shows_its_beginning(api: StripeA
     [item] = api.stored(made.json["id"]).line_items
     assert (len(item.title), len(item.subtitle or "")) == (200, 1000)
     assert item.title.endswith("N…")
+    paid(api, made.json["id"])
+    expand = {"expand": ["line_items.data.price.product"]}
+    sold = api.ask(f"{SESSIONS}/{made.json['id']}", expand).json
+    assert (sold["status"], sold["line_items"]["data"]) == ("complete", [found])
     for name, longest in (("name", 5000), ("description", 40_000)):
         long = a_purchase(line_items=[an_item(product_data={name: "x" * (longest + 1)})])
         param = f"line_items[0][price_data][product_data][{name}]"
