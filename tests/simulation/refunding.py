@@ -414,10 +414,7 @@ class Claimer:
                 world.scheduler.spawn("claims", partial(self._follow, take), after=after)
 
     def _follow(self, take: Callable[[PayServices], Refund]) -> None:
-        before = self.world.checker.refunds.records[self.refund_id]
-        got = self.world.request("claim", take)
-        if got.value is not None and got.value.id != before.id:
-            self.world.checker.fail("a_link_is_of_its_refund", f"{got.value.id}, not {before.id}")
+        self.world.request("claim", take)
 
     def _take(self, services: PayServices, *, link: str, wallet: str) -> Refund:
         session_id, _, token = link.rsplit("/pay/", 1)[1].split("/")

@@ -277,6 +277,17 @@ def a_count_that_is_too_high(stage: Stage) -> None:
     stage.checks_of_budget.finished()
 
 
+def an_end_while_a_payment_may_live(stage: Stage) -> None:
+    refund = stage.sending()
+    stage.checks._claimed(refund, RefundEvent.EXPIRY_PASSED)
+
+
+def a_payment_to_another_than_the_named_wallet(stage: Stage) -> None:
+    refund = stage.sending()
+    stage.checks.records[refund.id] = replace(refund, claimed=1, wallet="https://w.example/new")
+    stage.pay()
+
+
 SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     an_older_version: "refund_version_grows",
     a_step_that_the_table_does_not_have: "refund_goes_by_its_table",
@@ -303,6 +314,8 @@ SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     a_month_that_is_overspent: "a_month_is_not_overspent",
     a_payment_that_is_not_counted: "what_the_budget_pays_is_counted",
     a_count_that_is_too_high: "the_budgets_count_is_true",
+    an_end_while_a_payment_may_live: "the_payment_before_is_proven_dead",
+    a_payment_to_another_than_the_named_wallet: "the_named_wallet_is_paid",
 }
 
 
