@@ -79,7 +79,10 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
         found, more = refunds.of_session(services, key, session), False
     else:
         anchor = given.values.get("starting_after")
-        page = refunds.list_behind(services, key, limit=limit, anchor=anchor)
+        try:
+            page = refunds.list_behind(services, key, limit=limit, anchor=anchor)
+        except ResourceMissing as missing:
+            raise ResourceMissing(missing.message, param="starting_after") from None
         found, more = page.refunds, page.next_cursor is not None
     data = [_object(services, given, each, "data.") for each in found]
     return listed(request, data, more=more)
