@@ -1,13 +1,15 @@
-"""The repository's own modules, parsed, for tests of how they are written."""
+"""The repository's own files, and its modules parsed, for tests of how they are written."""
 
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
+NOT_OURS = {"node_modules", "__pycache__"}
 
 
 @cache
@@ -15,10 +17,22 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+def files(ending: str, *folders: str) -> Iterator[Path]:
+    """Yield our own files below these folders whose name ends so, sorted.
+
+    It enters no hidden folder and no installed package. These are not ours, and a build or an
+    installation beside the tests writes and deletes in them.
+    """
+    for folder in folders:
+        found = []
+        for place, below, names in os.walk(REPOSITORY / folder):
+            below[:] = [each for each in below if each[0] != "." and each not in NOT_OURS]
+            found += [Path(place, each) for each in names if each.endswith(ending)]
+        yield from sorted(found)
+
+
 def nodes(*folders: str) -> Iterator[tuple[str, ast.AST]]:
     """Yield each node of the modules below these folders, with its module's path."""
-    for path in sorted(each for folder in folders for each in (REPOSITORY / folder).rglob("*.py")):
+    for path in files(".py", *folders):
         name = str(path.relative_to(REPOSITORY))
-        if "/." in name or "/node_modules/" in name:  # packages that a test has installed
-            continue
         yield from ((name, node) for node in ast.walk(parsed(path)))

@@ -7,6 +7,7 @@ import pytest
 from babel import Locale
 
 from checkout.domain.languages import LANGUAGES, language_of
+from tests.sources import files
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -35,5 +36,5 @@ def test_no_page_says_how_many_languages_there_are() -> None:
     count = re.compile(
         r"\b(?:\d+|[a-z]+teen|six|seven|eight|nine|ten|eleven|twelve) languages", re.I
     )
-    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    pages = [root / "README.md", *files(".md", "docs")]
     assert [page.name for page in pages if count.search(page.read_text("utf-8"))] == []

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.sources import REPOSITORY, parsed
+from tests.sources import REPOSITORY, files, parsed
 
 CODE = (
     "layers",
@@ -26,7 +26,7 @@ CODE = (
 # Tests quote texts of others, so of their strings only docstrings and comments are prose.
 WITHOUT_MESSAGES = ("tests/",)
 # Not written by us, or kept word for word.
-QUOTED = ("docs/reference/spec.md", "CODE_OF_CONDUCT.md", "/node_modules/", "/data/", "/.")
+QUOTED = ("docs/reference/spec.md", "CODE_OF_CONDUCT.md", "/data/")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 SENTENCE_END = re.compile(r"(?<=[.!?])[)”’\"']*\s+(?=[A-Z“‘\"'`(*…])")
 COMMENT = re.compile(r"(?:^|\s)#:?\s(.*)$")
@@ -65,11 +65,10 @@ def _paragraphs() -> Iterator[tuple[str, int, str]]:
 
 
 def _files(ending: str, *folders: str) -> Iterator[tuple[Path, str]]:
-    for folder in folders:
-        for path in sorted((REPOSITORY / folder).rglob(f"*{ending}")):
-            name = str(path.relative_to(REPOSITORY))
-            if not name.startswith(".") and not any(each in name for each in QUOTED):
-                yield path, name
+    for path in files(ending, *folders):
+        name = str(path.relative_to(REPOSITORY))
+        if not any(each in name for each in QUOTED):
+            yield path, name
 
 
 def _of_python(path: Path, name: str) -> Iterator[tuple[int, str]]:

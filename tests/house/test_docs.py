@@ -19,12 +19,13 @@ from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from sandbox.cloud import table_definitions
 from sandbox.webhooks import EVENTS
+from tests.sources import files
 
 REPOSITORY = Path(__file__).parents[2]
 LINE_MAX = 120
 PAGES = [
     REPOSITORY / "README.md",
-    *sorted(REPOSITORY.glob("docs/**/*.md")),
+    *files(".md", "docs"),
     *sorted(REPOSITORY.glob("plugins/*/README.md")),
 ]
 LINKING = sorted({*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md")})

@@ -24,6 +24,7 @@ import pytest
 from botocore import xform_name
 
 from checkout import cli
+from tests.sources import files
 
 SERVICES: Final = botocore.session.get_session()
 GLOBAL: Final = {"output", "query", "region"}  # options of every command of the AWS CLI
@@ -167,8 +168,7 @@ def test_what_cannot_be_typed_is_noticed() -> None:
 @cache
 def read_by_the_local_world() -> str:
     """Return every module in which a variable of the environment can be read."""
-    files = [path for folder in ("layers", "sandbox") for path in (ROOT / folder).rglob("*.py")]
-    return "".join(path.read_text("utf-8") for path in files)
+    return "".join(path.read_text("utf-8") for path in files(".py", "layers", "sandbox"))
 
 
 def require_targets(command: Command, arguments: list[str]) -> None:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import webhook_sender.app
 from checkout.adapters import instrumented
 from operations.restore import TABLES
 from sandbox.template import resources, template
+from tests.sources import REPOSITORY, files
 
-REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs" / "operating.md").read_text("utf-8")
 
 
 def counted() -> set[str]:
     """Every metric that the code counts under a name of its own."""
     sources = [
-        path.read_text("utf-8")
-        for folder in ("functions", "layers/common/checkout")
-        for path in (REPOSITORY / folder).rglob("*.py")
+        path.read_text("utf-8") for path in files(".py", "functions", "layers/common/checkout")
     ]
     literal = re.compile(r"telemetry\.count\(\s*\"(\w+)\"")
     names = {name for source in sources for name in literal.findall(source)}
@@ -55,9 +52,7 @@ def test_the_queries_ask_groups_messages_and_fields_that_exist() -> None:
         for each in resources("AWS::Logs::LogGroup").values()
     }
     sources = "".join(
-        path.read_text("utf-8")
-        for folder in ("functions", "layers/common/checkout")
-        for path in (REPOSITORY / folder).rglob("*.py")
+        path.read_text("utf-8") for path in files(".py", "functions", "layers/common/checkout")
     )
     yaml = (REPOSITORY / "template.yaml").read_text("utf-8")
     queries = QUERY.findall(ALARMS)

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from checkout.version import VERSION
+from tests.sources import files
 
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -33,9 +34,8 @@ def imported(*folders: str) -> set[str]:
 
     The rehearsal and what runs beside the emulator have an environment of their own.
     """
-    found = (path for each in folders for path in (ROOT / each).rglob("*.py"))
     elsewhere = {"rehearsal", "guarded_emulator.py"}
-    sources = [path for path in found if not elsewhere & set(path.parts)]
+    sources = [path for path in files(".py", *folders) if not elsewhere & set(path.parts)]
     nodes = (each for path in sources for each in ast.walk(ast.parse(path.read_text("utf-8"))))
     names = set()
     for node in nodes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.protected import IN_THE_CODE
-from tests.sources import REPOSITORY, parsed
+from tests.sources import REPOSITORY, files, parsed
 
 PATCHES = {"delitem", "setattr", "setitem"}  # of pytest.MonkeyPatch
 MUTATES = REPOSITORY / "tests/simulation/mutants.py"
@@ -56,8 +56,8 @@ def test_a_protected_value_is_what_was_written_a_second_time(name: str) -> None:
 def test_no_test_takes_a_protected_value_from_the_code() -> None:
     found = [
         f"{path.relative_to(REPOSITORY)}:{each}"
-        for path in sorted((REPOSITORY / "tests").rglob("*.py"))
-        if "node_modules" not in path.parts and path != MUTATES
+        for path in files(".py", "tests")
+        if path != MUTATES
         for each in taken(parsed(path))
     ]
     assert found == []

@@ -1,0 +1,36 @@
+"""A test that reads the repository's files does not meet those that something else is writing."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests import sources
+from tests.sources import files, nodes
+
+# These walk through a folder that the test itself has made or built.
+OWN_FOLDERS = ("tests/artifacts/", "tests/sandbox/test_artifacts.py", "tests/sources.py")
+
+
+def test_hidden_folders_and_installed_packages_are_not_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (".aws-sam/deps", "node_modules/one", "docs/.cache", "docs/node_modules", "docs/a"):
+        (tmp_path / each).mkdir(parents=True)
+        (tmp_path / each / "page.md").touch()
+    (tmp_path / "page.md").touch()
+    monkeypatch.setattr(sources, "REPOSITORY", tmp_path)
+    assert list(files(".md", ".")) == [tmp_path / "docs/a/page.md", tmp_path / "page.md"]
+
+
+def test_only_files_of_tests_sources_walks_through_the_repository() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, node in nodes("tests", "docs")
+        if not name.startswith(OWN_FOLDERS) and isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Attribute)
+        if node.func.attr == "rglob" or ast.unparse(node.func) == "os.walk"
+    ]
+    assert found == []
