@@ -6,8 +6,10 @@ The caps are written out here, and the sums that were moved come from the wallet
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 import pytest
 
@@ -15,7 +17,7 @@ from checkout.domain.errors import CheckoutError, PermissionMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import RefundCap, Scope
 from checkout.domain.refund import RefundStatus
-from checkout.flows.merchant import authentication
+from checkout.flows.merchant import api_keys, authentication, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from tests.adapters.samples import a_member
@@ -36,7 +38,7 @@ def world() -> World:
     return found
 
 
-def leaked(world: World, **cap: int) -> ApiKey:
+def leaked(world: World, **cap: Any) -> ApiKey:
     """A key with the scope, whose refunds are limited."""
     everything = replace(world.key(), scopes=tuple(Scope))
     return replace(everything, refund_cap=RefundCap(**cap) if cap else None)
@@ -116,6 +118,46 @@ def test_each_key_has_a_count_of_its_own(world: World) -> None:
     assert try_all(world, key, sessions, 25_00) == 2
     other = replace(key, id="key_other")
     assert try_all(world, other, sessions[2:], 25_00) == 2
+
+
+def rolled(world: World, old: ApiKey) -> ApiKey:
+    """The key that the merchant's owner makes of the old one, which works on for a day."""
+    owner = a_member(merchant=world.merchant.id)
+    return api_keys.roll(world.endpoints, owner, old.id, overlap=timedelta(days=1)).key
+
+
+def revoked(world: World, old: ApiKey) -> ApiKey:
+    """The key that the operator's command makes in place of the merchant's last one."""
+    for each in world.endpoints.api_keys.of(world.merchant.id):
+        if each.id != old.id and each.current:
+            suspension.revoke(world.endpoints, each)
+    made = suspension.revoke(world.endpoints, old)
+    assert made is not None
+    return made.key
+
+
+@pytest.mark.parametrize("replaced", [rolled, revoked])
+def test_a_key_that_replaces_another_has_its_caps_and_goes_on_with_its_count(
+    world: World, replaced: Callable[[World, ApiKey], ApiKey]
+) -> None:
+    sessions = [sold(world) for _ in range(4)]
+    key = api_keys.create(
+        world.endpoints,
+        a_member(merchant=world.merchant.id),
+        name="Shop",
+        scopes=tuple(Scope),
+        refund_cap=RefundCap(once=ONCE, day=A_DAY),
+    ).key
+    assert try_all(world, key, sessions, 20_00) == 2
+    second = replaced(world, key)
+    assert try_all(world, second, sessions[2:], 15_00) == 0
+    third = replaced(world, second)
+    assert try_all(world, third, sessions[2:], 10_00) == 1
+    assert try_all(world, third, sessions[2:], 1) == 0
+    assert [each.signs_in for each in (second, third)] == [False, False]
+    world.clock.pass_time(24 * 3600)
+    assert try_all(world, third, sessions[3:], ONCE + 1) == 0
+    assert try_all(world, third, sessions[3:], ONCE) == 1
 
 
 def test_what_is_canceled_stays_counted(world: World) -> None:

@@ -62,6 +62,20 @@ def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any
     return NewKey(record, plain)
 
 
+def successor(
+    services: Services, merchant: Merchant, old: ApiKey, *, maker: str | None = None
+) -> NewKey:
+    """Return a new key that may do what the old one may, which is not stored yet.
+
+    Its refunds have the same limits, and go on with the count of the day.
+    """
+    cap = old.refund_cap
+    if cap is not None:
+        cap = replace(cap, counted_as=cap.counted_as or old.id)
+    options = {"ends_at": old.ends_at, "maker": maker or old.maker, "refund_cap": cap}
+    return new_key(services, merchant, name=old.name, scopes=old.scopes, **options)
+
+
 def listed(services: DashboardServices, key: Actor) -> tuple[ApiKey, ...]:
     """Return the active keys and the last ended ones, each newest first, with one query."""
     now = services.clock.now()
@@ -116,9 +130,8 @@ def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timed
         raise KeyUnexpectedState("This key has expired, or was revoked or replaced.")
     _require_given(key, old.scopes, old.ends_at)
     merchant = merchants.get(services.merchants, key.merchant)
-    maker = key.id if isinstance(key, Member) else old.maker
-    options = {"ends_at": old.ends_at, "maker": maker, "refund_cap": old.refund_cap}
-    made = new_key(services, merchant, name=old.name, scopes=old.scopes, **options)
+    maker = key.id if isinstance(key, Member) else None
+    made = successor(services, merchant, old, maker=maker)
     ended = replace(old, expires_at=now + overlap) if overlap else replace(old, revoked_at=now)
     if not services.api_keys.roll(ended, made.key, merchant):
         raise _busy()

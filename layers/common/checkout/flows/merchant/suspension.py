@@ -15,7 +15,7 @@ from checkout.domain.errors import Conflict, KeyUnexpectedState
 from checkout.domain.merchant import ApiKey, Merchant, Ownership, Suspension
 from checkout.flows import merchants
 from checkout.flows.merchant import ownership
-from checkout.flows.merchant.api_keys import NewKey, change_copied, new_key
+from checkout.flows.merchant.api_keys import NewKey, change_copied, successor
 from checkout.flows.merchant.settings import keys_behind
 from checkout.ports.services import DashboardServices
 
@@ -84,7 +84,7 @@ def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
         written = services.api_keys.revoke(revoked, kept)
     else:
         merchant = merchants.get(services.merchants, key.merchant)
-        made = new_key(services, merchant, name=key.name, scopes=key.scopes, ends_at=key.ends_at)
+        made = successor(services, merchant, key)
         written = services.api_keys.roll(revoked, made.key, merchant)
     if not written:
         raise Conflict("The keys have changed in the meantime: run the command again.")

@@ -129,7 +129,7 @@ def _allowance(key: Actor, refund: Refund) -> Allowance | None:
     if refund.amount > cap.day:
         raise _over_the_day(key, 0)
     return Allowance(
-        id=f"{key.id}#{day.isoformat()}",
+        id=f"{cap.counted_as or key.id}#{day.isoformat()}",
         amount=refund.amount,
         most=cap.day,
         until=refund.created_at + timedelta(days=2),
