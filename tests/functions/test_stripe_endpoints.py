@@ -96,7 +96,8 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert actions.count(Action.WEBHOOK_REMOVED) == 1
 
 
-# The set-up requests of two platforms, as their sources send them, of the newest and of before.
+# The set-up requests of two platforms, of the newest and of before, as their sources send them. For
+# one, whose source was not at hand, the line above it says where it comes from.
 SUBSCRIPTIONS = ["customer.subscription.created", "customer.subscription.updated",
                  "customer.subscription.deleted"]  # fmt: skip
 SESSION_TYPES = ["checkout.session.completed", "checkout.session.async_payment_succeeded",

@@ -110,11 +110,11 @@ transitions: it begins with W1, and the transition that ends it copies its evide
 RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
 is unsigned, so it moves nothing.
 
-Stock (domain/links.py). A session that was begun at a payment link with a stock holds an item of it
-from its creation, which takes the item in the same transaction. The first write after which nothing
-was sold for certain (`Session.unsold`) gives it back, in its own transaction: the end of a session
-without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write is
-conditional on the version, an item is given back once. Money that arrived late keeps the item.
+Stock (domain/links.py). A session that was begun at a payment link with a stock holds the items that
+it sells from its creation, which takes them in the same transaction. The first write after which
+nothing was sold for certain (`Session.unsold`) gives them back, in its own transaction: the end of a
+session without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write
+is conditional on the version, they are given back once. Money that arrived late keeps them.
 
 Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an ended session has
 received, REFUND_SETTLED gives back what was not sent of it. Both are written in one transaction
@@ -315,7 +315,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 
 
 def given_back(change: Change[Session]) -> str | None:
-    """Return the row of a payment link's stock that this write gives an item back to, or None."""
+    """Return the row of a payment link's stock that this write gives items back to, or None."""
     back = change.before.restocked_at is None and change.after.restocked_at is not None
     return change.after.link if back else None
 
@@ -334,8 +334,8 @@ def advance(
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
     Beside what any record's change has (machine.py), `typed` and `reported` go into the payment
-    attempt that begins or runs. An item of a payment link's stock is given back by the first write
-    after which it is certain that nothing was sold.
+    attempt that begins or runs. The items of a payment link's stock are given back by the first
+    write after which it is certain that nothing was sold.
     """
     found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:
