@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from checkout.domain.errors import CheckoutError, PermissionMissing
-from checkout.domain.merchant import ApiKey
+from checkout.domain.merchant import ApiKey, Suspension
 from checkout.domain.people import RefundCap, Scope
 from checkout.domain.refund import RefundStatus
 from checkout.flows.merchant import api_keys, authentication, suspension
@@ -257,6 +257,15 @@ def test_a_key_with_a_cap_does_not_sign_in(world: World) -> None:
     assert world.key().signs_in
     assert not leaked(world, once=ONCE).signs_in
     assert not leaked(world, day=A_DAY).owns
+
+
+def test_a_suspended_merchant_pays_customers_back(world: World) -> None:
+    session, before = sold(world), balance(world, BOB)
+    suspension.suspend(world.endpoints, world.merchant.id)
+    key = replace(world.key(), scopes=tuple(Scope))
+    assert key.suspended is Suspension.ALONE
+    assert try_all(world, key, [session], 30_00) == 1
+    assert moved(world, before) == 30_00
 
 
 def test_an_owner_has_no_cap_since_they_can_give_themselves_any() -> None:
