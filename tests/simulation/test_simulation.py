@@ -207,6 +207,14 @@ def test_what_took_no_part_is_named_once_there_were_worlds_enough() -> None:
     assert set(common) < set(missing)
 
 
+def test_in_worlds_of_two_releases_the_last_one_must_have_served() -> None:
+    total = command.Total()
+    total.worlds = command.ALL
+    assert command.absent_kinds(total, two_releases=True) == ["processes of the last release"]
+    total.counts["processes of the last release"] += 1
+    assert command.absent_kinds(total, two_releases=True) == []
+
+
 def test_the_counters_of_each_check_are_there() -> None:
     assert set(sim_world.CHECKS) <= shown.names()
     assert len(sim_world.CHECKS) > 80
