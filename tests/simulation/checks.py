@@ -105,6 +105,11 @@ class Checker:
     def sessions(self) -> dict[str, Session]:
         return self._sessions
 
+    @property
+    def kept(self) -> list[Session]:
+        """Return the sessions whose time to live has not deleted them."""
+        return [each for each in self._sessions.values() if each.id not in self._gone]
+
     def received(self, session_id: str) -> int:
         """Return the money received for this session, over all its incoming payments."""
         incoming = self._world.network.state.incoming

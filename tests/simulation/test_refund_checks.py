@@ -327,6 +327,19 @@ def test_what_a_check_must_notice_is_noticed(violated: Callable[[Stage], None]) 
     assert SHOWN[violated] in stage.caught
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_refund_that_ends_after_its_session_was_deleted_has_nothing_to_release(
+    deleted: bool,
+) -> None:
+    stage = Stage()
+    if deleted:
+        stage.world.checker.deleted({"id": {"S": stage.session.id}}, LATER)
+    ended = replace(stage.refund, status=RefundStatus.CANCELED, ended_at=LATER)
+    stage.checks.records[ended.id] = ended  # the session still holds 5.00 of it
+    stage.checks.finished()
+    assert ("refund_is_held" in stage.caught) is not deleted
+
+
 def test_a_refund_that_is_paid_once_is_in_order() -> None:
     stage = Stage()
     stage.sending()
