@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
@@ -23,10 +25,23 @@ from checkout.ports.services import PayServices
 from checkout.ports.sessions import Tallies, Walk
 from tests.protected import CLOCK_IS_FINAL_AFTER
 
+T = TypeVar("T")
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 GAVE_A_WALLET = (HistoryEntry(NOW, "wallet_submitted"),)  # and is open again
 SESSION_ID = "cs_0123456789abcdefABCDEF"
 REFUND_ID = "re_" + "1" * 22
+
+
+def at_once(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """The jobs' results, in their order; each has a thread, and they start together."""
+    gate = threading.Barrier(len(jobs), timeout=30)
+
+    def run(job: Callable[[], T]) -> T:
+        gate.wait()
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return list(pool.map(run, jobs))
 
 
 class HandClock:

@@ -101,6 +101,13 @@ class Developer:
         expect(self._page.locator("aside.test")).to_have_text(_WORD)
 
 
+def with_authenticator(page: Page) -> None:
+    """Give the page a device that keeps passkeys, and whose person always agrees."""
+    session = page.context.new_cdp_session(page)
+    session.send("WebAuthn.enable")
+    session.send("WebAuthn.addVirtualAuthenticator", {"options": _PASSKEYS})
+
+
 @contextmanager
 def at(base: str) -> Iterator[Developer]:
     """Give a developer a browser. Raises RehearsalFailed for a page that is not as expected."""
@@ -114,9 +121,7 @@ def at(base: str) -> Iterator[Developer]:
             browser = playwright.chromium.launch(executable_path=path, args=[*_OPTIONS])
             page = browser.new_page(locale="en")
             page.set_default_timeout(_PATIENCE)
-            session = page.context.new_cdp_session(page)
-            session.send("WebAuthn.enable")
-            session.send("WebAuthn.addVirtualAuthenticator", {"options": _PASSKEYS})
+            with_authenticator(page)
             try:
                 yield Developer(page, base)
             except (AssertionError, Error) as wrong:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -33,25 +32,12 @@ from tests.adapters.samples import (
     session_id,
 )
 from tests.adapters.stores import Store
-from tests.support import NOW, a_session
+from tests.support import NOW, a_session, at_once
 
 pytestmark = pytest.mark.untraced
 
-T = TypeVar("T")
 CREATORS = 50
 ROUNDS = 20
-
-
-def at_once(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """The jobs' results; they start together."""
-    gate = threading.Barrier(len(jobs), timeout=30)
-
-    def run(job: Callable[[], T]) -> T:
-        gate.wait()
-        return job()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return list(pool.map(run, jobs))
 
 
 def answers_of_creators(store: Store) -> list[str]:

@@ -26,8 +26,7 @@ from checkout.domain.webhooks import (
 from checkout.ports.webhooks import DueEvent, StaleEvent
 from tests.adapters.samples import MS, an_event, cancel, full_event, session_id
 from tests.adapters.stores import Store
-from tests.adapters.test_dynamo_races import at_once
-from tests.support import NOW, a_session
+from tests.support import NOW, a_session, at_once
 
 MINUTE = timedelta(minutes=1)
 SOON = NOW + FIRST_MESSAGE  # when an event of NOW is due

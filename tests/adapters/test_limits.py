@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -14,7 +14,7 @@ from checkout.domain.limits import Rule
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.protected import KNOWN_FOR
-from tests.support import NOW, HandClock
+from tests.support import NOW, HandClock, at_once
 
 THREE = Rule("three", burst=3, every=timedelta(seconds=10))
 
@@ -140,14 +140,7 @@ def test_strangers_cannot_fill_the_memory_and_the_oldest_is_forgotten_first(
 
 
 def test_threads_of_a_process_share_an_allowance(memory: Allowances) -> None:
-    found: list[float] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(memory.take(THREE, "a"))) for _ in range(16)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    found = at_once([partial(memory.take, THREE, "a")] * 16)
     assert found.count(0) == 3
 
 

@@ -99,6 +99,7 @@ from tests.merchant_api import MerchantApi
 from tests.open_payments import test_reasons as in_reasons
 from tests.open_payments import test_signatures as in_signatures
 from tests.open_payments import test_wallet_address as in_addresses
+from tests.outbox import Outbox
 from tests.product import PREFIX, World
 from tests.sandbox import test_guarded_emulator as on_emulator
 from tests.stripe_api import StripeApi
@@ -546,7 +547,7 @@ def key_file(case: str) -> None:
 
 
 def receipt() -> None:
-    outbox, world = in_receipts.Outbox(), World()
+    outbox, world = Outbox(), World()
     world.services = replace(world.services, mail=outbox)
     with customer(world) as buyer:
         in_receipts.test_a_receipt_is_sent_once_with_the_order_number_first(buyer, outbox)

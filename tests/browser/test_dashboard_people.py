@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
+from sandbox.rehearsal.developer import with_authenticator
 from tests.browser.dev_server import local_world
 from tests.browser.judge import Judge
 from tests.browser.test_dashboard import home, sign_in
@@ -19,21 +20,6 @@ pytestmark = pytest.mark.browser
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with local_world(tmp_path_factory.mktemp("state")) as place:
         yield place
-
-
-def with_authenticator(page: Page) -> None:
-    """Give the page a device that keeps passkeys, and whose person always agrees."""
-    session = page.context.new_cdp_session(page)
-    session.send("WebAuthn.enable")
-    options = {
-        "protocol": "ctap2",
-        "transport": "internal",
-        "hasResidentKey": True,
-        "hasUserVerification": True,
-        "isUserVerified": True,
-        "automaticPresenceSimulation": True,
-    }
-    session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
 
 
 def invited(owner: Page, place: Place, name: str, role: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.hosted_pages import Customer, customer
+from tests.outbox import Outbox
+from tests.product import World
 
 
 @pytest.fixture
@@ -24,4 +27,18 @@ def browser(shop: Dashboard) -> Browser:
 @pytest.fixture
 def visitor() -> Iterator[Customer]:
     with customer() as found:
+        yield found
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    return Outbox()
+
+
+@pytest.fixture
+def buyer(outbox: Outbox) -> Iterator[Customer]:
+    """A customer of a shop whose mail goes to the outbox."""
+    world = World()
+    world.services = replace(world.services, mail=outbox)
+    with customer(world) as found:
         yield found

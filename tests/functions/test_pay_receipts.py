@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -12,45 +11,18 @@ from typing import Any
 import pytest
 
 from checkout.domain.customer_details import CustomerDetails, Detail
-from checkout.domain.errors import MailRefused
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.limits import RECEIPT
 from checkout.domain.session import Session
 from checkout.flows.checkout import purchase
 from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
-from checkout.ports.mail import Letter
 from tests import services
 from tests.hosted_pages import STAGES, Answer, Customer, customer, line
+from tests.outbox import Outbox
 from tests.product import PREFIX, World
 from tests.support import NOW
 
 TO = "eva.muster+shop@customer.example"
-
-
-class Outbox:
-    """`ports.Mail` that keeps the letters, and refuses them while it is `broken`."""
-
-    def __init__(self) -> None:
-        self.letters: list[Letter] = []
-        self.broken = False
-
-    def send(self, letter: Letter) -> None:
-        if self.broken:
-            raise MailRefused("The mail service did not take the e-mail.")
-        self.letters.append(letter)
-
-
-@pytest.fixture
-def outbox() -> Outbox:
-    return Outbox()
-
-
-@pytest.fixture
-def buyer(outbox: Outbox) -> Iterator[Customer]:
-    world = World()
-    world.services = replace(world.services, mail=outbox)
-    with customer(world) as found:
-        yield found
 
 
 def paid(buyer: Customer, **changes: Any) -> Session:

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 
 from checkout.domain.session import Session
 from checkout.flows.checkout import ends
 from checkout.flows.refund import request
 from tests.flows.refund.books import ask, fund, send, wait
-from tests.functions.test_pay_receipts import Outbox
-from tests.hosted_pages import Customer, customer
-from tests.product import CEDAR, World
+from tests.hosted_pages import Customer
+from tests.outbox import Outbox
+from tests.product import CEDAR
 
 
-@pytest.fixture
-def outbox() -> Outbox:
-    return Outbox()
-
-
-@pytest.fixture
-def buyer(outbox: Outbox) -> Iterator[Customer]:
-    world = World()
-    world.services = replace(world.services, mail=outbox)
-    fund(world)
-    with customer(world) as found:
-        yield found
+@pytest.fixture(autouse=True)
+def _can_refund(buyer: Customer) -> None:
+    fund(buyer.world)
 
 
 def paid(buyer: Customer) -> Session:

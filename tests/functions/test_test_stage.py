@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,8 +17,9 @@ from checkout.domain.stripe_objects import livemode
 from checkout.ports.mail import Notice
 from pay import notices
 from tests.attacks.doors import BASE, Doors, Visitor
-from tests.functions.test_pay_receipts import Outbox, ask, paid
-from tests.hosted_pages import STAGES, Customer, customer
+from tests.functions.test_pay_receipts import ask, paid
+from tests.hosted_pages import STAGES, Customer
+from tests.outbox import Outbox
 from tests.product import World
 
 OWN: Final = "https://pay.example/test-wallets"
@@ -39,19 +39,6 @@ WORDS: Final = {
 @pytest.fixture
 def test_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "test_wallets", lambda: OWN)
-
-
-@pytest.fixture
-def outbox() -> Outbox:
-    return Outbox()
-
-
-@pytest.fixture
-def buyer(outbox: Outbox) -> Iterator[Customer]:
-    world = World()
-    world.services = replace(world.services, mail=outbox)
-    with customer(world) as found:
-        yield found
 
 
 def test_a_process_has_the_wallets_of_its_setting_and_none_without_settings(

@@ -132,8 +132,15 @@ def line(
     return Mutant(name, (Line(function, old, new, also),), **how)
 
 
-def cell(name: str, where: tuple[S, E], change: Callable[[Row], Row], **how: Any) -> Mutant:
-    return Mutant(name, (Cell(where, change),), **how)
+def cell(
+    name: str,
+    where: tuple[Any, Any],
+    change: Callable[[Row], Row],
+    table: dict[Any, Row] = TRANSITIONS,
+    **how: Any,
+) -> Mutant:
+    """Return the bug of one changed row of a table; `how` are further fields of Mutant."""
+    return Mutant(name, (Cell(where, change, table),), **how)
 
 
 def value(name: str, module: str, constant: str, other: Any, **how: Any) -> Mutant:
@@ -1321,15 +1328,11 @@ REFUND_MUTANTS: Final = (
         "unanswered = False",
         rare=True,  # tests/flows/refund/ hunts it in each run
     ),
-    Mutant(
+    cell(
         "an unknown outcome of a rotation is a failure",
-        (
-            Cell(
-                (MandateStatus.ACTIVE, MandateEvent.NOT_ROTATED),
-                lambda row: replace(row, drops=("rotating", "rotation_until")),
-                table=MANDATE_TRANSITIONS,
-            ),
-        ),
+        (MandateStatus.ACTIVE, MandateEvent.NOT_ROTATED),
+        lambda row: replace(row, drops=("rotating", "rotation_until")),
+        MANDATE_TRANSITIONS,
         rare=True,  # tests/flows/refund/ hunts it in each run
     ),
     line(
@@ -1388,48 +1391,32 @@ REFUND_MUTANTS: Final = (
         ),
         only=identities.ONLY,
     ),
-    Mutant(
+    cell(
         "a link can be used twice",
-        (
-            Cell(
-                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
-                drops_all_but("claim_open"),
-                table=REFUND_TRANSITIONS,
-            ),
-        ),
+        (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
+        drops_all_but("claim_open"),
+        REFUND_TRANSITIONS,
         only=identities.ONLY,
     ),
-    Mutant(
+    cell(
         "the approval for the wallet before outlives the claim",
-        (
-            Cell(
-                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
-                lambda row: replace(row, drops=("claim_open", "problem")),
-                table=REFUND_TRANSITIONS,
-            ),
-        ),
+        (RefundStatus.NEEDS_APPROVAL, RefundEvent.CLAIMED),
+        lambda row: replace(row, drops=("claim_open", "problem")),
+        REFUND_TRANSITIONS,
         only=identities.ONLY,
     ),
-    Mutant(
+    cell(
         "a refund's approval outlives it",
-        (
-            Cell(
-                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CANCEL_REQUESTED),
-                drops_all_but("grant"),
-                table=REFUND_TRANSITIONS,
-            ),
-        ),
+        (RefundStatus.NEEDS_APPROVAL, RefundEvent.CANCEL_REQUESTED),
+        drops_all_but("grant"),
+        REFUND_TRANSITIONS,
         rare=True,
     ),
-    Mutant(
+    cell(
         "the end of a refund is not told",
-        (
-            Cell(
-                (RefundStatus.SENDING, RefundEvent.SUCCEEDED),
-                silent,
-                table=REFUND_TRANSITIONS,
-            ),
-        ),
+        (RefundStatus.SENDING, RefundEvent.SUCCEEDED),
+        silent,
+        REFUND_TRANSITIONS,
     ),
 )
 

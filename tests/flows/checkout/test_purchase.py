@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ from checkout.flows.checkout.purchase import Begun
 from tests import services
 from tests.product import BASE_URL, CEDAR, PREFIX, World
 from tests.protected import HELD_FOR
-from tests.support import between, seeded
+from tests.support import at_once, between, seeded
 
 CLIENT = "203.0.113.7"
 
@@ -48,6 +49,23 @@ def begin(world: World, link: PaymentLink, number: int = 1, client: str = CLIENT
 
 def begun(world: World, link: PaymentLink, number: int = 1) -> Session:
     return world.session(begin(world, link, number).session_id)
+
+
+def bought_at_once(
+    world: World, link: PaymentLink, quantities: Sequence[int]
+) -> list[Begun | CheckoutError]:
+    """Let a buyer for each quantity begin, in a process with randomness of its own."""
+
+    def buy(number: int, quantity: int) -> Begun | CheckoutError:
+        process = replace(world.services, random_bytes=seeded(1000 + number))
+        try:
+            return purchase.begin(
+                process, link, visit(number), f"client {number}", quantity=quantity
+            )
+        except CheckoutError as refused:
+            return refused
+
+    return at_once([partial(buy, *each) for each in enumerate(quantities)])
 
 
 class TestBegin:
@@ -248,24 +266,7 @@ def test_of_200_buyers_of_the_last_item_one_pays_and_199_are_told_before(
     link = world.link(left=1)
     read = purchase.load_link(world.services, link.id)  # all have seen that one is left
     before = len(world.transport.sent)
-    results: list[Begun | CheckoutError] = []
-    gate = threading.Barrier(200)
-    # Each process has randomness of its own.
-    bags = [replace(world.services, random_bytes=seeded(1000 + number)) for number in range(200)]
-
-    def one(number: int) -> None:
-        gate.wait()
-        try:
-            results.append(purchase.begin(bags[number], read, visit(number), f"client {number}"))
-        except CheckoutError as refused:
-            results.append(refused)
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
+    results = bought_at_once(world, read, [1] * 200)
     assert Counter(type(each) for each in results) == {Begun: 1, Conflict: 199}
     (winner,) = (each for each in results if isinstance(each, Begun))
     assert len(world.transport.sent) == before  # nobody was asked for a wallet yet
@@ -344,24 +345,7 @@ class TestRows:
     def test_200_buyers_of_20_items_at_once_take_20(self, world: World) -> None:
         link = world.link(left=20, rows=8)
         read = purchase.load_link(world.services, link.id)
-        results: list[Begun | CheckoutError] = []
-        gate = threading.Barrier(200)
-        bags = [replace(world.services, random_bytes=seeded(2000 + each)) for each in range(200)]
-
-        def one(number: int) -> None:
-            gate.wait()
-            try:
-                results.append(
-                    purchase.begin(bags[number], read, visit(number), f"client {number}")
-                )
-            except CheckoutError as refused:
-                results.append(refused)
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        results = bought_at_once(world, read, [1] * 200)
         assert Counter(type(each) for each in results) == {Begun: 20, Conflict: 180}
         assert world.left(link) == 0
 
@@ -398,24 +382,9 @@ class TestQuantity:
     def test_100_buyers_of_1_to_3_at_once_take_no_more_than_there_are(self, world: World) -> None:
         link = world.link(left=20, most=3)
         read = purchase.load_link(world.services, link.id)
-        sold: list[int] = []
-        gate = threading.Barrier(100)
-        bags = [replace(world.services, random_bytes=seeded(3000 + each)) for each in range(100)]
-
-        def one(number: int) -> None:
-            wanted = 1 + number % 3
-            gate.wait()
-            with suppress(CheckoutError):
-                purchase.begin(
-                    bags[number], read, visit(number), f"client {number}", quantity=wanted
-                )
-                sold.append(wanted)
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(100)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        wanted = [1 + number % 3 for number in range(100)]
+        results = bought_at_once(world, read, wanted)
+        sold = [n for n, each in zip(wanted, results, strict=True) if isinstance(each, Begun)]
         assert sum(sold) == 20
         assert world.left(link) == 0
 

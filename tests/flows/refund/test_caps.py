@@ -5,10 +5,10 @@ The caps are written out here, and the sums that were moved come from the wallet
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -23,7 +23,7 @@ from checkout.flows.refund.request import NewRefund
 from tests.adapters.samples import a_member
 from tests.flows.refund.books import again, allow, balance, end_budget, fund
 from tests.product import HARBOR, World
-from tests.support import between
+from tests.support import at_once, between
 
 BOB: Final = f"{HARBOR}/bob"  # at the merchant's own provider, so that nothing costs a fee
 ONCE: Final = 20_00
@@ -191,17 +191,8 @@ def test_a_refused_refund_is_not_counted(world: World) -> None:
 def test_no_concurrency_passes_the_cap(world: World) -> None:
     """Forty threads, each with a session of its own, so that only the cap stands between them."""
     sessions, key = [sold(world) for _ in range(40)], leaked(world, day=A_DAY)
-    before, taken, start = balance(world, BOB), [], threading.Barrier(len(sessions))
-
-    def refund(session: str) -> None:
-        start.wait()
-        taken.append(try_all(world, key, [session], 10_00))
-
-    threads = [threading.Thread(target=refund, args=(each,)) for each in sessions]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    before = balance(world, BOB)
+    taken = at_once([partial(try_all, world, key, [each], 10_00) for each in sessions])
     assert sum(taken) == 5
     assert moved(world, before) == A_DAY
 
