@@ -19,10 +19,11 @@ from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from benchmarks.meter import Metered, Rows, Usage, keeping, stored
-from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
+from benchmarks.prices import EDGE, EDGE_FUNCTION, FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
@@ -329,6 +330,14 @@ def a_million(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({}))
     return sum(parts(usage, free=free).values())
 
 
+def at_the_edge(usage: Usage) -> tuple[float, float]:
+    """Return US dollars for a million times `usage` with `Edge=true`, and with `Edge=urls`."""
+    dollars = parts(usage)
+    in_front = sum(dollars.values()) + usage.requests * sum(EDGE.values())
+    spared = dollars["HTTP API requests"] + dollars["access log, GB"]
+    return in_front, in_front - spared + usage.requests * EDGE_FUNCTION
+
+
 def sweep_a_month() -> Usage:
     """Return the millionth part of a month of idle rounds.
 
@@ -350,10 +359,20 @@ def idle() -> dict[str, tuple[float, float]]:
     return {**fixed, "sweep, every minute": (a_million(sweep), a_million(sweep, free=FREE))}
 
 
-def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
-    """Return the usage of the second purchase of a process, by its steps."""
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
+    """Log as in Lambda, but no debug lines: one request in a hundred, by chance, has them."""
     telemetry.start("pay")
     try:
+        with patch.object(telemetry, "sampled", lambda request_id: False):
+            yield
+    finally:
+        telemetry.stop()
+
+
+def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
+    """Return the usage of the second purchase of a process, by its steps."""
+    with _logging():
         observed = Observed()
         observed.deployed.wants_webhooks()
         checkout(observed, 1, cart)  # warm-up
@@ -362,19 +381,14 @@ def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
         with contextlib.redirect_stdout(io.StringIO()):
             steps["count it in the day's sums"] = sums(observed)
         return steps
-    finally:
-        telemetry.stop()
 
 
 def measured_left(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
     """Return the usage of a session whose customer leaves, in a running process."""
-    telemetry.start("pay")
-    try:
+    with _logging():
         observed = Observed()
         left(observed, 1, cart)  # warm-up
         return left(observed, 2, cart)
-    finally:
-        telemetry.stop()
 
 
 def table(steps: Mapping[str, Usage]) -> Iterator[str]:
@@ -432,30 +446,29 @@ def units(usage: Usage) -> float:
 CARTS: Final = MappingProxyType({"smallest cart": SMALLEST, "5 lines, 4 metadata values": LARGER})
 
 
-def million(cart: Mapping[str, Any]) -> tuple[Usage, Usage, float]:
-    """Return the usage of a completed and of an abandoned checkout, and US dollars for both.
-
-    They are for a million completed ones and the share of the others that comes with them.
-    """
-    total, away = (sum(each(cart).values(), Usage()) for each in (measured, measured_left))
-    return total, away, a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(away)
-
-
 def main() -> None:
-    for name, cart in CARTS.items():
+    # Once for all tables: ids are random, and pages with them compress to a few bytes more or less.
+    paid = {name: measured(cart) for name, cart in CARTS.items()}
+    for name, steps in paid.items():
         print(f"**{name}**\n")
-        print("\n".join(table(measured(cart))) + "\n")
+        print("\n".join(table(steps)) + "\n")
     print("| a million | write units each | storage | US dollars |\n|---|---|---|---|")
     storage = ("DynamoDB storage, GB-months", "recovery copies, GB-months")
     for name, cart in CARTS.items():
-        total, away, mixed = million(cart)
+        total, away = (sum(each.values(), Usage()) for each in (paid[name], measured_left(cart)))
         for what, usage in (("completed", total), ("abandoned", away)):
             kept = sum(parts(usage)[each] for each in storage)
             dollars = f"{units(usage):.1f} | {kept:.2f} | {a_million(usage):.2f}"
             print(f"| {what}, {name} | {dollars} |")
+        # With the share of the others that comes with a completed one.
+        mixed = a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(away)
         print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | | {mixed:.2f} |")
-    smallest = measured()
-    print("\n" + "\n".join(sizes(smallest)))
+    print("\n| a million completed | no edge | Edge=true | Edge=urls |\n|---|---|---|---|")
+    for name, steps in paid.items():
+        total = sum(steps.values(), Usage())
+        in_front, urls = at_the_edge(total)
+        print(f"| {name} | {a_million(total):.2f} | {in_front:.2f} | {urls:.2f} |")
+    print("\n" + "\n".join(sizes(paid["smallest cart"])))
     print("\n| fixed costs per month | US dollars | less what is free |\n|---|---|---|")
     lines = idle()
     listed, less = (sum(each) for each in zip(*lines.values(), strict=True))

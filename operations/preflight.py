@@ -233,7 +233,7 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
     if not arn:
         yield Finding(True, "DomainName requires CertificateArn")
         return
-    region = "us-east-1" if chosen.parameters["Edge"] == "true" else account.region
+    region = "us-east-1" if chosen.parameters["Edge"] != "false" else account.region
     if arn.split(":")[3] != region:
         yield Finding(True, f"the certificate must be in {region}")
         return
@@ -251,7 +251,11 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
-    if chosen.parameters["Edge"] != "true" or account.region == "us-east-1":
+    if chosen.parameters["Edge"] == "urls" and not chosen.parameters["DomainName"]:
+        yield Finding(True, "Edge=urls requires DomainName")
+    if chosen.parameters["Edge"] == "urls" and chosen.parameters["TestWallets"] == "true":
+        yield Finding(True, "Edge=urls is not for a test stage, whose wallets have no URL")
+    if chosen.parameters["Edge"] == "false" or account.region == "us-east-1":
         return
     arn = chosen.parameters["EdgeWebAclArn"]
     if not arn:
@@ -270,7 +274,7 @@ def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
 def _edge_secrets(account: Account, chosen: Stage) -> Iterator[Finding]:
     """Find a change of the edge's secret in which, for some minutes, no request is accepted."""
     now, steps = deployed(account, chosen), SECRETS
-    if now.get("Edge") != "true" or chosen.parameters["Edge"] != "true":
+    if now.get("Edge", "false") == "false" or chosen.parameters["Edge"] == "false":
         return
     before, after = now.get("EdgeSecrets", steps[0]), chosen.parameters["EdgeSecrets"]
     if abs(steps.index(before) - steps.index(after)) > 1:

@@ -436,7 +436,7 @@ STEPS: Final = (
         "edge",
         "WAF limits an address, CloudFront proves itself, the direct address is closed",
         "0.10 USD, for an hour of the web ACL",
-        "not shown: there are no requests through CloudFront",
+        "CloudFront is there with `Edge=urls`; it limits no address",
         edge,
     ),
     Step(

@@ -2,9 +2,10 @@
 
 `drill` restores every table beside the running ones, reads its records (of the API keys the audit
 log), opens each merchant's private key, and deletes the restored tables again (unless --keep is
-given). `fetch TABLE` restores one table under another name, to the moment of --at. `swap TABLE`
-puts a fetched table in the place of the damaged one, and requires --functions-are-stopped. After an
-interruption, run the command again: a table of another moment is never taken for a restored one.
+given). `fetch TABLE` restores one table under another name, to the moment of --at. `row TABLE ID`
+copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched table in the
+place of the damaged one, and requires --functions-are-stopped. After an interruption, run the
+command again: a table of another moment is never taken for a restored one.
 docs/operating.md says when to use which.
 """
 
@@ -39,6 +40,7 @@ TABLES: Final = {
     stack_name(table["TableName"], "").removeprefix("-"): table
     for table in resources("AWS::DynamoDB::Table").values()
 }
+_KEYS: Final = {name: table["KeySchema"][0]["AttributeName"] for name, table in TABLES.items()}
 
 
 class Refused(Exception):
@@ -105,6 +107,22 @@ class Restorer:
             )
         self._wait(target)
         return self.read(GOOD, (table,))
+
+    def row(self, table: str, key: str) -> None:
+        """Copy one row of the fetched table over the running table's. Raises Refused.
+
+        The AWS CLI cannot do it: its first version sends bytes as the base64 that it has printed.
+        """
+        good = self._name(table, GOOD)
+        of_table = {_KEYS[table]: {"S": key}}
+        try:
+            found = self.client.get_item(TableName=good, Key=of_table, ConsistentRead=True)
+        except self.client.exceptions.ResourceNotFoundException:
+            raise Refused(f"There is no table {good}: fetch it first.") from None
+        if "Item" not in found:
+            raise Refused(f"{good} has no row {key}.")
+        self.client.put_item(TableName=self._name(table), Item=found["Item"])
+        self.tell(f"{key} is copied from {good}")
 
     def swap(self, table: str) -> None:
         """Put the fetched table in the place of the running one. Raises Refused."""
@@ -312,6 +330,9 @@ def command_line() -> argparse.ArgumentParser:
     command = commands.add_parser("fetch", help=f"restore one table as {GOOD}TABLE")
     command.add_argument("table", choices=TABLES)
     command.add_argument("--at", type=_moment, help="the point in time (default: the latest)")
+    command = commands.add_parser("row", help="copy one row of the fetched table back")
+    command.add_argument("table", choices=TABLES)
+    command.add_argument("id", help="the id of the record")
     command = commands.add_parser("swap", help="replace the running table by the fetched one")
     command.add_argument("table", choices=TABLES)
     command.add_argument(
@@ -332,7 +353,10 @@ def main(
             return _report(restore.drill(keep=chosen.keep))
         if chosen.command == "fetch":
             return _report(restore.fetch(chosen.table, at=chosen.at))
-        restore.swap(chosen.table)
+        if chosen.command == "row":
+            restore.row(chosen.table, chosen.id)
+        else:
+            restore.swap(chosen.table)
     except (Refused, SettingsError, CheckoutError, BotoCoreError, ClientError) as refused:
         print(refused, file=sys.stderr)
         return 1

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
+from botocore.config import Config
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from checkout.adapters import patience
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud, outbox
 from sandbox.cloud import CloudError
@@ -36,6 +38,7 @@ from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.clients import fetch_on_loopback
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers
 
 if TYPE_CHECKING:
@@ -155,7 +158,14 @@ def _adopt(values: Mapping[str, str]) -> None:
     os.environ.update(values)
 
 
+def _wait_longer() -> None:
+    """Let the stores wait ten seconds for the emulator, which answers late on a busy machine."""
+    for name in ("USUAL", "BRIEF"):
+        setattr(patience, name, getattr(patience, name).merge(Config(read_timeout=10)))
+
+
 def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
+    _wait_longer()
     # Imported here, because the functions read their settings on import and on the first call.
     from checkout import wiring
     from sandbox import triggers
@@ -203,6 +213,7 @@ def _wallets(place: Place) -> Iterator[None]:
         lambda: datetime.now(UTC),
         os.urandom,
         port_base=place.wallets_port,
+        rules=Rules(wait=place.wait),
         fetch=fetch_on_loopback,
         sleep=sleeper,
     )

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import Final
 
 DEFAULT_PORT: Final = 4000
+DEFAULT_WAIT: Final = 5  # seconds, as at Rafiki
+_LONGEST: Final = 60
 _HIGHEST: Final = 65_535 - 566
 _ROOT: Final = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Location of a local world: all ports are offsets from `base`, all files are in `folder`."""
+    """Location of a local world: all ports are offsets from `base`, all files are in `folder`.
+
+    After an approval, its wallets make others wait for `wait` seconds.
+    """
 
     base: int
     folder: Path
+    wait: int = DEFAULT_WAIT
 
     @property
     def checkout(self) -> str:
@@ -106,10 +112,16 @@ class Place:
 
 
 def default_place() -> Place:
-    """Return the place at SANDBOX_PORT. Each port has its own data. Raises ValueError."""
+    """Return the place at SANDBOX_PORT, with SANDBOX_WAIT. Each port has its own data.
+
+    Raises ValueError.
+    """
     text = os.environ.get("SANDBOX_PORT", str(DEFAULT_PORT))
     if not text.isdecimal() or not 1024 <= int(text) <= _HIGHEST:
         raise ValueError(f"SANDBOX_PORT must be a number from 1024 to {_HIGHEST}.")
     base = int(text)
+    wait = os.environ.get("SANDBOX_WAIT", str(DEFAULT_WAIT))
+    if not wait.isdecimal() or not 1 <= int(wait) <= _LONGEST:
+        raise ValueError(f"SANDBOX_WAIT must be 1 to {_LONGEST} seconds.")
     root = Path(os.environ.get("SANDBOX_STATE", _ROOT / ".sandbox"))
-    return Place(base, root / str(base))
+    return Place(base, root / str(base), int(wait))

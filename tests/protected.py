@@ -61,7 +61,7 @@ KNOWN_FOR: Final = timedelta(minutes=4)  # a wallet provider that a payment was 
 RIGHTS: Final = {
     Role.SUPPORT: {Right.READ, Right.NOTE},
     Role.DEVELOPER: {Right.READ, Right.NOTE, Right.INTEGRATE},
-    Role.OWNER: {Right.READ, Right.NOTE, Right.INTEGRATE, Right.MANAGE},
+    Role.OWNER: {Right.READ, Right.NOTE, Right.INTEGRATE, Right.REFUND, Right.MANAGE},
 }
 OPEN: Final = {  # to everybody
     ("GET", "/sign-in"),
@@ -126,6 +126,13 @@ FORMS_OF_DEVELOPERS: Final = {
     "/webhooks/resend-failed",
     "/webhooks/{event_id}/resend",
 }
+FORMS_OF_REFUNDERS: Final = {  # owners, and members with a limit
+    "/transactions/{session_id}/refund",
+    "/transactions/{session_id}/paid_elsewhere",
+    "/refunds/{refund_id}/prepare",
+    "/refunds/{refund_id}/cancel",
+    "/refunds/{refund_id}/claim",
+}
 FORMS_OF_OWNERS: Final = {
     "/wallet/confirm",
     "/transactions/{session_id}/expire",
@@ -133,13 +140,10 @@ FORMS_OF_OWNERS: Final = {
     "/transactions/{session_id}/accept_as_paid",
     "/transactions/{session_id}/give_up",
     "/transactions/{session_id}/dealt-with",
-    "/transactions/{session_id}/refund",
-    "/refunds/{refund_id}/prepare",
+    "/transactions/{session_id}/withdrawal",
     "/refunds/{refund_id}/budget",
     "/budget",
     "/budget/end",
-    "/refunds/{refund_id}/cancel",
-    "/refunds/{refund_id}/claim",
     "/links",
     "/links/{link_id}/stop",
     "/links/{link_id}/start",
@@ -148,12 +152,9 @@ FORMS_OF_OWNERS: Final = {
     "/people/key-sign-in",
     "/people/invitations/{invitation_id}/withdraw",
     "/people/{member_id}/role",
+    "/people/{member_id}/refunds",
     "/people/{member_id}/revoke",
     "/settings",
-    "/settings/return-hosts",
-    "/settings/contact",
-    "/settings/providers",
-    "/settings/tolerance",
     "/settings/logo",
     "/settings/logo/remove",
 }
@@ -162,8 +163,9 @@ NEEDED: Final = {
     **{("POST", path): Right.READ for path in FORMS_OF_ALL},
     **{("POST", path): Right.NOTE for path in FORMS_OF_WRITERS},
     **{("POST", path): Right.INTEGRATE for path in FORMS_OF_DEVELOPERS},
+    **{("POST", path): Right.REFUND for path in FORMS_OF_REFUNDERS},
     **{("POST", path): Right.MANAGE for path in FORMS_OF_OWNERS},
-    ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,  # it sends the money
+    ("GET", "/refunds/{refund_id}/callback"): Right.REFUND,  # it sends the money
     ("GET", "/wallet/callback"): Right.MANAGE,  # after it the shop sells
     ("GET", "/budget/callback"): Right.MANAGE,  # it lets refunds be paid
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
@@ -23,6 +24,8 @@ from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Hosts
+
+B = TypeVar("B")  # a store of rows beside the sessions
 
 
 class Nowhere:
@@ -89,7 +92,8 @@ def pay(
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        notes=_notes(base, client, prefix),
+        notes=_beside(dynamo.DynamoNotes, base, client, prefix),
+        withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
         subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
         side_by_side=side_by_side,
@@ -117,7 +121,8 @@ def dashboard(
         vault=vault,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        notes=_notes(base, client, prefix),
+        notes=_beside(dynamo.DynamoNotes, base, client, prefix),
+        withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
         subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
@@ -141,10 +146,8 @@ def links(base: Services, client: Any, prefix: str) -> dynamo.DynamoLinks:
     )
 
 
-def _notes(base: Services, client: Any, prefix: str) -> dynamo.DynamoNotes:
-    return dynamo.DynamoNotes(
-        client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
-    )
+def _beside(kind: Callable[..., B], base: Services, client: Any, prefix: str) -> B:
+    return kind(client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes)
 
 
 def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:

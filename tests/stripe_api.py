@@ -22,6 +22,7 @@ SESSIONS = "/v1/checkout/sessions"
 ENDPOINTS = "/v1/webhook_endpoints"
 EVENTS = "/v1/events"
 PAYMENTS = "/v1/payment_intents"
+CHARGES = "/v1/charges"
 REFUNDS = "/v1/refunds"
 
 

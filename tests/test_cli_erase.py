@@ -17,14 +17,15 @@ from checkout.adapters.dynamo.places import search_key
 from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
 from checkout.domain.collect import Kind
-from checkout.domain.customer_details import Answer, CustomerDetails
+from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
 from checkout.domain.erasure import Wallet
 from checkout.domain.machine import Change
 from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import audit, erase
-from checkout.flows.checkout import purchase
+from checkout.flows.checkout import details, purchase
 from checkout.ports.erasure import AllRecords
 from checkout.ports.sessions import Reservation, StaleSession
 from checkout.ports.stale import Stale
@@ -38,7 +39,7 @@ from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body
 from tests.product import CEDAR, PREFIX
 from tests.rows import row_of, row_text
-from tests.support import count_ends
+from tests.support import NOW, count_ends
 
 ALICE = f"{CEDAR}/alice"
 TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
@@ -458,6 +459,34 @@ def test_notes_on_a_customers_sessions_are_emptied_and_others_lose_the_wallet(sh
     assert (found[carols.id].text, found[carols.id].tags) == ("paid for erased", ("late",))
     assert found[bare.id].version == 1
     assert "alice" not in shop.raw()
+
+
+def test_the_name_and_address_of_a_withdrawal_go_with_the_wallet(shop: Shop) -> None:
+    services, merchant = shop.world.services, shop.world.stored()
+    said = details.seal_said(services.vault, merchant, "cs_1", GIVEN)
+    paid, carols, cleared = shop.paid(), shop.paid(f"{CEDAR}/carol"), shop.paid()
+    for session in (paid, carols):
+        filed = Withdrawal(session=session.id, merchant=merchant.id, at=NOW, said=said)
+        assert services.withdrawals.put(filed, session)
+    bare = Withdrawal(session=cleared.id, merchant=merchant.id, at=NOW)
+    assert services.withdrawals.put(bare, cleared)
+    shop.pass_days(1)
+    assert shop.erase() == 0
+    found = services.withdrawals.of([paid.id, carols.id, cleared.id])
+    assert (found[paid.id].said, found[carols.id].said) == (None, said)
+    assert found[cleared.id].version == 1
+    assert details.opened_said(services.vault, merchant, found[paid.id]) == NONE_GIVEN
+
+
+def test_a_withdrawal_that_others_keep_changing_is_reported(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid, rows = shop.paid(), shop.world.services.withdrawals
+    rows.put(Withdrawal(session=paid.id, merchant="mer_1", at=NOW, said="SEALED"), paid)
+    monkeypatch.setattr(type(rows), "put", lambda *_: False)
+    shop.pass_days(1)
+    assert shop.erase() != 0
+    assert "being changed by others" in capsys.readouterr().err
 
 
 def test_a_note_that_others_keep_changing_is_reported(

@@ -17,6 +17,7 @@ from checkout.flows.webhooks.deliver import MessageResult
 from tests.product import World
 
 URL = "https://shop.example/hooks"
+ENDS = ("checkout.session.canceled", "checkout.session.expired")
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_the_first_address_comes_with_a_secret_and_a_further_one_keeps_it(
     assert f"webhook   {URL}\nevents    {COMPLETED}\n" in first.out
     assert first.secret
 
-    other = webhook("--url", f"{URL}/2", "--events", "canceled", "expired")
+    other = webhook("--url", f"{URL}/2", "--events", *ENDS)
     assert f"webhook   {URL}/2\nevents    {COMPLETED} {EXPIRED} {CANCELED}\n" in other.out
     assert "whsec_" not in other.out
 
@@ -136,7 +137,12 @@ def test_an_unknown_merchant_is_refused(world: World, webhook: Webhook) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--roll-secret", "-1"), ("--roll-secret", "1000"), ("--events", "expired"), ("--url",)],
+    [
+        ("--roll-secret", "-1"),
+        ("--roll-secret", "1000"),
+        ("--events", ENDS[1]),
+        ("--url",),
+    ],
 )
 def test_a_command_that_cannot_be_meant_is_refused_before_anything_is_done(
     world: World, webhook: Webhook, arguments: tuple[str, ...]
@@ -161,7 +167,7 @@ def test_a_further_endpoint_is_added_tested_rolled_and_removed(
 ) -> None:
     webhook("--url", URL)
     url = "https://books.example/"
-    assert webhook("--url", url, "--endpoint", "new", "--events", "expired").secret
+    assert webhook("--url", url, "--endpoint", "new", "--events", EXPIRED).secret
     first, books = world.stored().endpoints
     assert books.id is not None
     tested = webhook("--endpoint", books.id, "--test")

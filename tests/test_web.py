@@ -13,6 +13,7 @@ from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from checkout import telemetry, web, wiring
+from checkout.clients import client_of
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from tests.merchant_api import gateway_event
@@ -306,7 +307,7 @@ def test_any_other_content_type_is_refused(content_type: str | None) -> None:
 def test_with_an_edge_the_direct_address_is_closed(
     secret: str, given: str | None, status: int
 ) -> None:
-    headers = {} if given is None else {"X-Edge-Secret": given}
+    headers = {} if given is None else {"Edge-Secret": given}
     event = gateway_event("GET", "/fine", "", headers, None)
     event["headers"] = {name.lower(): value for name, value in event["headers"].items()}
     answer = web.lambda_handler(an_app(), lambda: secret)(event, None)
@@ -318,12 +319,42 @@ def test_with_an_edge_the_direct_address_is_closed(
 def test_what_goes_around_the_edge_is_counted(told: Callable[[], list[dict[str, Any]]]) -> None:
     telemetry.start("pay", stack="shop")
     handler = web.lambda_handler(an_app(), lambda: "s3cret")
-    for headers in ({}, {"x-edge-secret": "s3cret"}):
+    for headers in ({}, {"edge-secret": "s3cret"}):
         event = gateway_event("GET", "/fine", "", {}, None)
         event["headers"] = headers
         handler(event, None)
     [line] = [each for each in told() if "DirectRequests" in each]
     assert (line["DirectRequests"], line["stack"]) == ([1.0], "shop")
+
+
+@pytest.mark.parametrize(
+    ("domain", "client"),
+    [
+        ("0a1b2c.lambda-url.eu-west-1.on.aws", "203.0.113.9"),
+        # There, Edge-Client is the client's own word.
+        ("a1b2c3.execute-api.eu-west-1.amazonaws.com", "198.51.100.7"),
+        ("0a1b2c.lambda-url.eu-west-1.on.aws.shop.example", "198.51.100.7"),
+    ],
+)
+def test_a_functions_url_is_told_by_the_edge_who_the_client_is(domain: str, client: str) -> None:
+    """The URL leaves of X-Forwarded-For the first address, which the client may have made up."""
+    app = web.application(random_bytes=seeded())
+
+    @app.get("/who")
+    async def who(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(client_of(request, "s3cret"))
+
+    event = gateway_event("GET", "/who", "", {}, None)
+    event["headers"] = {
+        "edge-secret": "s3cret",
+        "edge-client": "203.0.113.9",
+        "x-forwarded-for": "198.51.100.7",
+    }
+    event["requestContext"]["domainName"] = domain
+    answer = web.lambda_handler(app, lambda: "s3cret")(event, None)
+    assert (answer["statusCode"], answer["body"]) == (200, client)
+    del event["headers"]["edge-secret"]
+    assert web.lambda_handler(app, lambda: "s3cret")(event, None)["statusCode"] == 403
 
 
 def test_only_a_deployed_function_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:

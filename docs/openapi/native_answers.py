@@ -193,12 +193,15 @@ class Refund(Answer):
     amount: Annotated[int, Field(ge=1)]
     """The part of the session's amount_received that is refunded, in the smallest unit."""
     currency: Currency
-    amount_mode: AmountMode
-    """The side whose amount is fixed."""
+    amount_mode: AmountMode | None
+    """The side whose amount is fixed; null if it was paid elsewhere."""
+    paid_elsewhere: str | None
+    """How you have paid the customer back by other means. Then nothing was sent; else null."""
     amount_sent: Count
     """The part of amount that was sent. Of a refund that failed, a part may have been."""
     arrival_confirmed: bool | None
-    """Whether the customer's wallet has shown all of it; null while the refund is pending."""
+    """Whether the customer's wallet has shown all of it; null while the refund is pending,
+    or if it was paid elsewhere."""
     cost: Amount | None
     """The price that your wallet pays, with its fees; null until it was asked for it."""
     customer_receives: Amount | None

@@ -24,6 +24,7 @@ from docs.openapi.stripe_answers import (
     AccountList,
     Balance,
     Charge,
+    ChargeList,
     Deleted,
     Endpoint,
     EndpointList,
@@ -124,7 +125,15 @@ _EXAMPLE: Final = {
 
 def document() -> Object:
     """Return the whole document as JSON values."""
-    lists = (SessionList, LineItemList, EventList, EndpointList, PaymentList, RefundList)
+    lists = (
+        SessionList,
+        LineItemList,
+        EventList,
+        EndpointList,
+        PaymentList,
+        ChargeList,
+        RefundList,
+    )
     schemas = parts.schemas(*lists, Account, AccountList, Balance, Deleted, Error)
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
     schemes = {
@@ -191,6 +200,7 @@ def _paths() -> Object:
         f"{payments}/{{payment}}": {
             "get": _get("getPayment", PaymentIntent, parity.ONE, (), payment)
         },
+        "/v1/charges": {"get": _get("listCharges", ChargeList, parity.LIST_CHARGES, _LIST)},
         "/v1/charges/{charge}": {"get": _get("getCharge", Charge, parity.ONE, (), charge)},
         refunds: {
             "post": _post("createRefund", Refund, parity.CREATE_REFUND, _REFUND),

@@ -334,6 +334,10 @@ class PaymentList(_List):
     data: Annotated[list[PaymentIntent], Field(max_length=LIST_MAX)]
 
 
+class ChargeList(_List):
+    data: Annotated[list[Charge], Field(max_length=LIST_MAX)]
+
+
 class RefundFacts(Answer):
     """Fields that only this service knows."""
 
@@ -341,7 +345,9 @@ class RefundFacts(Answer):
     pending_reason: Literal["needs_approval", "processing"] | None
     approval_url: str | None
     """The page on which the merchant approves the refund, while it waits for that."""
-    amount_mode: AmountMode
+    amount_mode: AmountMode | None
+    paid_elsewhere: str | None
+    """How the merchant has paid the customer back by other means; else null."""
     amount_sent: Annotated[int, Field(ge=0)]
     arrival_confirmed: bool | None
     cost: Amount | None

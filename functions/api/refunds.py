@@ -25,7 +25,7 @@ from api.requests import (
 )
 from api.routes import answered, json_response
 from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import AmountMode, Reason, Refund
+from checkout.domain.refund import ELSEWHERE_MAX, AmountMode, Reason, Refund
 from checkout.flows import limits
 from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
 from checkout.flows.refund import request as refunds
@@ -39,8 +39,16 @@ PAGE_MAX: Final = 100
 WALLET_MAX: Final = 2048  # characters
 
 
+def said(text: str | None) -> str | None:
+    """Return the text without spaces around it. Raise ValueError if nothing is left."""
+    words = None if text is None else text.strip()
+    if words == "":
+        raise ValueError("Say how you have paid the customer back.")
+    return words
+
+
 class CreateRefund(Form):
-    """A refund to be requested."""
+    """A refund to be requested, or a note that the customer was paid back by other means."""
 
     session: Annotated[
         str,
@@ -81,6 +89,18 @@ class CreateRefund(Form):
             "the money came from outside.",
         ),
     ] = None
+    paid_elsewhere: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=ELSEWHERE_MAX,
+            description="Nothing is sent: you have paid the customer back by other means, and say "
+            "how. It lowers what is left to refund. Cancel it to take the note back. Your customer "
+            "does not see these words.",
+            examples=["Bank transfer of 3 May"],
+        ),
+        AfterValidator(said),
+    ] = None
     metadata: Annotated[
         dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
         Field(
@@ -99,6 +119,7 @@ class CreateRefund(Form):
             reason=self.reason,
             metadata=self.metadata,
             wallet=self.customer_wallet,
+            elsewhere=self.paid_elsewhere,
         )
 
 
@@ -167,7 +188,7 @@ async def get_refund(services: Injected, request: Request, refund_id: str) -> Re
 
 @router.post(f"{REFUNDS}/{{refund_id}}/cancel")
 async def cancel_refund(services: Injected, request: Request, refund_id: str) -> Response:
-    """Cancel a refund that was not sent yet."""
+    """Cancel a refund that was not sent yet, or take a note back."""
     key = api_key(services, request)
     await no_parameters(request)
     posted: Posted[Refund] = Posted(

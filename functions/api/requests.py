@@ -14,7 +14,15 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from checkout.domain.errors import ParameterInvalid
@@ -36,6 +44,7 @@ REFERENCE_MAX: Final = 200  # characters
 AMOUNT_FORM: Final = (
     "An amount is a whole number in the currency's smallest unit, without quotes: 9.99 USD is 999."
 )
+NULL_CHARACTER: Final = "The character U+0000 is not taken: many databases cannot store it."
 _CURRENCY: Final = re.compile(r"^[A-Za-z]{3}$")
 
 Scalar = Annotated[
@@ -46,8 +55,21 @@ Scalar = Annotated[
 ]
 
 
+def storable(value: Any) -> Any:
+    """Refuse U+0000 in a text: shops store what they get back, and PostgreSQL cannot."""
+    if isinstance(value, str) and "\0" in value:
+        raise PydanticCustomError("null_character", NULL_CHARACTER)
+    return value
+
+
 class Form(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _storable(cls, value: Any) -> Any:
+        """Check each text of each field; those of `metadata` are inside of one."""
+        return storable(value)
 
 
 def _letters(value: Any) -> Any:
@@ -94,6 +116,8 @@ def metadata_form(value: Any) -> Any:
             "metadata_size", f"Metadata holds at most {METADATA_KEYS_MAX} keys."
         )
     for key, item in value.items():
+        storable(key)
+        storable(item)
         if not 1 <= len(key) <= METADATA_KEY_MAX:
             raise PydanticCustomError(
                 "metadata_key", f"A metadata key has 1 to {METADATA_KEY_MAX} characters."

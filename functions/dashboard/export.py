@@ -186,7 +186,10 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _accounting(session: Session, source: Source) -> Iterable[Row]:
-    """Yield what the wallet received for the session, then each refund that sent something."""
+    """Yield what the wallet received for the session, then each refund that sent something.
+
+    A note that the customer was paid back elsewhere has a line and a column of its own.
+    """
     about = (session.id, order_number(session) or "", session.client_reference_id or "")
     currency = session.currency
     money = money_of(session)
@@ -194,13 +197,16 @@ def _accounting(session: Session, source: Source) -> Iterable[Row]:
         kind = "payment" if money.completed else "without_payment"
         paid, received = _decimal(money.paid, session), money.received.decimal()
         difference = money.difference.decimal()
-        yield (timestamp(money.at), kind, *about, "", currency, paid, difference, received, "")
+        yield (timestamp(money.at), kind, *about, "", currency, paid, difference, received, "", "")
     for each in session.refunds or ():
         refund = source.refunds.get(each.id)
-        if refund is None or refund.ended_at is None or refund.sent == 0:
+        if refund is None or refund.ended_at is None or not (refund.sent or refund.noted):
             continue
-        sent = _decimal(refund.sent, session)
-        yield (timestamp(refund.ended_at), "refund", *about, refund.id, currency, "", "", "", sent)
+        kind = "paid_elsewhere" if refund.noted else "refund"
+        sent = "" if refund.noted else _decimal(refund.sent, session)
+        noted = _decimal(refund.amount, session) if refund.noted else ""
+        at = timestamp(refund.ended_at)
+        yield (at, kind, *about, refund.id, currency, "", "", "", sent, noted)
 
 
 def _debit(debit: dict[str, Any]) -> str:
@@ -277,6 +283,7 @@ _ACCOUNTING_TITLES: Final = (
     "difference_decimal",
     "received_decimal",
     "refunded_decimal",
+    "paid_elsewhere_decimal",
 )
 _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
     "transactions": (_TRANSACTION_TITLES, _transactions),

@@ -10,19 +10,19 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import AmountTooLarge, CheckoutError, ParameterInvalid
+from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.merchant import ApiKey
-from checkout.domain.money import TOTAL_MAX, typed_amount
-from checkout.domain.people import Actor, RefundCap, Scope
+from checkout.domain.people import Actor, Scope
 from checkout.domain.refusals import NEWEST
 from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
+from dashboard.limits import cap_of, limits_of
 from dashboard.rendering import page, refused, saved
 from dashboard.texts import OVERLAPS, SCOPES
-from dashboard.view import moment, sum_of
+from dashboard.view import moment
 
 router = APIRouter(prefix="/keys")
 _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
@@ -63,7 +63,7 @@ async def create(services: Injected, request: Request, key: Key, form: Form) -> 
             name=form.get("name", ""),
             scopes=_scopes_of(form, key),
             ends_at=_end_of(form),
-            refund_cap=_cap_of(form, key),
+            refund_cap=cap_of(form, key),
         )
     except CheckoutError as error:
         return refused(error, _page, services, request, key)
@@ -155,7 +155,7 @@ def _row(key: ApiKey, *, now: datetime, own: bool, left_by: str | None) -> KeyRo
         scopes=_words_of(key),
         signs_in=key.signs_in,
         ends_at=moment(key.lasts_until) if key.lasts_until and key.active_at(now) else None,
-        limits=_limits(key),
+        limits=limits_of(key),
         own=own,
         left_by=left_by,
     )
@@ -187,33 +187,6 @@ def _scopes_of(form: dict[str, str], key: Actor) -> tuple[Scope, ...]:
     if chosen is None:
         raise ParameterInvalid("Choose what the key may do.", param="scopes")
     return chosen[0]
-
-
-def _cap_of(form: dict[str, str], key: Actor) -> RefundCap | None:
-    """Return the typed limits of refunds, or None if both fields are empty."""
-    once, day = (_limit_of(form.get(name, ""), name, key) for name in ("once", "day"))
-    return None if once is None and day is None else RefundCap(once=once, day=day)
-
-
-def _limit_of(typed: str, name: str, key: Actor) -> int | None:
-    if not typed.strip():
-        return None
-    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
-    if found is None:
-        raise ParameterInvalid("A limit must be an amount, like 50.00.", param=name)
-    if found > TOTAL_MAX:
-        raise AmountTooLarge(f"A limit must be at most {sum_of(key, TOTAL_MAX)}.", param=name)
-    return found
-
-
-def _limits(key: ApiKey) -> str | None:
-    """Return the limits of its refunds in words."""
-    cap = key.refund_cap
-    if cap is None:
-        return None
-    once = f"{sum_of(key, cap.once)} each" if cap.once is not None else None
-    day = f"{sum_of(key, cap.day)} a day" if cap.day is not None else None
-    return "refunds at most " + " and ".join(each for each in (once, day) if each)
 
 
 def _end_of(form: dict[str, str]) -> datetime | None:

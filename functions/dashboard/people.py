@@ -18,6 +18,7 @@ from checkout.flows.merchant.people import Invited
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.limits import cap_of, limits_of
 from dashboard.rendering import page, refused, saved
 from dashboard.texts import ROLE
 from dashboard.view import moment
@@ -27,7 +28,7 @@ router = APIRouter(prefix="/people")
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member. `role` is its value in forms."""
+    """A member. `role` is its value in forms, `refunds` are the limits of one who may refund."""
 
     id: str
     name: str
@@ -37,6 +38,8 @@ class MemberRow:
     last_used_at: Moment | None
     active: bool
     own: bool
+    owns: bool
+    refunds: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,19 @@ async def change_role(
     return saved(save, visit, "/people", _page, services, request, key)
 
 
+@router.post("/{member_id}/refunds")
+async def limit_refunds(
+    services: Injected, visit: Visited, request: Request, key: Key, member_id: str, form: Form
+) -> Response:
+    """Let a member refund up to the typed limits; without any, not at all."""
+
+    def save() -> None:
+        member = people.find(services, key, member_id)
+        people.limit_refunds(services, key, member, cap_of(form, key))
+
+    return saved(save, visit, "/people", _page, services, request, key)
+
+
 @router.post("/{member_id}/revoke")
 async def revoke(
     services: Injected, visit: Visited, request: Request, key: Key, member_id: str, _: Form
@@ -146,6 +162,7 @@ def _page(
         left=[(made.label, maker.name) for made, maker in left],
         alert=alert,
         name_max=NAME_MAX,
+        currency=key.asset_code,
         roles=[(role.value, *words) for role, words in ROLE.items()],
     )
 
@@ -160,6 +177,8 @@ def _row(member: Member, *, own: bool) -> MemberRow:
         last_used_at=moment(member.last_used_at) if member.last_used_at else None,
         active=member.active,
         own=own,
+        owns=member.owns,
+        refunds=limits_of(member),
     )
 
 

@@ -14,6 +14,7 @@ STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.SUCCEEDED: "Refunded",
     RefundStatus.FAILED: "Failed after a part",
     RefundStatus.CANCELED: "Canceled",
+    RefundStatus.PAID_ELSEWHERE: "Paid back elsewhere",
 }
 # The class of the badge, which gives its color.
 BADGE: Final[Mapping[RefundStatus, str]] = {
@@ -22,6 +23,7 @@ BADGE: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.SUCCEEDED: "completed",
     RefundStatus.FAILED: "bad",
     RefundStatus.CANCELED: "canceled",
+    RefundStatus.PAID_ELSEWHERE: "completed",
 }
 PLANNED: Final = ("To be sent", "processing")
 PROBLEM: Final[Mapping[RefundProblem, str]] = {
@@ -45,6 +47,7 @@ PROBLEM: Final[Mapping[RefundProblem, str]] = {
 _PROBLEMS: Final = frozenset[str](RefundProblem)
 STEP: Final[Mapping[str, str]] = {
     RefundEvent.REQUESTED: "The refund was requested",
+    RefundEvent.NOTED: "It was noted that the customer was paid back elsewhere",
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",

@@ -5,7 +5,7 @@ If the customer's wallet cannot take it, a link for the customer asks for anothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
@@ -13,7 +13,14 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.money import from_minor_units, typed_amount
 from checkout.domain.people import Actor
-from checkout.domain.refund import AmountMode, Reason, Refund, RefundProblem, RefundStatus
+from checkout.domain.refund import (
+    ELSEWHERE_MAX,
+    AmountMode,
+    Reason,
+    Refund,
+    RefundProblem,
+    RefundStatus,
+)
 from checkout.flows.checkout import lookup
 from checkout.flows.merchant import actions
 from checkout.flows.refund import budget_request
@@ -48,7 +55,8 @@ class RefundShown:
 
     `budget` is what would be left of the month, if the refund budget can pay the price.
     `claimed`: the customer named `wallet` by a link. `claim` is when a link for that ends, if one
-    can be made.
+    can be made. `elsewhere` is how it was paid back by other means, and `noted` until that is taken
+    back.
     """
 
     id: str
@@ -62,6 +70,8 @@ class RefundShown:
     budget: str | None
     claimed: bool
     claim: str | None
+    elsewhere: str | None
+    noted: bool
     cost: str | None
     gets: str | None
     dearer: bool
@@ -99,6 +109,21 @@ async def request_refund(
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(services, visit, request, key, refund.id)
     return see(visit, f"/refunds/{refund.id}")
+
+
+@router.post("/transactions/{session_id}/paid_elsewhere")
+async def note_paid_elsewhere(
+    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+) -> Response:
+    """Note that the customer was paid back by other means."""
+    from dashboard.transaction import shown_again
+
+    try:
+        asked = replace(_asked(services, key, session_id, form), elsewhere=_how(form))
+        noted = actions.note_paid_elsewhere(services, key, asked)
+    except CheckoutError as error:
+        return refused(error, shown_again, services, request, key, session_id)
+    return see(visit, f"/refunds/{noted.id}")
 
 
 @router.get("/refunds/{refund_id}")
@@ -222,6 +247,17 @@ def _asked(
     )
 
 
+def _how(form: dict[str, str]) -> str:
+    """Return how the customer was paid back, as typed. Raise ParameterInvalid."""
+    typed = form.get("how", "").strip()
+    if not 1 <= len(typed) <= ELSEWHERE_MAX:
+        raise ParameterInvalid(
+            f"Say how you have paid your customer back, in at most {ELSEWHERE_MAX} characters.",
+            param="how",
+        )
+    return typed
+
+
 def _page(
     services: DashboardServices,
     request: Request,
@@ -269,6 +305,8 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         approval=refund.interact_url if ready and refund.approval_waits else None,
         claimed=bool(refund.claimed),
         claim=_claim_ends(refund, now),
+        elsewhere=refund.elsewhere,
+        noted=refund.noted,
         cost=readable(quote.debit) if quote else None,
         gets=readable(gets) if gets else None,
         dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,

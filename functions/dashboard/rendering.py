@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse
 
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, RateLimited
-from checkout.domain.people import RIGHTS, Actor
+from checkout.domain.people import Actor, rights_of
 from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
@@ -60,7 +60,7 @@ def page(
         "sections": SECTIONS if key else (),
         "section": None,
         "who": key.label if key else None,
-        "may": RIGHTS[key.role] if key else (),
+        "may": rights_of(key) if key else (),
         "needs": strip(request) if key and hasattr(request.state, "needs") else None,
         "owner": getattr(request.state, "owner", None),
         **values,

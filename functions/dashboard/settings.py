@@ -1,8 +1,8 @@
-"""The settings: the customers' pages with a preview, contact, return hosts and tolerance."""
+"""The settings: the customers' pages with a preview, and what the shop allows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -10,10 +10,11 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
-from checkout.domain.merchant import NAME_MAX, Merchant
+from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
-from checkout.domain.providers import PROVIDERS_MAX, written
+from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
+from checkout.domain.providers import PROVIDERS_MAX, Provider
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import settings
@@ -31,7 +32,27 @@ _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
+# The fields of a provider, in the order of its line (domain/providers.py).
+_FIELDS: Final = ("name", "form", "website", "countries", "logo")
 _PREVIEW_PRICE: Final = 1000  # minor units
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderShown:
+    """A provider as stored or as typed; `asks` is what its customers are asked for.
+
+    The `new` one is there to be filled in. An `open` one is shown with its fields.
+    """
+
+    name: str
+    form: str
+    website: str
+    countries: str
+    logo: str
+    logo_url: str | None = None
+    asks: str = ""
+    new: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +72,11 @@ class SettingsShown:
     tolerance: str
     tolerated: str
     unit: str
+    withdrawal_days: str
     contact: str
     website: str
-    providers: str
+    footer: dict[str, str]
+    providers: list[ProviderShown]
     offered: str
 
 
@@ -63,61 +86,13 @@ async def settings_page(services: Injected, request: Request, key: Key) -> Respo
 
 
 @router.post("")
-async def set_look(
+async def save_settings(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    name, locale, color = form.get("name", ""), form.get("locale", ""), _color_of(form)
+    """Save all settings of the form, or none. A setting that it does not have stays."""
 
     def save() -> None:
-        settings.look(services, key, name=name, accent_color=color, locale=locale)
-
-    return saved(save, visit, SAVED, _page, services, request, key, form)
-
-
-@router.post("/return-hosts")
-async def set_return_hosts(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Limit the hosts of return URLs in new sessions."""
-
-    def save() -> None:
-        settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
-
-    return saved(save, visit, SAVED, _page, services, request, key, form)
-
-
-@router.post("/contact")
-async def set_contact(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    contact, website = form.get("contact", ""), form.get("website", "")
-
-    def save() -> None:
-        settings.introduce(services, key, contact=contact, website=website)
-
-    return saved(save, visit, SAVED, _page, services, request, key, form)
-
-
-@router.post("/providers")
-async def set_providers(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Set the wallet providers that the hosted page offers."""
-
-    def save() -> None:
-        settings.offer(services, key, form.get("providers", ""))
-
-    return saved(save, visit, SAVED, _page, services, request, key, form)
-
-
-@router.post("/tolerance")
-async def set_tolerance(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Set how much may be missing from a payment by rounding."""
-
-    def save() -> None:
-        settings.tolerate(services, key, form.get("tolerance", ""))
+        settings.change(services, key, _typed(form))
 
     return saved(save, visit, SAVED, _page, services, request, key, form)
 
@@ -212,10 +187,34 @@ def _page(
         alert=alert,
         languages=LANGUAGES.items(),
         name_max=NAME_MAX,
+        company_max=COMPANY_MAX,
         hosts_max=HOSTS_MAX,
         providers_max=PROVIDERS_MAX,
+        provider_logo_max=PROVIDER_LOGO_MAX,
+        logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
         logo_kib=LOGO_MAX // 1024,
     )
+
+
+def _typed(form: dict[str, str]) -> dict[str, str]:
+    """Return the settings that a form has, as flows/merchant/settings.py names them."""
+    typed = dict(form)
+    if {"usual", "accent_color"} & set(form):
+        typed["accent_color"] = _color_of(form)
+    rows = _rows(form)
+    if rows:
+        kept = [row for number, row in rows.items() if f"provider_{number}_remove" not in form]
+        typed["providers"] = "\n".join(" | ".join(row) for row in kept if any(row))
+    return typed
+
+
+def _rows(form: dict[str, str]) -> dict[int, list[str]]:
+    """Return the fields of each provider in a form, by its number. None has a line break."""
+    return {
+        number: [" ".join(form.get(f"provider_{number}_{name}", "").split()) for name in _FIELDS]
+        for number in range(1, PROVIDERS_MAX + 2)
+        if f"provider_{number}_name" in form
+    }
 
 
 def _color_of(form: dict[str, str]) -> str:
@@ -224,25 +223,58 @@ def _color_of(form: dict[str, str]) -> str:
 
 
 def _setting(
-    services: DashboardServices, merchant: Merchant, typed: dict[str, str]
+    services: DashboardServices, merchant: Merchant, form: dict[str, str]
 ) -> SettingsShown:
-    looks = "name" in typed
-    color = _color_of(typed) if looks else merchant.accent_color
+    typed = _typed(form)
+    color = typed.get("accent_color", merchant.accent_color)
+    footer = merchant.footer or Footer()
     return SettingsShown(
-        name=typed["name"] if looks else merchant.name,
+        name=typed.get("name", merchant.name),
         color=color or USUAL_COLOR,
         usual=not color,
-        locale=language_of((typed if looks else {}).get("locale") or merchant.locale or "") or "en",
+        locale=language_of(typed.get("locale") or merchant.locale or "") or "en",
         hosts=typed.get("return_hosts", "\n".join(merchant.return_hosts)),
         logo=merchant.logo is not None,
         tolerance=typed.get("tolerance", str(merchant.tolerance)),
         tolerated=_units(merchant, merchant.tolerance),
         unit=_units(merchant, 1),
+        withdrawal_days=typed.get("withdrawal_days", str(merchant.withdrawal_days)),
         contact=typed.get("contact", merchant.contact or ""),
         website=typed.get("website", merchant.website or ""),
-        providers=typed.get("providers", written(merchant.providers)),
+        footer={name: typed.get(name, text or "") for name, text in asdict(footer).items()},
+        providers=_providers(merchant, form),
         offered=", ".join(each.name for each in services.providers),
     )
+
+
+def _providers(merchant: Merchant, form: dict[str, str]) -> list[ProviderShown]:
+    """Return the providers and, as long as there may be more, an empty one."""
+    rows = _rows(form)
+    shown = [
+        ProviderShown(name, at, website, countries, logo, open=True)
+        for name, at, website, countries, logo in rows.values()
+        if any((name, at, website, countries, logo))
+    ]
+    if not rows:
+        shown = [
+            ProviderShown(
+                each.name,
+                each.form,
+                each.website,
+                each.countries,
+                each.logo,
+                logo_url=each.logo_url,
+                asks=_asks(each),
+            )
+            for each in merchant.providers
+        ]
+    return [*shown, ProviderShown("", "", "", "", "", new=True)][:PROVIDERS_MAX]
+
+
+def _asks(provider: Provider) -> str:
+    """Return what a provider's customers are asked for, with its example."""
+    words = " and ".join(each.label or "name" for each in provider.fields)
+    return f"{words}, such as {provider.example}" if provider.example else words
 
 
 def _units(merchant: Merchant, value: int) -> str:

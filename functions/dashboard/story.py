@@ -31,6 +31,7 @@ _OF_THE_SESSION: Final = frozenset[str](
         Event.ERASED,
         Event.LATE_PAYMENT,
         Event.REFUND_REQUESTED,
+        Event.PAID_ELSEWHERE,
         Event.REFUND_SETTLED,
         Event.METADATA_CHANGED,
     }

@@ -40,6 +40,7 @@ ACTION: Final[dict[Action, str]] = {
     Action.SESSION_ACCEPTED: "Accepted a session as paid",
     Action.SESSION_GIVEN_UP: "Gave a session up",
     Action.REFUND_REQUESTED: "Requested a refund",
+    Action.PAID_ELSEWHERE: "Noted that a customer was paid back elsewhere",
     Action.REFUND_CANCELED: "Canceled a refund",
     Action.BUDGET_ASKED: "Asked the wallet for a refund budget",
     Action.BUDGET_APPROVED: "Approved a refund budget",
@@ -152,6 +153,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.EXPIRE_REQUESTED: "You expired the session",
     Event.CANCEL_REQUESTED: "You canceled the session",
     Event.REFUND_REQUESTED: "A refund was requested",
+    Event.PAID_ELSEWHERE: "It was noted that the customer was paid back elsewhere",
     Event.REFUND_SETTLED: "A refund ended, and what it did not send can be refunded again",
     Event.METADATA_CHANGED: "You changed the metadata",
     Event.ERASED: "The customer's wallet was erased on request",
@@ -350,7 +352,7 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
 }
 # The words for each case that needs somebody, and for what to do.
 TOPIC: Final[dict[Topic, str]] = {
-    Topic.PAYMENTS: "Payments: only a part, too much, too late, or without a clear answer",
+    Topic.PAYMENTS: "Payments: a part, too much, too late, no clear answer, or a withdrawal",
     Topic.WALLET: "Your wallet: a provider refuses its key",
     Topic.WEBHOOKS: "Webhooks: an endpoint fails, or is disabled",
     Topic.ENDS: "Ends: an API key in use ends soon, or the refund budget has ended",
@@ -375,6 +377,10 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
     Case.OVERPAID: (
         "More money has arrived than was asked for:",
         "Send the rest back, as you agree with your customer. Then mark it as dealt with.",
+    ),
+    Case.WITHDRAWAL: (
+        "A customer has withdrawn from their purchase:",
+        "Refund it within 14 days, or answer your customer and mark the withdrawal as answered.",
     ),
     Case.BUDGET_REQUESTED: (
         "Your server asks for a refund budget:",

@@ -17,11 +17,13 @@ from checkout.domain.note import TEXT_MAX, Note, needs_somebody
 from checkout.domain.order_number import order_number
 from checkout.domain.payment import Attention, Phase
 from checkout.domain.people import Actor
+from checkout.domain.refund import ELSEWHERE_MAX
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
+from checkout.domain.withdrawal import waits
 from checkout.flows import merchants
 from checkout.flows.checkout import details, lookup
-from checkout.flows.merchant import actions, notes
+from checkout.flows.merchant import actions, notes, withdrawals
 from checkout.flows.refund import budget_request
 from checkout.flows.webhooks import delivery_log
 from checkout.pages import Moment
@@ -110,6 +112,20 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawalShown:
+    """A customer's withdrawal; name and e-mail address are None once they were erased.
+
+    With `waits` it needs the shop.
+    """
+
+    at: Moment
+    name: str | None
+    email: str | None
+    answered_by: str | None
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RefundRow:
     """A refund in the list of its session."""
 
@@ -185,6 +201,19 @@ async def deal_with(
     return saved(save, visit, path, _page, services, request, key, session_id)
 
 
+@router.post("/withdrawal")
+async def answer_withdrawal(
+    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+) -> Response:
+    """Mark the customer's withdrawal as answered, or not."""
+
+    def save() -> None:
+        withdrawals.answer(services, key, session_id, done=form.get("done") == "yes")
+
+    path = f"/transactions/{session_id}"
+    return saved(save, visit, path, _page, services, request, key, session_id)
+
+
 def _page(
     services: DashboardServices,
     request: Request,
@@ -210,7 +239,9 @@ def _page(
         note=_note(session, services.notes.get(session.id), typed),
         s=_shown(session, now=now, base_url=services.base_url),
         given=given,
+        withdrawal=_withdrawal(services, session),
         refunds=_refunds(services, session),
+        elsewhere_max=ELSEWHERE_MAX,
         budget=_budget(services, key, session, now),
         webhook=delivered(event) if event else None,
         elsewhere=elsewhere(services, merchant, event) if event else [],
@@ -264,6 +295,24 @@ def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> 
         by=note.author if note else None,
         at=moment(note.at) if note else None,
         dealt_with=session.needs_attention and not needs_somebody(session, note),
+    )
+
+
+def _withdrawal(services: DashboardServices, session: Session) -> WithdrawalShown | None:
+    """Return the customer's withdrawal; nobody can withdraw from a session that was not paid."""
+    found = None
+    if session.status is Status.COMPLETED:
+        found = services.withdrawals.get(session.id)
+    if found is None:
+        return None
+    merchant = merchants.get(services.merchants, session.merchant)
+    said = details.opened_said(services.vault, merchant, found)
+    return WithdrawalShown(
+        at=moment(found.at),
+        name=said.name,
+        email=said.email,
+        answered_by=found.answered_by,
+        waits=waits(session, found),
     )
 
 

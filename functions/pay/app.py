@@ -13,7 +13,7 @@ from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
-from pay import claims, links
+from pay import claims, links, withdrawals
 from pay.headers import POLICY, REFERRER
 from pay.problems import render_problem
 from pay.routes import router
@@ -23,6 +23,7 @@ wiring.build_in_lambda(wiring.pay_services)
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
 app.include_router(claims.router)
+app.include_router(withdrawals.router)
 app.include_router(links.router)
 app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
 app.add_middleware(  # the outermost, so that every response has them

@@ -118,16 +118,17 @@ def groups(
     wrong: Mapping[str, Fault],
     *,
     most: int | None = None,
+    left: bool = False,
 ) -> list[Group]:
     """Return all fields.
 
     `usual` is the country of a customer who has not chosen one, `most` the number of items that
-    they may buy at once; it is not asked if that is None.
+    they may buy at once; it is not asked if that is None. `left`: fewer are left than they chose.
     """
     form = _Form(typed, wrong, reader)
     found = []
     if most is not None:
-        found.append(Group(asks=(_quantity(form, most),)))
+        found.append(Group(asks=(_quantity(form, most, left=left),)))
     if collect.details:
         found.append(Group(asks=tuple(_detail(form, collect, each) for each in collect.details)))
     found += [_address(form, collect, place, usual) for place in collect.places]
@@ -156,13 +157,14 @@ def usual_country(reader: Reader, accepted: str) -> str:
     return likely.rpartition("_")[2]
 
 
-def _quantity(form: _Form, most: int) -> Ask:
+def _quantity(form: _Form, most: int, *, left: bool) -> Ask:
     texts = form.reader.texts
+    said = "buy.invalid.left" if left else "buy.invalid.quantity"
     return form.ask(
         QUANTITY,
         texts["buy.quantity"],
         longest=len(str(most)),
-        said=texts.text("buy.invalid.quantity", most=str(most)),
+        said=texts.text(said, most=str(most)),
         usual="1",
         required=True,
         inputmode="numeric",

@@ -1,7 +1,7 @@
-"""Write the receipt as an e-mail: a subject, and the same facts as text and as HTML.
+"""Write the receipt, and what acknowledges a withdrawal, as e-mails: the facts as text and HTML.
 
-It has no link to the session and not its id, of which the address is made that shows the order. Nor
-has it pictures.
+They have no link to the session and not its id, of which the address is made that shows the order.
+Nor have they pictures.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from checkout import wiring
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.grammar import email_of
 from checkout.domain.ids import session_ref
+from checkout.pages import Moment
 from checkout.ports.mail import Letter
 from pay import render
 from pay.view import Shown
@@ -26,15 +28,85 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
     """
     t = shown.reader.texts
     subject = t.text("letter.plain", shop=shown.shop)
-    test = [t["test"]] if wiring.test_wallets() else []
     if shown.order_number:
         subject = t.text("letter.order", number=shown.order_number, shop=shown.shop)
-    html = render.text("letter.html", reader=shown.reader, s=shown, facts=_facts(shown))
+    return _letter(
+        shown,
+        to,
+        subject=subject,
+        title=t["completed.title"],
+        lead=t.text("completed.lead", shop=shown.shop),
+        facts=_facts(shown),
+        why=t["letter.why"],
+        contact=contact,
+    )
+
+
+def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Letter:
+    """Return the acknowledgement of a withdrawal: what was said, and the time of it.
+
+    `said` has the e-mail address that it goes to.
+    """
+    t = shown.reader.texts
+    assert said.email is not None
+    facts = [
+        (t["withdrawal.statement"], t.text("time", time=at.text)),
+        (t["order.number"], shown.order_number),
+        (t["buy.name"], said.name),
+        (t["completed.paid"], shown.price.debit if shown.price else None),
+        (t["reference"], session_ref(shown.reference)),
+        (t["foot.company"], shown.foot.company if shown.foot else None),
+    ]
+    return _letter(
+        shown,
+        said.email,
+        subject=t.text("withdrawal.subject", shop=shown.shop),
+        title=t["withdrawal.title"],
+        lead=t.text("withdrawal.filed", shop=shown.shop),
+        facts=[(label, value) for label, value in facts if value],
+        why=t["withdrawal.why"],
+        contact=contact,
+    )
+
+
+def _letter(
+    shown: Shown,
+    to: str,
+    *,
+    subject: str,
+    title: str,
+    lead: str,
+    facts: list[tuple[str, str]],
+    why: str,
+    contact: str | None,
+) -> Letter:
+    t = shown.reader.texts
+    test = [t["test"]] if wiring.test_wallets() else []
+    ask = shown.contact or shown.home
+    lines = [
+        lead,
+        "",
+        *(f"{label}: {value}" for label, value in facts),
+        "",
+        *(f"{each.quantity} × {each.name}: {each.total}" for each in shown.lines),
+        f"{t['order.total']}: {shown.total}",
+        "",
+        *([f"{t.text('ask', shop=shown.shop)} {ask.text}"] if ask else []),
+        why,
+    ]
     return Letter(
         to=to,
         subject=one_line(" – ".join([*test, subject])),
-        text="\n".join([*test, *_lines(shown), ""]),
-        html=html,
+        text="\n".join([*test, *map(one_line, lines), ""]),
+        html=render.text(
+            "letter.html",
+            reader=shown.reader,
+            s=shown,
+            title=title,
+            lead=lead,
+            facts=facts,
+            why=why,
+        ),
         reply_to=email_of(contact) if contact else None,
     )
 
@@ -48,6 +120,7 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
         (t.text("completed.received", shop=shown.shop), shown.received),
         (t["completed.refunded"], shown.refunded),
         (t["completed.refunding"], shown.refunding),
+        (t["completed.elsewhere"], shown.elsewhere),
         (
             t["completed.at"],
             t.text("time", time=shown.completed_at.text) if shown.completed_at else None,
@@ -55,25 +128,9 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
         (t["price.wallet"], shown.wallet),
         (t["completed.payment"], shown.payment),
         (t["reference"], session_ref(shown.reference)),
+        (t["foot.company"], shown.foot.company if shown.foot else None),
     ]
     return [(label, value) for label, value in found if value]
-
-
-def _lines(shown: Shown) -> list[str]:
-    t = shown.reader.texts
-    ask = shown.contact or shown.home
-    lines = [
-        t.text("completed.lead", shop=shown.shop),
-        "",
-        *(f"{label}: {value}" for label, value in _facts(shown)),
-        "",
-        *(f"{each.quantity} × {each.name}: {each.total}" for each in shown.lines),
-        f"{t['order.total']}: {shown.total}",
-        "",
-        *([f"{t.text('ask', shop=shown.shop)} {ask.text}"] if ask else []),
-        t["letter.why"],
-    ]
-    return [one_line(each) for each in lines]
 
 
 def one_line(text: str) -> str:

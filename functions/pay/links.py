@@ -30,7 +30,7 @@ from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.inputs import BODY_MAX
 from pay.language import Reader
-from pay.view import Contact, contact_of, home_of, initial_of, payee_of
+from pay.view import Contact, Foot, contact_of, foot_of, home_of, initial_of, payee_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
 READ: Final = ["GET", "HEAD"]
@@ -63,6 +63,7 @@ class Offer:
     website: str | None
     contact: Contact | None
     home: Contact | None
+    foot: Foot | None
     accent: Accent | None
     paths: ShopPaths
 
@@ -159,6 +160,7 @@ def _page(
             typed or {},
             wrong or {},
             most=link.offered if link.quantity_max > 1 else None,
+            left=status == 409,
         ),
         asks=bool(link.collect),
         turned=turned,
@@ -187,6 +189,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         website=merchant.website,
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, None),
+        foot=foot_of(merchant.footer),
         accent=accent(merchant.accent_color),
         paths=ShopPaths(logo=f"{path}/logo?v={mark}" if mark else None),
     )

@@ -17,7 +17,7 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Problem
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.flows.checkout import details, receipt_mail
+from checkout.flows.checkout import details, receipt_mail, withdrawal
 from checkout.flows.checkout.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
@@ -31,6 +31,7 @@ from pay.texts import Texts
 from pay.view import (
     Shown,
     Stage,
+    moment,
     part_of,
     paths_of,
     price_change,
@@ -137,7 +138,10 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
         return see_other(now_shown.paths.page)
     mailed = _MAILED in request.query_params
-    given = details.opened(services.vault, _merchant(services, session), session)
+    merchant = _merchant(services, session)
+    given = details.opened(services.vault, merchant, session)
+    filed = withdrawal.find(services, merchant, session)
+    withdraws = filed is not None or withdrawal.is_open(services, merchant, session)
     return stage_page(
         request,
         now_shown,
@@ -146,6 +150,8 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
         email=given.email or "",
         buyer=given.name,
         ship_to=label(given.shipping) if given.shipping else None,
+        withdrawal=now_shown.paths.withdrawal if withdraws else None,
+        withdrawn=moment(filed.at, now_shown.reader) if filed else None,
     )
 
 
@@ -297,9 +303,10 @@ def stage_page(
     Its values are `alert`, the `change` of a price, the `typed` wallet address, the provider `at`
     which it was typed (the form of its addresses), the typed `email` address, the name of the
     `buyer` and the lines of the address to `ship_to` if the shop has asked for them, `mailed` once
-    the receipt was sent, a `countdown`, and `returned` for a customer who came back from the wallet
-    without an approval. With `over` the wallet has ended that approval, so the page does not link
-    to it.
+    the receipt was sent, the path of the `withdrawal` where there is one, and the time at which the
+    customer has `withdrawn`, a `countdown`, and `returned` for a customer who came back from the
+    wallet without an approval. With `over` the wallet has ended that approval, so the
+    page does not link to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -314,6 +321,8 @@ def stage_page(
         "buyer": None,
         "ship_to": None,
         "mailed": False,
+        "withdrawal": None,
+        "withdrawn": None,
         **values,
     }
     name = f"{now_shown.stage.value}.html"

@@ -18,7 +18,7 @@ from typing import Final
 
 from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import is_http, link_host, picture_url
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant import Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import named_order_number
 from checkout.domain.payment import FENCE, Attention
@@ -84,6 +84,7 @@ class Paths:
     home: str
     logo: str | None
     qr: str
+    withdrawal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,14 @@ class Contact:
 
     href: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Foot:
+    """The foot of a page: the seller, and the URLs of the seller's rules by the names of texts."""
+
+    company: str | None
+    rules: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +150,13 @@ class Shown:
     and no payment failed after a wallet had accepted it (then we only know that the shop got
     nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` says
     whether it came after the end. `refunded` is what the shop has sent back of it, and `refunding`
-    what it is about to send back. A completed session has a `price`, a `wallet` and the `payment`
-    of that wallet only if it is known that this wallet has paid, because anybody can pay. `home` is
-    the shop's website, `payee` the name of the wallet that is paid, `provider` the name of the
-    wallet's provider or its host, `offers` the providers to choose from; with them, `expires_at`
-    says how long the session waits for a customer without a wallet. `progress`, `part` and
-    `seconds_left` are those of the functions of this module.
+    what it is about to send back; `elsewhere` it says to have paid back by other means. A completed
+    session has a `price`, a `wallet` and the `payment` of that wallet only if it is known that this
+    wallet has paid, because anybody can pay. `home` is the shop's website, `payee` the name of the
+    wallet that is paid, `provider` the name of the wallet's provider or its host, `offers` the
+    providers to choose from; with them, `expires_at` says how long the session waits for a customer
+    without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
+    module.
     """
 
     reader: Reader
@@ -161,6 +171,7 @@ class Shown:
     website: str | None
     contact: Contact | None
     home: Contact | None
+    foot: Foot | None
     accent: Accent | None
     lines: tuple[Line, ...]
     total: str
@@ -174,6 +185,7 @@ class Shown:
     late: bool
     refunded: str | None
     refunding: str | None
+    elsewhere: str | None
     wallet: str | None
     provider: str | None
     offers: tuple[Provider, ...]
@@ -236,6 +248,7 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
         home=success if after else page,
         logo=f"{page}/logo?v={logo}" if logo else None,
         qr=f"{page}/qr",
+        withdrawal=f"{page}/withdrawal",
     )
 
 
@@ -280,6 +293,7 @@ def shown(
         website=merchant.website,
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, success_url),
+        foot=foot_of(merchant.footer),
         accent=accent(merchant.accent_color),
         lines=_lines(session, reader, base_url),
         total=_minor(session.amount_total, session, reader),
@@ -293,16 +307,17 @@ def shown(
         late=session.attention is Attention.LATE_PAYMENT,
         refunded=_sum((each.sent for each in refunds), session, reader),
         refunding=_sum((each.amount for each in refunds if not each.terminal), session, reader),
+        elsewhere=_sum((each.amount for each in refunds if each.noted), session, reader),
         wallet=wallet,
         provider=_provider(wallet, offers),
         offers=offers,
-        expires_at=_date(session.expires_at if offers else None, reader),
+        expires_at=moment(session.expires_at, reader) if offers else None,
         payment=last_segment(session.outgoing_payment) if session.outgoing_payment else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
         success_url=success_url,
         cancel_url=_link(session.cancel_url, base_url),
-        completed_at=_date(session.completed_at, reader),
+        completed_at=moment(session.completed_at, reader) if session.completed_at else None,
         problem=session.problem.value if session.problem else None,
         not_charged=not (after or failed_before or session.received),
         mails=mails,
@@ -378,6 +393,18 @@ def home_of(website: str | None, success_url: str | None) -> Contact | None:
     return Contact(f"{parts.scheme}://{parts.authority}/", parts.authority or "")
 
 
+def foot_of(stored: Footer | None) -> Foot | None:
+    """Return the foot of the page; None if the merchant gave nothing for it."""
+    if stored is None:
+        return None
+    given = (
+        ("foot.terms", stored.terms),
+        ("foot.refunds", stored.refunds),
+        ("foot.privacy", stored.privacy),
+    )
+    return Foot(stored.company, tuple((words, url) for words, url in given if url))
+
+
 def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
     ends = quote.expires_at
     return Price(
@@ -449,8 +476,9 @@ def _sum(values: Iterable[int], session: Session, reader: Reader) -> str | None:
     return _minor(found, session, reader) if found else None
 
 
-def _date(at: datetime | None, reader: Reader) -> Moment | None:
-    return Moment(timestamp(at), reader.date(at)) if at is not None else None
+def moment(at: datetime, reader: Reader) -> Moment:
+    """Return the time in the reader's format."""
+    return Moment(timestamp(at), reader.date(at))
 
 
 def _link(url: str, base_url: str) -> str | None:

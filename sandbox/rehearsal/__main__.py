@@ -6,7 +6,8 @@ first deployment fails and leaves nothing. Both stages sell, sweep and alarm, an
 each page of the dashboard. One stage is upgraded, once with an error and once without, undone,
 deployed again and rolled back while checkouts go on. It is stopped and started under load, and one
 of its tables is restored. Then it is removed by commands that are interrupted after each change,
-and the other still sells. The exit code is 0 only if every step succeeds.
+and the other still sells. At last a stage sells behind an edge, by functions' URLs. The exit code
+is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.demo import DemoFailed
-from sandbox.rehearsal import account, namespaces, stack
+from sandbox.rehearsal import account, edge, namespaces, stack
 from sandbox.rehearsal.servers import Front, Receiver
 from sandbox.rehearsal.shop import MERCHANT, SHOP, Shop
 from sandbox.rehearsal.stack import RehearsalFailed
@@ -41,12 +42,14 @@ from sandbox.wallets.server import Sleeper, WalletServers
 
 CHECKOUT: Final = "checkout.example"
 DEV: Final = "dev.example"
+EDGE: Final = "edge.example"
 # Addresses that count as public everywhere; in these namespaces they are loopback.
 NAMES: Final = {
     CHECKOUT: "11.0.0.1",
     SHOP: "11.0.0.2",
     "wallets.example": "11.0.0.3",
     DEV: "11.0.0.4",
+    EDGE: "11.0.0.5",
     "cedar.example": "11.0.1.1",
     "auth.cedar.example": "11.0.1.2",
     "harbor.example": "11.0.2.1",
@@ -123,21 +126,28 @@ def _rehearse(scratch: Path) -> None:
             operator.choose(stage, **_parameters(endpoint, host, topic))
         operator.choose("dev", DeletionProtection="false", TestWallets="true", SignUp="open")
         operator.choose("default", RetentionDays="90", WalletProviders=_PROVIDERS)
+        operator.choose(edge.STAGE, **_parameters(endpoint, EDGE, topic))
+        operator.choose(edge.STAGE, DeletionProtection="false", Edge="urls")
         shops = {
             stage: Shop(stage, name, f"https://{host}", ca_file, endpoint, receiver)
             for stage, (name, host) in STAGES.items()
         }
+        behind = Shop(edge.STAGE, edge.STACK, f"https://{EDGE}", ca_file, endpoint, receiver)
+        gate = edge.Edge(EDGE, tls, port)
+        _serve(running, gate)
         try:
-            _steps(operator, shops, key, topic)
+            old = _steps(operator, shops, key, topic)
+            edge.rehearse(operator, old, behind, gate, key, _say)
         except (RehearsalFailed, DemoFailed, httpx2.HTTPError):
-            for name, _ in STAGES.values():
+            for name in (*(name for name, _ in STAGES.values()), edge.STACK):
                 print(*stack.logs(endpoint, name), sep="\n", file=sys.stderr)
             raise
 
 
 def _steps(
     operator: stack.Operator, shops: dict[str, Shop], key: tuple[Path, str], topic: str
-) -> None:
+) -> Path:
+    """Rehearse two stages, until both are removed. Returns the packaged first release."""
     endpoint = operator.endpoint
     old = operator.package(stack.release(operator.folder / "old", OLD))
     new = operator.package(stack.release(operator.folder / "new", NEW))
@@ -171,6 +181,7 @@ def _steps(
     account.stacks_metrics(endpoint, "checkout-dev")
     operator.run("remove", "dev")
     account.gone(endpoint, "checkout-dev", other=None)
+    return old
 
 
 def _parameters(endpoint: str, host: str, topic: str) -> dict[str, str]:

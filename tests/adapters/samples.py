@@ -8,6 +8,7 @@ from typing import Any
 from checkout.domain.machine import Change, HistoryEntry
 from checkout.domain.merchant import (
     ApiKey,
+    Footer,
     Identity,
     Logo,
     Merchant,
@@ -223,8 +224,10 @@ def full_merchant(**changes: Any) -> Merchant:
         "locale": "pt-BR",
         "return_hosts": ("shop.example", "xn--kfer-soa.example"),
         "tolerance": 5,
+        "withdrawal_days": 14,
         "contact": "help@shop.example",
         "website": "shop.example",
+        "footer": Footer(company="Käfer GmbH", terms="https://shop.example/terms"),
         "parts": 4,
         "providers": (
             Provider(

@@ -23,6 +23,7 @@ from checkout.adapters.dynamo import (
     DynamoPeople,
     DynamoSessions,
     DynamoTallies,
+    DynamoWithdrawals,
     read_as_sent,
 )
 from sandbox.cloud import table_definitions
@@ -76,6 +77,7 @@ class Store:
     tallies: DynamoTallies
     links: DynamoLinks
     notes: DynamoNotes
+    withdrawals: DynamoWithdrawals
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -95,6 +97,9 @@ def new_store(client: Any, prefix: str) -> Store:
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         notes=DynamoNotes(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        withdrawals=DynamoWithdrawals(
+            client, prefix, sleep=lambda seconds: None, random_bytes=seeded()
+        ),
         database=DynamoDatabase(client, prefix),
     )
 

@@ -1,4 +1,4 @@
-"""Test the store of notes, and the row by which a flagged session is found."""
+"""Test the stores of notes and withdrawals, and the row by which a flagged session is found."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from tests.adapters.stores import Store
 from tests.domain.test_note import a_note
+from tests.domain.test_withdrawal import a_withdrawal
 from tests.hosted_pages import AWAITING
 from tests.support import NOW, a_session
 
@@ -71,3 +72,29 @@ def test_a_session_is_found_once_it_is_flagged(store: Store) -> None:
     change = advance(saved, Event.CHECKED, now=NOW, writer="third", updated_at=NOW, check_at=NOW)
     store.sessions.save(change)
     assert flagged(store) == [session.id]
+
+
+def test_a_withdrawal_is_read_as_it_was_written_and_finds_its_session(store: Store) -> None:
+    session, filed = a_session(Status.COMPLETED), a_withdrawal()
+    store.sessions.create(session, None)
+    assert store.withdrawals.get(session.id) is None
+    assert store.withdrawals.put(filed, session)
+    assert store.withdrawals.get(session.id) == filed
+    assert store.withdrawals.of([session.id, "cs_none"]) == {session.id: filed}
+    assert flagged(store) == [session.id]
+    found = store.sessions.page(
+        Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
+    )
+    assert [each.id for each in found.sessions] == [session.id]
+
+
+def test_a_withdrawal_is_filed_once_and_changed_by_its_version(store: Store) -> None:
+    session, filed = a_session(Status.COMPLETED), a_withdrawal()
+    assert store.withdrawals.put(filed, session)
+    assert not store.withdrawals.put(replace(filed, said="another"), session)
+    answered = replace(filed, answered_by="Ada", version=2)
+    assert store.withdrawals.put(answered, session)
+    assert not store.withdrawals.put(answered, session)
+    assert store.withdrawals.get(session.id) == answered
+    rows = store.client.scan(TableName=f"{store.prefix}-checkout_sessions")["Items"]
+    assert [each["ttl"] for each in rows] == [ttl(NOW + timedelta(days=430))]

@@ -29,6 +29,9 @@ READ_FIRST: frozenset[str] = frozenset(
         "RefundProblem.over_budget",
         "RefundProblem.too_dear",
     }
+    # A note that a customer was paid back elsewhere: the changelog says that no undo goes back
+    # behind it. After one the session still holds the amount.
+    | {"RefundStatus.paid_elsewhere", "Action.paid_elsewhere"}
     # Only the audit log of a shop that has signed up has these; after an undo it cannot be shown.
     | {"Action.signed_up", "Action.wallet_proven"}
     # Or of one that has a refund budget.
@@ -42,8 +45,9 @@ LOST: dict[str, set[str]] = {
     # sells one of it, without its picture, and asks for no address.
     "session": {"cart.customer_further", "cart.customer_mark"},
     "link": {"collect_json", "description", "image", "most"},
-    # It knows no limits of refunds: the changelog says so.
+    # It knows no limits of refunds: the changelog says so. There a member may not refund at all.
     "key": {"refund_cap"},
+    "member": {"refund_cap"},
     # An endpoint that asked for types by API gets those that are always sent as well, again.
     # Without a key file, and after a change of wallet: the changelog says that no undo goes back
     # behind it. To repair it, run `checkout setup --replace-key`.
@@ -59,6 +63,9 @@ LOST: dict[str, set[str]] = {
         # operator resumes it.
         "wallet_name",
         "ownership",
+        # The merchant gives the footer, and the days to withdraw, again.
+        "footer",
+        "withdrawal_days",
     },
 }
 

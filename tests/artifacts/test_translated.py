@@ -10,10 +10,14 @@ import json
 import os
 import subprocess
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from tests.artifacts.conditions import Decided
 
 ROOT: Final = Path(__file__).parents[2]
 STACK: Final = "${AWS::StackName}"
@@ -50,12 +54,12 @@ def translated(parameters: str = "", **code: str) -> dict[str, dict[str, Any]]:
 
     `code` are the artifacts' keys in S3.
     """
-    whole = copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))
+    whole = copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))["Resources"]
     return {name: each for name, each in whole.items() if each.get("Condition") != "HasTestWallets"}
 
 
 @cache
-def _translated(parameters: str, code: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
+def _translated(parameters: str, code: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     chosen = dict(each.split("=") for each in parameters.split())
     keys = {"functions": "f1", "CommonLayer": "c1", "PayLayer": "p1", **dict(code)}
     done = subprocess.run(
@@ -66,7 +70,7 @@ def _translated(parameters: str, code: tuple[tuple[str, str], ...]) -> dict[str,
         text=True,
         check=True,
     )
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -74,7 +78,7 @@ def of_type(found: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, 
     return {name: each["Properties"] for name, each in found.items() if each["Type"] == kind}
 
 
-@pytest.mark.parametrize("parameters", ["", "TrafficShift=AllAtOnce", "Edge=true"])
+@pytest.mark.parametrize("parameters", ["", "TrafficShift=AllAtOnce", "Edge=true", "Edge=urls"])
 def test_every_physical_name_carries_the_stacks(parameters: str) -> None:
     found = translated(parameters)
     names = [
@@ -105,7 +109,7 @@ def test_schedules_have_no_name_because_it_would_be_the_same_in_every_stack() ->
 
 def test_the_wallets_of_a_test_stage_are_there_on_one_condition_and_have_the_stacks_name() -> None:
     """Beside the product: without versions and aliases, which a change could leave behind."""
-    product, whole = translated(), _translated("", ())
+    product, whole = translated(), _translated("", ())["Resources"]
     wallets = {name: each for name, each in whole.items() if name not in product}
     assert len(wallets) == 8
     assert all(name.startswith("TestWallets") for name in wallets)
@@ -128,8 +132,8 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    # /v1 calls two of the functions besides, /buy, /docs and /clients one each.
-    assert len(callers) == 3 + 2 + (3 + 5) + SWEEPS
+    # /v1 calls two of the functions besides, /buy, /docs and /clients one each; a URL has two.
+    assert len(callers) == 3 + 2 + (3 + 5) + 3 * 2 + SWEEPS
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
@@ -175,3 +179,53 @@ def test_the_senders_loop_is_meant() -> None:
     found = of_type(translated(), "AWS::Lambda::Function")
     loops = {name for name, each in found.items() if each.get("RecursiveLoop") == "Allow"}
     assert loops == {"WebhookSenderFunction"}
+
+
+# --- what waits for what ---
+
+
+def chosen(shift: str, edge: str, **parameters: str) -> Decided:
+    """Return the template with its conditions decided."""
+    whole = _translated(f"TrafficShift={shift} Edge={edge}", ())
+    return Decided(whole, {"TrafficShift": shift, "Edge": edge, **parameters})
+
+
+@pytest.mark.parametrize("shift", ["Canary10Percent5Minutes", "AllAtOnce"])
+@pytest.mark.parametrize("edge", ["false", "true", "urls"])
+def test_no_two_resources_wait_for_each_other_whatever_is_chosen(edge: str, shift: str) -> None:
+    """With the names of the edge in the functions' settings, and their URLs at the edge."""
+    seen, kinds = 0, set()
+    for domain, address, secrets, wallets, acl in product(
+        ("", "pay.example.com"),
+        ("", "https://cdn.example"),
+        ("1", "12", "21", "2"),
+        ("false", "true"),
+        ("", "arn:aws:wafv2:us-east-1:123456789012:global/webacl/edge/0"),
+    ):
+        found = chosen(
+            shift,
+            edge,
+            DomainName=domain,
+            CertificateArn="arn:certificate",
+            BaseUrl=address,
+            EdgeSecrets=secrets,
+            TestWallets=wallets,
+            EdgeWebAclArn=acl,
+        )
+        if found.refused():
+            continue
+        TopologicalSorter(found.needs()).prepare()  # raises CycleError
+        assert not found.missing()
+        kinds |= {each["Type"] for each in found.resources.values()}
+        seen += 1
+    assert seen == (16 if edge == "urls" else 64)
+    assert ("AWS::Lambda::Url" in kinds) == (edge == "urls")
+    assert ("AWS::CloudFront::Distribution" in kinds) == (edge != "false")
+
+
+def test_urls_without_a_domain_would_wait_for_each_other_and_are_refused() -> None:
+    """The functions would have CloudFront's own name, which waits for their URLs."""
+    found = chosen("AllAtOnce", "urls")
+    assert found.refused() == ["Edge=urls requires DomainName"]
+    with pytest.raises(CycleError):
+        TopologicalSorter(found.needs()).prepare()

@@ -1,7 +1,7 @@
 """Translate template.yaml, for test_translated.py; runs in SAM's environment.
 
 Reads the template's parameters and the artifacts' keys in S3 from standard input, as JSON, and
-writes the resources.
+writes the template.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     source["Globals"]["Function"]["CodeUri"] = f"s3://artifacts/{keys['functions']}"
     for layer in ("CommonLayer", "PayLayer"):
         source["Resources"][layer]["Properties"]["ContentUri"] = f"s3://artifacts/{keys[layer]}"
-    json.dump(transform(source, asked["parameters"], NoPolicies())["Resources"], sys.stdout)
+    json.dump(transform(source, asked["parameters"], NoPolicies()), sys.stdout)
 
 
 main()

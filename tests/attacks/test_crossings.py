@@ -164,7 +164,8 @@ def stripe(chance: random.Random, here: Stage, there: Stage) -> Try:
 
 def stripe_key(chance: random.Random, here: Stage, there: Stage) -> Try:
     session = _session(chance, chance.choice([here, there])).id
-    lists = [("GET", f"/v1/{each}") for each in ("checkout/sessions", "events", "account")]
+    listed = ("checkout/sessions", "events", "charges", "account")
+    lists = [("GET", f"/v1/{each}") for each in listed]
     method, path = chance.choice([*_stripe(session), *lists])
     return _asked("v1, by key", here.api(method, path, there.key))
 

@@ -25,7 +25,7 @@ import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
 from checkout.domain.people import SignUp
 from dashboard import invitation, sign_in, sign_up
-from pay import claims, links, routes
+from pay import claims, links, routes, withdrawals
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
 from tests.attacks.steps import (
@@ -38,6 +38,7 @@ from tests.attacks.steps import (
     metered,
     patterns_of,
 )
+from tests.product import CEDAR
 from tests.protected import OPEN
 
 pytestmark = pytest.mark.untraced
@@ -90,6 +91,9 @@ class Place:
         self.open = self.doors.create().id
         self.visitor = Visitor()
         self.approved, self.back = self.doors.approved(self.visitor)
+        self.paid = world.pay(self.doors.create(), f"{CEDAR}/alice").id
+        shop = world.stored()
+        world.services.merchants.replace(shop.changed(withdrawal_days=14))
         self.browser = Visitor()
         self.doors.dashboard("GET", "/sign-in", visitor=self.browser)
 
@@ -152,6 +156,10 @@ class Place:
         path = f"/{self.open}/claim/{quote(token, safe='')}"
         self.doors.pay("POST" if fields else "GET", path, fields)
 
+    def withdraw(self, name: str, text: str) -> None:
+        said = {"name": "Eva", "email": "eva@customer.example", name: text}
+        self.doors.pay("POST", f"/{self.paid}/withdrawal", said)
+
     def key(self, scheme: str, text: str) -> None:
         plain = "".join(each if " " <= each <= "~" else "%" for each in text)
         self.doors.call("GET", "", key=None, headers={"Authorization": f"{scheme} {plain}"})
@@ -188,6 +196,11 @@ def _entering(path: str, name: str) -> Send:
     return lambda place, text: place.enter(path, name, text)
 
 
+def _withdrawing(name: str) -> Send:
+    """Return how to send this field with a withdrawal."""
+    return lambda place, text: place.withdraw(name, text)
+
+
 # By the route, as the application has it: each has the fields that a stranger sends there.
 FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("GET", "/pay/{session_id}"): {
@@ -196,7 +209,7 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
         "accept-language": lambda place, text: place.header("accept-language", text),
         "content-type": lambda place, text: place.header("content-type", text),
         "x-forwarded-for": lambda place, text: place.header("x-forwarded-for", text),
-        "x-edge-secret": lambda place, text: place.header("x-edge-secret", text),
+        "edge-secret": lambda place, text: place.header("edge-secret", text),
         "accept": lambda place, text: place.header("accept", text),
         "origin": lambda place, text: place.header("origin", text),
         "sec-fetch-site": lambda place, text: place.header("sec-fetch-site", text),
@@ -225,6 +238,12 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("POST", "/pay/{session_id}/claim/{token}"): {
         "token": lambda place, text: place.claim(text, "alice"),
         "wallet_address": lambda place, text: place.claim("x", text),
+    },
+    ("GET", "/pay/{session_id}/withdrawal"): {
+        "session_id": lambda place, text: place.path("/", "/withdrawal", text)
+    },
+    ("POST", "/pay/{session_id}/withdrawal"): {
+        each: _withdrawing(each) for each in ("name", "email", "confirmed", "any")
     },
     ("GET", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("GET", "", text)},
     ("POST", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("POST", "", text)},
@@ -292,7 +311,7 @@ def test_every_public_route_is_here() -> None:
     open_to_all = {(method, f"/dashboard{path}") for method, path in OPEN}
     of_pages = {
         (method, route.path)
-        for router in (routes.router, claims.router, links.router)
+        for router in (routes.router, claims.router, withdrawals.router, links.router)
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}

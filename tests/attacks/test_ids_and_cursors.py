@@ -220,7 +220,8 @@ def test_no_forged_cursor_is_taken(shared: Doors, attack: Attack) -> None:
         with shared.nothing_happens():
             for presented in (text, forged(text), signed(shared.merchant.id, text)):
                 answer = listed(shared, presented)
-                assert (answer.status, answer.code) == (400, "cursor_invalid"), presented
+                code = "parameter_invalid" if "\0" in presented else "cursor_invalid"
+                assert (answer.status, answer.code) == (400, code), presented
 
     attack.each(SHAPES, attempt)
 

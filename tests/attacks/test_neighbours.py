@@ -344,12 +344,12 @@ def test_without_a_limit_nobody_is_refused() -> None:
 def from_edge(viewer: str, *, said: str = "", secret: str = SECRET) -> dict[str, str]:
     """Return the headers of a request that an edge has sent on, and API Gateway after it."""
     chain = ", ".join(filter(None, (said, viewer, EDGE)))
-    return {"x-forwarded-for": chain, "x-edge-secret": secret}
+    return {"x-forwarded-for": chain, "edge-secret": secret}
 
 
 def test_an_address_of_the_edge_that_stands_twice_is_the_clients() -> None:
     """The gateway adds the edge's own address once."""
-    assert found({"x-edge-secret": SECRET, "x-forwarded-for": f"{THERE}, {EDGE}, {EDGE}"}) == EDGE
+    assert found({"edge-secret": SECRET, "x-forwarded-for": f"{THERE}, {EDGE}, {EDGE}"}) == EDGE
 
 
 def found(headers: dict[str, str], *, source: str = EDGE, edge_secret: str = SECRET) -> str:
@@ -368,11 +368,11 @@ def found(headers: dict[str, str], *, source: str = EDGE, edge_secret: str = SEC
         from_edge(HERE, secret=f"{SECRET},"),
         from_edge(HERE, secret=f"{SECRET}, {SECRET}"),
         from_edge(HERE, secret="é"),
-        {"x-forwarded-for": "", "x-edge-secret": SECRET},
-        {"x-edge-secret": SECRET},
+        {"x-forwarded-for": "", "edge-secret": SECRET},
+        {"edge-secret": SECRET},
         from_edge("not an address"),
         from_edge("1.2.3.4:5678"),
-        {"forwarded": f"for={HERE}", "x-real-ip": HERE, "x-edge-secret": SECRET},
+        {"forwarded": f"for={HERE}", "x-real-ip": HERE, "edge-secret": SECRET},
     ],
 )
 def test_a_header_is_not_believed_without_the_edges_proof(headers: dict[str, str]) -> None:
@@ -388,7 +388,7 @@ def test_no_edge_is_proven_by_a_secret_that_is_not_set(edge_secret: str, secret:
 def test_a_proven_edge_names_the_client_whatever_the_client_said_before() -> None:
     assert found(from_edge(HERE)) == HERE
     assert found(from_edge(HERE, said=f"{THERE}, {EDGE}")) == HERE
-    assert found({"x-forwarded-for": HERE, "x-edge-secret": SECRET}) == HERE
+    assert found({"x-forwarded-for": HERE, "edge-secret": SECRET}) == HERE
     both = f"new-{SECRET},{SECRET}"
     assert found(from_edge(HERE), edge_secret=both) == HERE
     assert found(from_edge(HERE, secret=f"new-{SECRET}"), edge_secret=both) == HERE

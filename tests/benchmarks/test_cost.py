@@ -168,3 +168,9 @@ def test_write_units_stay_within_what_the_decision_says() -> None:
         assert cost.units(sum(steps.values(), Usage())) <= bound
         left = sum(cost.measured_left(cart).values(), Usage())
         assert cost.units(left) < bound / 2
+
+
+def test_functions_urls_save_the_http_api_and_its_log_and_cost_a_function_of_the_edge() -> None:
+    in_front, urls = cost.at_the_edge(Usage(requests=6, access_kb=1.2))
+    assert in_front == pytest.approx(6 + 0.6 + 6 * 1.6)
+    assert urls == pytest.approx(6 * 1.6 + 6 * 0.1)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from playwright.sync_api import Page
 
 from checkout.domain.machine import HistoryEntry
+from checkout.domain.merchant import Footer
 from checkout.domain.payment import Attention, Phase, Problem
 from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
@@ -86,6 +87,12 @@ _PROVIDERS: Final = (
         "https://meridian.example/{Wallet number: 123456789}/{Currency: USD}",
         "https://meridian.example/join",
     ),
+)
+_FOOTER: Final = Footer(
+    company="Harbor Coffee Ltd, 1 Quay Street, Dublin, VAT IE1234567",
+    terms="https://shop.example/terms",
+    refunds="https://shop.example/refunds",
+    privacy="https://shop.example/privacy",
 )
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
@@ -177,7 +184,7 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
         return session
     fields = {"line_items": _ITEMS, "amount_total": 2000}
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
-    served.customer.give(providers=_PROVIDERS if state.offers else ())
+    served.customer.give(providers=_PROVIDERS if state.offers else (), footer=_FOOTER)
     page.goto(served.address(session, "0" if state.gone else state.rest))
     if state.email is not None:
         with served.mail():

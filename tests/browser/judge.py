@@ -24,10 +24,10 @@ def violations(page: Page, axe: str) -> list[str]:
     ]
 
 
-def faults(page: Page, axe: str) -> list[str]:
+def faults(page: Page, axe: str, widths: tuple[int, ...] = WIDTHS) -> list[str]:
     """Return what is wrong with what the page shows now, unfolded, at each width and scheme."""
     found = []
-    for width in WIDTHS:
+    for width in widths:
         page.set_viewport_size({"width": width, "height": 800})
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
@@ -41,18 +41,26 @@ def faults(page: Page, axe: str) -> list[str]:
 
 
 class Judge:
-    """A page of a width in pixels, and what was wrong with what it showed."""
+    """A page of a width in pixels, and what was wrong with what it showed at `widths`."""
 
-    def __init__(self, browser: Browser, axe: str, width: int = WIDTHS[-1]) -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        axe: str,
+        width: int = WIDTHS[-1],
+        *,
+        widths: tuple[int, ...] = WIDTHS,
+    ) -> None:
         self.page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self._faults.append(str(error)))
         self._axe = axe
+        self._widths = widths
         self._faults: list[str] = []
 
     def __call__(self, name: str) -> None:
         """Judge what is shown now."""
-        self._faults += [f"{name}, {fault}" for fault in faults(self.page, self._axe)]
+        self._faults += [f"{name}, {fault}" for fault in faults(self.page, self._axe, self._widths)]
 
     def done(self) -> None:
         """Close the page and require that nothing was wrong."""

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import gzip
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import uvicorn
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -37,9 +34,9 @@ from sandbox.wallets.provider import Rules
 from tests.hosted_pages import Customer, customer
 from tests.ports import free_base
 from tests.product import World
+from tests.serving import serving
 
-STARTS_WITHIN = 10  # seconds
-# What a browser says of the one of two ways that the other has ended.
+# The words of browsers for the one of two ways that the other has ended.
 ABORTED = ("net::ERR_ABORTED", "is interrupted by another navigation")
 PHONE = ViewportSize(width=375, height=812)
 DESKTOP = ViewportSize(width=1280, height=900)
@@ -173,21 +170,8 @@ def served() -> Iterator[Served]:
     world.merchant = world.merchant.changed(name="Harbor Coffee")
     world.services.merchants.replace(world.merchant)
     copies = Copies()
-    config = uvicorn.Config(copies, port=port, log_level="warning", lifespan="off", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    with customer(world) as asks:
-        thread.start()
-        try:
-            for _ in range(STARTS_WITHIN * 100):
-                if server.started:
-                    break
-                time.sleep(0.01)
-            assert server.started, "the pages are not served"
-            yield Served(base, asks, copies)
-        finally:
-            server.should_exit = True
-            thread.join()
+    with customer(world) as asks, serving(copies, port):
+        yield Served(base, asks, copies)
 
 
 def new_context(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from checkout.domain.payment import Attention
@@ -23,6 +20,7 @@ from tests.functions.test_dashboard_needs import flag, set_endpoint
 from tests.functions.test_dashboard_story import PAID
 from tests.functions.test_dashboard_webhooks import stored
 from tests.ports import free_base
+from tests.serving import serving
 
 URL = "https://shop.example/hooks"
 BOOKS = "https://books.example/hooks/of-a-very-long-path-that-has-to-be-broken-somewhere"
@@ -31,26 +29,16 @@ pytestmark = pytest.mark.browser
 
 
 @contextmanager
-def serving() -> Iterator[Dashboard]:
+def served() -> Iterator[Dashboard]:
     """Serve the dashboard of one merchant, who has nothing yet."""
     port = free_base()
-    config = uvicorn.Config(app, port=port, log_level="warning", lifespan="off", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    with dashboard(f"http://localhost:{port}") as shop:
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.01)
-            yield shop
-        finally:
-            server.should_exit = True
-            thread.join()
+    with dashboard(f"http://localhost:{port}") as shop, serving(app, port):
+        yield shop
 
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Dashboard]:
-    with serving() as shop:
+    with served() as shop:
         yield shop
 
 
@@ -75,7 +63,7 @@ def sign_in(page: Page, shop: Dashboard) -> None:
 
 
 def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(browser: Browser, axe: str) -> None:
-    with serving() as shop:
+    with served() as shop:
         judge = Judge(browser, axe)
         page = judge.page
         sign_in(page, shop)
@@ -123,7 +111,7 @@ def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(browser: Browser,
 def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
     browser: Browser, axe: str
 ) -> None:
-    with serving() as shop:
+    with served() as shop:
         late = flag(shop)
         set_endpoint(shop, disabled_at=shop.clock.now())
         session = replace(PAID, id="cs_0123456789abcdefABCDEX", merchant="mer_1")

@@ -248,6 +248,38 @@ def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
     page.context.close()
 
 
+def test_a_provider_is_added_and_what_is_not_saved_is_named_and_undone(
+    browser: Browser, place: Place
+) -> None:
+    page = browser.new_context().new_page()
+    sign_in(page, place)
+    visit(page, "Settings")
+    unsaved, undo = page.locator("#unsaved"), page.get_by_role("button", name="Undo")
+    expect(undo).to_be_hidden()
+    page.get_by_label("Terms").fill("https://shop.example/terms")
+    expect(unsaved).to_have_text("1 change is not saved: Terms")
+    page.get_by_text("Add a provider").click()
+    page.get_by_label("Name of the provider").fill("Cedar")
+    expect(unsaved).to_have_text("2 changes are not saved: Terms, a new provider")
+    undo.click()
+    expect(unsaved).to_have_text("")
+    expect(page.get_by_label("Terms")).to_have_value("")
+    page.get_by_label("Name of the provider").fill("Cedar")
+    page.get_by_label("Form of its wallet addresses").fill("https://cedar.example/{Number: 12}")
+    page.get_by_label("Page on which customers get a wallet").fill("https://cedar.example/join")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    expect(page.get_by_text("asks for: Number, such as 12")).to_be_visible()
+    shown = page.frame_locator("#preview").get_by_text("Cedar", exact=True)
+    expect(shown.first).to_be_visible()
+    page.get_by_text("asks for: Number").click()
+    page.get_by_label("Do not offer Cedar any more").check()
+    expect(unsaved).to_have_text("1 change is not saved: Cedar")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("asks for: Number")).to_have_count(0)
+    page.context.close()
+
+
 def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
     browser: Browser, place: Place
 ) -> None:
@@ -264,7 +296,7 @@ def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
     page.keyboard.press("Enter")
     expect(page.get_by_role("row").filter(has_text=made[-4:])).to_contain_text("works until")
     page.goto(f"{home(place)}/settings")
-    focus(page, "#tolerance")
+    focus(page, "#logo")
     for _ in range(2):
         page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Open the preview as a page")).to_be_focused()
@@ -307,7 +339,9 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     visit(page, "Settings")
     judge("settings")
     page.get_by_label("Return hosts").fill("https://shop.example/")
-    page.get_by_role("button", name="Save hosts").click()
+    judge("settings-changed")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Add a provider").click()
     judge("settings-refused")
     page.goto(f"{home(place)}/settings/preview")
     judge("preview")

@@ -1,7 +1,8 @@
 """An open page that nobody touches, read each second beside the wallets' own books.
 
 It must never say what is not true at that second, and say what is known of the session within 3 s:
-within 45 s while nothing is in flight and the customer has not gone to the wallet.
+within 45 s while nothing is in flight and the customer has not gone to the wallet, or at once if a
+hand touches the page.
 """
 
 from __future__ import annotations
@@ -224,6 +225,39 @@ def test_a_cancellation_by_the_merchant_reaches_the_open_page(record: Begun) -> 
     recording.judge(within=SELDOM)
     assert recording.seconds[-1].title == CANCELED
     assert NOT_CHARGED in recording.seconds[-1].text
+
+
+@pytest.mark.parametrize("record", ["with script"], indirect=True)
+@pytest.mark.parametrize("sign", ["pointer", "key", "focus", "scroll"])
+def test_a_hand_at_the_page_learns_of_a_cancellation_at_once(record: Begun, sign: str) -> None:
+    recording = record("alice")
+    recording.run(5)
+    world, page = recording.pages.world, recording.page
+    ends.cancel(world.services, world.key(), recording.id)
+    if sign == "pointer":
+        page.locator("h1").click()
+    elif sign == "key":
+        page.keyboard.press("Shift")
+    elif sign == "focus":
+        page.evaluate("dispatchEvent(new FocusEvent('focus'))")
+    else:
+        page.set_viewport_size({"width": 375, "height": 300})
+        page.evaluate("scrollTo(0, 100)")
+    page.get_by_role("heading", name=CANCELED).wait_for(timeout=3_000)
+    recording.run(1)
+    recording.judge()
+
+
+@pytest.mark.parametrize("record", ["with script"], indirect=True)
+def test_hands_at_the_page_ask_once_in_three_seconds(record: Begun) -> None:
+    recording = record("alice")
+    asked: list[str] = []
+    recording.page.on("request", lambda request: asked.append(request.url))
+    for _ in range(10):
+        recording.run(1)
+        for _ in range(5):
+            recording.page.keyboard.press("Shift")
+    assert [url.rpartition("/")[2] for url in asked] == ["status"] * 3
 
 
 def test_a_payment_on_another_device_reaches_the_open_page(record: Begun) -> None:

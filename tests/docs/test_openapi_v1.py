@@ -23,7 +23,16 @@ from tests.documented import STRIPE
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe import paid
 from tests.merchant_api import Answer
-from tests.stripe_api import ENDPOINTS, EVENTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.stripe_api import (
+    CHARGES,
+    ENDPOINTS,
+    EVENTS,
+    PAYMENTS,
+    REFUNDS,
+    SESSIONS,
+    StripeApi,
+    a_purchase,
+)
 
 DOCUMENT, SCHEMAS = STRIPE.document, STRIPE.schemas
 
@@ -112,7 +121,8 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (PAYMENTS, "get", api.ask(PAYMENTS, {"expand": ["data.latest_charge"]})),
         (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/{payment}")),
         (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/x")),
-        ("/v1/charges/{charge}", "get", api.ask(f"/v1/charges/{payment.replace('pi_', 'ch_')}")),
+        (CHARGES, "get", api.ask(CHARGES, {"expand": ["data.payment_intent"]})),
+        (f"{CHARGES}/{{charge}}", "get", api.ask(f"{CHARGES}/{payment.replace('pi_', 'ch_')}")),
         ("/v1/account", "get", api.ask("/v1/account")),
         ("/v1/accounts", "get", api.ask("/v1/accounts")),
         ("/v1/accounts/{account}", "get", api.ask("/v1/accounts/acct_1")),

@@ -22,7 +22,7 @@ LOGO = b64(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>')
 
 
 @pytest.mark.parametrize("between", ["\n", ";", " ;\r\n\n"])
-def test_a_list_is_read_and_written_back(between: str) -> None:
+def test_a_list_is_read(between: str) -> None:
     found = providers.parse(f"{CEDAR}{between}{HARBOR}")
     assert found == (
         Provider(
@@ -30,18 +30,16 @@ def test_a_list_is_read_and_written_back(between: str) -> None:
         ),
         Provider("Harbor", "https://harbor.example/p/{name}/usd", "https://harbor.example/"),
     )
-    assert providers.parse(providers.written(found)) == found
     assert providers.parse("") == ()
 
 
 def test_a_logo_is_a_small_picture_that_the_page_carries() -> None:
     lines = f"{CEDAR} | {LOGO}\n{HARBOR} | | {b64(PICTURES['image/webp'])}"
-    cedar, harbor = found = providers.parse(lines)
+    cedar, harbor = providers.parse(lines)
     assert cedar.logo_url == f"data:image/svg+xml;base64,{LOGO}"
     assert harbor.logo_url is not None
     assert harbor.logo_url.startswith("data:image/webp;base64,")
     assert (harbor.countries, cedar.countries) == ("", "DE KE")
-    assert providers.parse(providers.written(found)) == found
     assert providers.parse(CEDAR)[0].logo_url is None
 
 
@@ -66,7 +64,6 @@ def test_a_field_may_have_a_name_in_any_language_and_an_example() -> None:
     (nord,) = providers.parse(line)
     assert nord.fields == (Field("Kontonummer", "12-34"),)
     assert nord.address("56-78") == "https://nord.example/56-78"
-    assert providers.parse(providers.written((nord,))) == (nord,)
 
 
 def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None:

@@ -331,7 +331,11 @@ def test_the_collection_has_all_that_can_happen_to_a_session() -> None:
         written = json.loads(inflated(payment)) if payment else {"history": []}
         happened.add(written["history"][-1][1] if written["history"] else Event.CHECKED)
     erasing = {Event.ERASED}  # the operator's: tests/test_cli_erase.py does it on the emulator
-    refunding = {Event.REFUND_REQUESTED, Event.REFUND_SETTLED}  # tests/flows/refund
+    refunding = {
+        Event.REFUND_REQUESTED,
+        Event.PAID_ELSEWHERE,
+        Event.REFUND_SETTLED,
+    }  # tests/flows/refund
     annotating = {Event.METADATA_CHANGED}  # tests/flows/checkout/test_metadata.py
     assert happened == set(Event) - erasing - refunding - annotating
 

@@ -127,7 +127,7 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"expires_in_seconds": 86_400},
         {"metadata": {}},
         {"metadata": {f"{number:040d}": "v" * 500 for number in range(50)}},
-        {"metadata": {"a": 2**53 - 1, "b": -1.5e300, "c": "\x00\n"}},
+        {"metadata": {"a": 2**53 - 1, "b": -1.5e300, "c": "\x01\n"}},
     ],
 )
 def test_everything_up_to_the_bounds_is_taken(api: MerchantApi, changes: dict[str, Any]) -> None:

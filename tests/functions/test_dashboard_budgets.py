@@ -46,7 +46,7 @@ CALLS = {
     # Filters without an index: five rounds of a query and a read, for any number of sessions.
     "?status=canceled": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 5,
     "?min=9000&max=9001": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 5,
-    "/transactions/{paid}": ["get_item"] * 5,
+    "/transactions/{paid}": ["get_item"] * 6,
     "/transactions/{paid}/packing": ["get_item"] * 3,
     "/refunds/{refund}": ["get_item"] * 3,
     "/budget": ["get_item"] * 3,

@@ -42,6 +42,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/transactions/{session_id}/accept_as_paid": {"id": RIVAL},
     "/transactions/{session_id}/give_up": {"id": RIVAL},
     "/transactions/{session_id}/refund": {"amount": "1", "id": RIVAL},
+    "/transactions/{session_id}/paid_elsewhere": {"amount": "1", "how": "cash", "id": RIVAL},
     "/refunds/{refund_id}/prepare": {"id": RIVAL},
     "/refunds/{refund_id}/budget": {"id": RIVAL},
     "/refunds/{refund_id}/cancel": {"id": RIVAL},
@@ -50,6 +51,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/budget/end": {"merchant": RIVAL},
     "/transactions/{session_id}/note": {"text": "mine", "tags": "", "read": "0", "id": RIVAL},
     "/transactions/{session_id}/dealt-with": {"done": "yes", "id": RIVAL},
+    "/transactions/{session_id}/withdrawal": {"done": "yes", "id": RIVAL},
     "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
     "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
     "/keys/{key_id}/revoke": {"id": RIVAL},
@@ -57,6 +59,7 @@ FORMS: dict[str, dict[str, str]] = {
     "/people/key-sign-in": {"allowed": "yes", "merchant": RIVAL},
     "/people/invitations/{invitation_id}/withdraw": {"id": RIVAL},
     "/people/{member_id}/role": {"role": "owner", "id": RIVAL},
+    "/people/{member_id}/refunds": {"once": "1", "day": "1", "id": RIVAL},
     "/people/{member_id}/revoke": {"id": RIVAL},
     "/sign-in/options": {"credential": RIVAL},
     "/sign-in/passkey": {"credential": RIVAL, "next": RIVAL},
@@ -77,11 +80,17 @@ FORMS: dict[str, dict[str, str]] = {
         "body": RIVAL,
     },
     "/webhooks/{event_id}/resend": {"id": RIVAL},
-    "/settings": {"name": "Mine", "locale": "en", "merchant": RIVAL},
-    "/settings/tolerance": {"tolerance": "7", "merchant": RIVAL},
-    "/settings/contact": {"contact": "me@mine.example", "website": "", "merchant": RIVAL},
-    "/settings/providers": {"providers": "", "merchant": RIVAL},
-    "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
+    "/settings": {
+        "name": "Mine",
+        "locale": "en",
+        "tolerance": "7",
+        "withdrawal_days": "7",
+        "contact": "me@mine.example",
+        "website": "",
+        "provider_1_name": "",
+        "return_hosts": "mine.example",
+        "merchant": RIVAL,
+    },
     "/settings/logo": {},  # has a file: a test of its own
     "/settings/logo/remove": {"merchant": RIVAL},
     "/notices": {"email": "me@mine.example", "topic-wallet": "on", "member": RIVAL},
@@ -112,8 +121,8 @@ def rival(shop: Dashboard) -> Rival:
     """With more than a page of everything."""
     whose, browser = shop.other_key.merchant, shop.signed_in(shop.other_secret)
     session, event = sessions_and_events(shop, whose)
-    browser.post("/settings", {"name": "Rival Ltd", "accent_color": "#123456", "locale": "sw"})
-    browser.post("/settings/return-hosts", {"return_hosts": "rival.example"})
+    looks = {"name": "Rival Ltd", "accent_color": "#123456", "locale": "sw"}
+    browser.post("/settings", looks | {"return_hosts": "rival.example"})
     upload(browser, b"\xff\xd8\xffrival-picture\xff\xd9")
     browser.post("/webhooks", {"url": "https://rival.example/hooks"})
     browser.post("/keys", {"name": "Rival's second"})

@@ -48,7 +48,7 @@ def test_a_link_has_an_address_a_button_and_a_qr_code(browser: Browser) -> None:
     picture = browser.get(f"{path}/qr")
     assert picture.headers["content-type"] == "image/svg+xml"
     listed = browser.get("/links").page
-    assert 'Tea "<b>" & cake Active 3 20.00 USD' in listed.main
+    assert 'Tea "<b>" & cake Active 3 left 20.00 USD' in listed.main
     log = browser.get("/audit").page
     assert "Created a payment link" in log.main
     assert f"/dashboard/links/{link_id}" in log.links
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(
 
 def test_the_return_hosts_bind_links_too(browser: Browser) -> None:
     browser.get("/settings")
-    browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    browser.post("/settings", {"return_hosts": "shop.example"})
     assert create(browser, success_url="https://other.example/thanks").status == 400
     path = made(browser, success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}")
     page = browser.get(path).page

@@ -8,20 +8,24 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.records import flag_item
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import Unavailable
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment import Attention
 from checkout.domain.people import Role
+from checkout.domain.refund import RefundRef
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery, Endpoint, EventStatus, GivenUp
+from checkout.flows.checkout import details
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case
 from dashboard.texts import NEED
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_note import a_note
-from tests.hosted_pages import AWAITING
+from tests.domain.test_withdrawal import a_withdrawal
+from tests.hosted_pages import AWAITING, PAID
 from tests.merchant_api import PREFIX
 from tests.support import NOW
 
@@ -283,3 +287,77 @@ def test_support_writes_notes_and_marks_nothing_as_dealt_with(shop: Dashboard) -
     assert "Mark as dealt with" not in page.main
     assert support.post(f"{way}/note", {"text": "a", "tags": "", "read": "0"}).status == 303
     assert support.post(f"{way}/dealt-with", {"done": "yes"}).status == 403
+
+
+def withdraw(shop: Dashboard, **changes: Any) -> Session:
+    """A paid session from which its customer has withdrawn."""
+    session = shop.store(status=Status.COMPLETED, **{**PAID, "received": 2000, **changes})
+    merchant = shop.merchant()
+    if merchant.details_key is None:
+        details.make_key(shop.services, merchant.id)
+        merchant = shop.merchant()
+    given = CustomerDetails(name="Eva <b>Muster</b>", email="eva@customer.example")
+    said = details.seal_said(shop.services.vault, merchant, session.id, given)
+    filed = a_withdrawal(session=session.id, merchant=merchant.id, said=said)
+    assert shop.services.withdrawals.put(filed, session)
+    return session
+
+
+def test_a_withdrawal_needs_somebody_until_it_is_answered(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = withdraw(shop)
+    assert strip(browser) == "1 thing needs you"
+    assert "A customer has withdrawn from their purchase" in browser.get("/needs").page.main
+    way = f"/transactions/{session.id}"
+    page = browser.get(way).page
+    assert "The customer has withdrawn from this purchase" in page.main
+    assert "Eva <b>Muster</b>" in page.main
+    assert "mailto:eva%40customer.example" in page.links
+    assert browser.post(f"{way}/withdrawal", {"done": "yes"}).location == f"/dashboard{way}"
+    assert strip(browser) == ""
+    assert "Answered by first" in browser.get(way).page.main
+    assert "Marked a session as dealt with" in browser.get("/audit").page.main
+    browser.post(f"{way}/withdrawal", {"done": "no"})
+    assert strip(browser) == "1 thing needs you"
+    assert "Marked a session as not dealt with" in browser.get("/audit").page.main
+
+
+def test_a_withdrawal_that_is_refunded_needs_nobody(shop: Dashboard, browser: Browser) -> None:
+    session = withdraw(shop, refunds=(RefundRef("re_1", 2000, 0),))
+    assert strip(browser) == ""
+    assert "All of it is refunded." in browser.get(f"/transactions/{session.id}").page.main
+
+
+def test_a_flagged_session_with_a_withdrawal_is_two_things(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = withdraw(shop, received=2001)
+    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
+    assert strip(browser) == "2 things need you"
+
+
+def test_without_a_withdrawal_there_is_nothing_to_answer(shop: Dashboard, browser: Browser) -> None:
+    session = shop.store(status=Status.COMPLETED, **PAID)
+    refused = browser.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"})
+    assert refused.status == 400
+    assert "There is no withdrawal from this purchase." in refused.page.main
+
+
+def test_of_two_who_answer_a_withdrawal_at_once_one_is_told(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = withdraw(shop)
+    monkeypatch.setattr(type(shop.services.withdrawals), "put", lambda *_: False)
+    answer = browser.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"})
+    assert answer.status == 409
+    assert "Somebody else has changed the withdrawal" in answer.page.main
+
+
+def test_support_sees_a_withdrawal_and_cannot_answer_it(shop: Dashboard) -> None:
+    session = withdraw(shop)
+    support = shop.member(Role.SUPPORT)
+    page = support.get(f"/transactions/{session.id}").page
+    assert "The customer has withdrawn from this purchase" in page.main
+    assert "Mark as answered" not in page.main
+    assert support.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"}).status == 403

@@ -363,3 +363,46 @@ def test_a_part_that_was_given_up_is_sent_back_to_the_wallet_that_paid_it(
 def test_a_sale_has_no_button_to_send_it_back(owner: Browser, sold: Session) -> None:
     page = owner.get(f"/transactions/{sold.id}").page
     assert not [each for each in page.all("button") if "back" in "".join(each.text)]
+
+
+def noted(owner: Browser, sold: Session, **typed: str) -> str:
+    fields = {"amount": "5.00", "how": "Bank transfer of 3 May", **typed}
+    return path_of(owner.post(f"/transactions/{sold.id}/paid_elsewhere", fields).location)
+
+
+def test_what_was_paid_back_elsewhere_is_noted_and_taken_back(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    before, path = balance(world, ALICE), noted(owner, sold)
+    page = owner.get(path).page.main
+    assert "Refund of 5.00 USD Paid back elsewhere" in page
+    assert "Bank transfer of 3 May Nothing was sent from here." in page
+    assert "What it costs" not in page
+    shown = owner.get(f"/transactions/{sold.id}").page.main
+    assert "5.00 USD Paid back elsewhere" in shown
+    assert "Left to refund: 15.00 USD." in shown
+    assert "It was noted that the customer was paid back elsewhere" in shown
+    owner.post(f"{path}/cancel")
+    assert "This note was taken back" in owner.get(path).page.main
+    assert "Left to refund: 20.00 USD." in owner.get(f"/transactions/{sold.id}").page.main
+    log = owner.get("/audit").page.main
+    assert "Noted that a customer was paid back elsewhere" in log
+    assert balance(world, ALICE) == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({"how": "  "}, "Say how you have paid your customer back"),
+        ({"how": "x" * 201}, "at most 200 characters"),
+        ({"amount": "20.01"}, "are left to refund"),
+        ({"amount": "much"}, "This is not an amount"),
+    ],
+)
+def test_a_note_that_does_not_fit_says_why(
+    world: World, owner: Browser, sold: Session, typed: dict[str, str], words: str
+) -> None:
+    fields = {"amount": "5.00", "how": "In cash", **typed}
+    answer = owner.post(f"/transactions/{sold.id}/paid_elsewhere", fields)
+    assert words in answer.page.main
+    assert world.session(sold.id).refunded == 0

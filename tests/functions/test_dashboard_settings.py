@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 import pay
 from checkout.adapters.dynamo import DynamoApiKeys
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.merchant import ApiKey
+from checkout.domain.merchant import ApiKey, Footer
+from checkout.domain.providers import PROVIDERS_MAX
+from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.view import USUAL_COLOR
@@ -82,7 +84,7 @@ def test_saving_what_is_there_already_changes_and_notes_nothing(shop: Dashboard)
     before = shop.merchant()
     shop.calls()
     browser.post("/settings", LOOKS)
-    assert sorted(shop.calls()) == ["get_item"] * 3
+    assert sorted(shop.calls()) == ["get_item"] * 4
     assert shop.merchant() == before
 
 
@@ -132,7 +134,7 @@ CONTACT = {"contact": " Help@shop.example ", "website": " Shop.Example. "}
 def test_contact_and_website_are_saved_noted_and_can_be_removed(
     shop: Dashboard, browser: Browser
 ) -> None:
-    assert browser.post("/settings/contact", CONTACT).location.endswith("saved=1")
+    assert browser.post("/settings", CONTACT).location.endswith("saved=1")
     merchant = shop.merchant()
     assert (merchant.contact, merchant.website) == ("Help@shop.example", "shop.example")
     page = browser.get("/settings").page
@@ -140,10 +142,64 @@ def test_contact_and_website_are_saved_noted_and_can_be_removed(
     assert page.one("input", name="website").attributes["value"] == "shop.example"
     assert "Changed settings contact, website" in browser.get("/audit").page.main
     page_url = {"contact": "https://shop.example/help?a=1", "website": ""}
-    browser.post("/settings/contact", page_url)
+    browser.post("/settings", page_url)
     assert shop.merchant().contact == page_url["contact"]
-    browser.post("/settings/contact", {"contact": "", "website": ""})
+    browser.post("/settings", {"contact": "", "website": ""})
     assert (shop.merchant().contact, shop.merchant().website) == (None, None)
+
+
+FOOTER = {
+    "company": "  Harbor  Coffee Ltd,\tDublin ",
+    "terms": " https://shop.example/terms ",
+    "refunds": "",
+    "privacy": "https://shop.example/privacy",
+}
+
+
+def test_the_footer_is_saved_noted_and_can_be_removed(shop: Dashboard, browser: Browser) -> None:
+    browser.post("/settings", FOOTER)
+    assert shop.merchant().footer == Footer(
+        company="Harbor Coffee Ltd, Dublin",
+        terms="https://shop.example/terms",
+        privacy="https://shop.example/privacy",
+    )
+    page = browser.get("/settings").page
+    assert page.one("input", name="terms").attributes["value"] == "https://shop.example/terms"
+    assert page.one("input", name="refunds").attributes["value"] == ""
+    assert "Changed settings footer" in browser.get("/audit").page.main
+    assert "Seller Harbor Coffee Ltd, Dublin" in browser.get("/settings/preview").page.main
+    browser.post("/settings", dict.fromkeys(FOOTER, " "))
+    assert shop.merchant().footer is None
+
+
+@pytest.mark.parametrize("field", ["terms", "refunds", "privacy"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "shop.example/terms",
+        "http://shop.example/terms",
+        "javascript:alert(1)",
+        "https://user@shop.example/",
+        "https://shop.example/a b",
+        "help@shop.example",
+        "https://shop.example/" + "a" * 2048,
+    ],
+)
+def test_an_address_of_the_footer_that_is_no_page_is_refused_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, field: str, typed: str
+) -> None:
+    answer = browser.post("/settings", {**FOOTER, field: typed})
+    assert "must be a page that begins with https://" in alert(answer)
+    assert shop.merchant().footer is None
+    assert answer.page.one("input", name=field).attributes["value"] == typed
+
+
+@pytest.mark.parametrize("typed", ["x" * 201, "Harbor \x00 Coffee"])
+def test_a_seller_that_a_page_cannot_show_is_refused(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    assert "at most 200 printable" in alert(browser.post("/settings", {"company": typed}))
+    assert shop.merchant().footer is None
 
 
 @pytest.mark.parametrize(
@@ -170,7 +226,7 @@ def test_contact_and_website_are_saved_noted_and_can_be_removed(
 def test_a_contact_that_is_neither_email_nor_page_is_refused_and_kept_in_the_form(
     shop: Dashboard, browser: Browser, typed: str
 ) -> None:
-    answer = browser.post("/settings/contact", {"contact": typed, "website": "shop.example"})
+    answer = browser.post("/settings", {"contact": typed, "website": "shop.example"})
     assert "e-mail address or a page" in alert(answer)
     assert shop.merchant().contact is None
     assert answer.page.one("input", name="website").attributes["value"] == "shop.example"
@@ -182,37 +238,130 @@ def test_a_contact_that_is_neither_email_nor_page_is_refused_and_kept_in_the_for
 def test_a_website_that_is_no_host_is_refused(
     shop: Dashboard, browser: Browser, typed: str
 ) -> None:
-    answer = browser.post("/settings/contact", {"contact": "", "website": typed})
+    answer = browser.post("/settings", {"contact": "", "website": typed})
     assert "host name like shop.example" in alert(answer)
     assert shop.merchant().website is None
 
 
-PROVIDERS = "Cedar | https://wallet.example/{name} | https://wallet.example/join | DE KE"
+CEDAR = {
+    "provider_1_name": "Cedar",
+    "provider_1_form": "https://wallet.example/{name}",
+    "provider_1_website": "https://wallet.example/join",
+    "provider_1_countries": "DE KE",
+    "provider_1_logo": "",
+}
+HARBOR = {
+    "provider_2_name": "Harbor",
+    "provider_2_form": "https://harbor.example/{Number: 12}/{Currency: USD}",
+    "provider_2_website": "https://harbor.example/",
+}
+
+
+def offered(shop: Dashboard) -> list[str]:
+    return [each.name for each in shop.merchant().providers]
 
 
 def test_the_merchants_providers_are_saved_noted_and_previewed(
     shop: Dashboard, browser: Browser
 ) -> None:
     page = browser.get("/settings").page
-    assert "".join(page.one("textarea", name="providers").text).strip() == ""
-    assert "Leave empty for the operator's: none." in page.main
-    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\r\n"})
-    assert answer.location.endswith("saved=1")
+    assert "your page offers the operator's: none." in page.main
+    assert page.one("input", name="provider_1_name").attributes["value"] == ""
+    assert browser.post("/settings", CEDAR | HARBOR).location.endswith("saved=1")
     page = browser.get("/settings").page
-    assert "".join(page.one("textarea", name="providers").text).strip() == PROVIDERS
+    for name, typed in (CEDAR | HARBOR).items():
+        assert page.one("input", name=name).attributes["value"] == typed
+    assert "Cedar asks for: name" in page.main
+    assert "Harbor asks for: Number and Currency, such as 12/USD" in page.main
+    assert page.one("input", name="provider_3_name").attributes["value"] == ""  # to add one
     assert "Changed settings wallet providers" in browser.get("/audit").page.main
     assert "I have no wallet yet" in browser.get("/settings/preview").page.main
-    browser.post("/settings/providers", {"providers": ""})
-    assert shop.merchant().providers == ()
 
 
-def test_a_provider_that_cannot_be_read_is_named_and_kept_in_the_form(
+def test_a_provider_is_removed_by_its_box_or_by_emptying_it(
     shop: Dashboard, browser: Browser
 ) -> None:
-    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\nMine"})
-    assert "“Mine” is not of the form" in alert(answer)
-    assert "Mine" in "".join(answer.page.one("textarea", name="providers").text)
-    assert shop.merchant().providers == ()
+    browser.post("/settings", CEDAR | HARBOR)
+    browser.post("/settings", CEDAR | HARBOR | {"provider_1_remove": "on"})
+    assert offered(shop) == ["Harbor"]
+    browser.post("/settings", {"name": "Shop"})  # a form without them
+    assert offered(shop) == ["Harbor"]
+    browser.post("/settings", dict.fromkeys(CEDAR, " "))
+    assert offered(shop) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("form", "https://wallet.example/", "“Cedar | https://wallet.example/ |"),
+        ("form", "https://a.example/{name}; B | https://b.example/{name}", "is not of the form"),
+        ("website", "wallet.example", "the website must be an https address"),
+        ("countries", "Germany", "countries are two capital letters"),
+        ("logo", "not base64", "the logo must be an SVG, PNG or WebP picture"),
+        ("name", "A | B", "“A | B"),
+        ("name", " ", "the name must have 1 to 40"),
+    ],
+)
+def test_a_provider_that_cannot_be_read_is_named_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, field: str, typed: str, said: str
+) -> None:
+    answer = browser.post("/settings", CEDAR | {f"provider_1_{field}": typed})
+    assert said in alert(answer)
+    kept = answer.page.one("input", name=f"provider_1_{field}").attributes["value"]
+    assert kept == typed.strip()
+    first, _ = answer.page.all("details", **{"class": "provider"})
+    assert "open" in first.attributes
+    assert offered(shop) == []
+
+
+def test_no_more_providers_are_saved_or_asked_for_than_a_page_may_have(
+    shop: Dashboard, browser: Browser
+) -> None:
+    full = {
+        name.replace("_1_", f"_{number}_"): text
+        for number in range(1, PROVIDERS_MAX + 1)
+        for name, text in CEDAR.items()
+    }
+    browser.post("/settings", full)
+    assert len(offered(shop)) == PROVIDERS_MAX == 12
+    page = browser.get("/settings").page
+    assert not page.all("input", name=f"provider_{PROVIDERS_MAX + 1}_name")
+    more = {name.replace("_1_", "_13_"): text for name, text in CEDAR.items()}
+    assert "at most 12 providers" in alert(browser.post("/settings", full | more))
+
+
+def test_all_settings_are_saved_by_one_form_or_none_of_them(
+    shop: Dashboard, browser: Browser
+) -> None:
+    before = shop.merchant()
+    wanted = {"name": "New", "contact": "help@new.example", "return_hosts": "new.example"}
+    answer = browser.post("/settings", wanted | {"tolerance": "many"})
+    assert "The tolerance must be a whole number" in alert(answer)
+    assert shop.merchant() == before
+    assert answer.page.one("input", name="name").attributes["value"] == "New"
+    shop.calls()
+    browser.post("/settings", wanted | {"tolerance": "2"} | CEDAR)
+    assert shop.calls().count("transact_write_items") == 1
+    after = shop.merchant()
+    assert (after.name, after.contact, after.tolerance) == ("New", "help@new.example", 2)
+    assert (after.return_hosts, offered(shop)) == (("new.example",), ["Cedar"])
+    said = "display name, contact, wallet providers, tolerance, return hosts: new.example"
+    assert f"Changed settings {said}" in browser.get("/audit").page.main
+
+
+def test_a_save_of_other_settings_leaves_the_hosts_that_somebody_sets_meanwhile(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser.post("/settings", {"return_hosts": "old.example"})
+
+    def meanwhile(*_: object) -> bool:
+        monkeypatch.undo()
+        browser.post("/settings", {"return_hosts": "new.example"})
+        return False
+
+    monkeypatch.setattr(settings, "keys_behind", meanwhile)
+    browser.post("/settings", {"name": "Renamed", "return_hosts": "old.example"})
+    assert (shop.merchant().name, shop.merchant().return_hosts) == ("Renamed", ("new.example",))
 
 
 def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
@@ -221,7 +370,7 @@ def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
     page = browser.get("/settings").page
     assert page.one("input", name="tolerance").attributes["value"] == "1"
     assert "now 0.01 USD (one unit is 0.01 USD)" in page.main
-    assert browser.post("/settings/tolerance", {"tolerance": " 25 "}).location.endswith("saved=1")
+    assert browser.post("/settings", {"tolerance": " 25 "}).location.endswith("saved=1")
     assert shop.merchant().tolerance == 25
     assert "now 0.25 USD" in browser.get("/settings").page.main
     assert "Changed settings tolerance" in browser.get("/audit").page.main
@@ -233,7 +382,7 @@ def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
 def test_a_tolerance_that_is_no_number_of_units_is_refused_and_kept_in_the_form(
     shop: Dashboard, browser: Browser, typed: str
 ) -> None:
-    answer = browser.post("/settings/tolerance", {"tolerance": typed})
+    answer = browser.post("/settings", {"tolerance": typed})
     assert "from 0 to 1000000000" in alert(answer)
     assert shop.merchant().tolerance == 1
     assert answer.page.one("input", name="tolerance").attributes["value"] == typed
@@ -241,8 +390,34 @@ def test_a_tolerance_that_is_no_number_of_units_is_refused_and_kept_in_the_form(
 
 @pytest.mark.parametrize("typed", ["0", "1000000000"])
 def test_the_tolerance_has_its_limits(shop: Dashboard, browser: Browser, typed: str) -> None:
-    browser.post("/settings/tolerance", {"tolerance": typed})
+    browser.post("/settings", {"tolerance": typed})
     assert shop.merchant().tolerance == int(typed)
+
+
+def test_the_days_to_withdraw_are_saved_noted_and_need_a_key_for_what_customers_say(
+    shop: Dashboard, browser: Browser
+) -> None:
+    shop.services.merchants.replace(shop.merchant().changed(details_key=None))
+    page = browser.get("/settings").page
+    assert page.one("input", name="withdrawal_days").attributes["value"] == "0"
+    answer = browser.post("/settings", {"withdrawal_days": " 30 "})
+    assert answer.location.endswith("saved=1")
+    after = shop.merchant()
+    assert (after.withdrawal_days, after.details_key is None) == (30, False)
+    assert "Changed settings withdrawal" in browser.get("/audit").page.main
+    browser.post("/settings", {"withdrawal_days": "0"})
+    assert shop.merchant().withdrawal_days == 0
+    assert shop.merchant().details_key == after.details_key
+
+
+@pytest.mark.parametrize("typed", ["", "-1", "1.5", "one", "366", "9" * 40, "\u0663"])
+def test_days_to_withdraw_that_are_none_are_refused_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings", {"withdrawal_days": typed})
+    assert "from 0 to 365" in alert(answer)
+    assert shop.merchant().withdrawal_days == 0
+    assert answer.page.one("input", name="withdrawal_days").attributes["value"] == typed
 
 
 @pytest.mark.parametrize("kind", PICTURES)
@@ -317,7 +492,7 @@ def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> No
     second = browser.post("/keys", {"name": "Second"}).secret
     assert [opened(shop, "elsewhere.example", key) for key in (shop.secret, second)] == [201, 201]
     hosts = "shop.example\r\n  WWW.Shop.Example. \r\nshop.example"
-    assert browser.post("/settings/return-hosts", {"return_hosts": hosts}).status == 303
+    assert browser.post("/settings", {"return_hosts": hosts}).status == 303
     for key in (shop.secret, second):
         assert opened(shop, "elsewhere.example", key) == 400
         assert opened(shop, "sub.shop.example", key) == 400
@@ -330,12 +505,12 @@ def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> No
     assert "return hosts: shop.example, www.shop.example" in browser.get("/audit").page.main
     typed = "".join(browser.get("/settings").page.one("textarea", name="return_hosts").text)
     assert typed.split() == ["shop.example", "www.shop.example"]
-    browser.post("/settings/return-hosts", {"return_hosts": ""})
+    browser.post("/settings", {"return_hosts": ""})
     assert {opened(shop, "elsewhere.example", key) for key in (shop.secret, second, third)} == {201}
 
 
 def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
-    shop.signed_in().post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    shop.signed_in().post("/settings", {"return_hosts": "shop.example"})
     shop.calls()
     assert opened(shop, "shop.example") == 201
     assert sorted(shop.calls()) == ["get_item", "put_item"]
@@ -357,7 +532,7 @@ def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
     ],
 )
 def test_what_is_no_host_name_is_refused_and_kept_in_the_form(shop: Dashboard, typed: str) -> None:
-    answer = shop.signed_in().post("/settings/return-hosts", {"return_hosts": typed})
+    answer = shop.signed_in().post("/settings", {"return_hosts": typed})
     assert "host" in alert(answer)
     assert "".join(answer.page.one("textarea", name="return_hosts").text).strip() == typed
     assert shop.merchant().return_hosts == ()
@@ -370,12 +545,12 @@ def test_a_key_made_meanwhile_is_mended_by_saving_again(shop: Dashboard, browser
     keys.unseen = {late.hash}
     shop.services = replace(shop.services, api_keys=keys)
     hosts = {"return_hosts": "shop.example"}
-    browser.post("/settings/return-hosts", hosts)
-    assert "Save the list again" not in browser.get("/settings").page.main
+    browser.post("/settings", hosts)
+    assert "Save the settings again" not in browser.get("/settings").page.main
     keys.unseen = set()
-    assert "Save the list again" in browser.get("/settings").page.main
-    browser.post("/settings/return-hosts", hosts)
-    assert "Save the list again" not in browser.get("/settings").page.main
+    assert "Save the settings again" in browser.get("/settings").page.main
+    browser.post("/settings", hosts)
+    assert "Save the settings again" not in browser.get("/settings").page.main
     assert opened(shop, "elsewhere.example", answer.secret) == 400
 
 
@@ -389,8 +564,8 @@ class Stale(DynamoApiKeys):
 def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> None:
     browser = shop.signed_in()
     shop.services = replace(shop.services, api_keys=Stale(shop.dynamo, PREFIX))
-    browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
-    assert "Save the list again" not in browser.get("/settings").page.main
+    browser.post("/settings", {"return_hosts": "shop.example"})
+    assert "Save the settings again" not in browser.get("/settings").page.main
 
 
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:

@@ -99,28 +99,35 @@ def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser)
     session = paid(shop, received=2350, client_reference_id="A-7")
     refund = refund_of(shop, session, 350)
     refund_of(shop, shop.stored(session.id), 0)
+    note = refund_of(shop, shop.stored(session.id), 0)
+    noted = replace(note, status=RefundStatus.PAID_ELSEWHERE, amount=125, elsewhere="in cash")
+    store_refund(shop.dynamo, PREFIX, noted)
     shop.store(status=Status.CANCELED, received=700, updated_at=NOW - DAY, created_at=NOW - DAY)
     found = rows(browser, "/export/accounting.csv")
     assert [list(each.values()) for each in found] == [
         [
             *("2026-03-01T12:00:00.000Z", "payment", session.id, "A-7", "A-7", "", "usd"),
-            *("20.00", "3.50", "23.50", ""),
+            *("20.00", "3.50", "23.50", "", ""),
         ],
         [
             *("2026-03-01T12:00:00.000Z", "refund", session.id, "A-7", "A-7", refund.id, "usd"),
-            *("", "", "", "3.50"),
+            *("", "", "", "3.50", ""),
+        ],
+        [
+            *("2026-03-01T12:00:00.000Z", "paid_elsewhere", session.id, "A-7", "A-7", note.id),
+            *("usd", "", "", "", "", "1.25"),
         ],
         [
             *(
                 "2026-02-28T12:00:00.000Z",
                 "without_payment",
-                found[2]["session"],
+                found[3]["session"],
                 "",
                 "",
                 "",
                 "usd",
             ),
-            *("0.00", "7.00", "7.00", ""),
+            *("0.00", "7.00", "7.00", "", ""),
         ],
     ]
 

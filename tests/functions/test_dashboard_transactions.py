@@ -302,10 +302,10 @@ FORMS = {
     "found": ["cancel"],
     "partly_paid": ["accept_as_paid", "give_up"],
     "partly_paid_for_good": ["accept_as_paid", "give_up"],
-    "completed": ["refund"],
-    "short": ["refund"],
-    "accepted": ["refund"],
-    "given_up": ["refund", "refund"],  # the button, and the form
+    "completed": ["refund", "paid_elsewhere"],
+    "short": ["refund", "paid_elsewhere"],
+    "accepted": ["refund", "paid_elsewhere"],
+    "given_up": ["refund", "refund", "paid_elsewhere"],  # the button, and the forms
 }
 
 

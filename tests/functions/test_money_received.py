@@ -48,7 +48,7 @@ def test_without_a_tolerance_one_unit_short_waits_for_the_merchant(visitor: Cust
     world = visitor.world
     with dashboard_of(world) as browser:
         browser.get("/settings")
-        browser.post("/settings/tolerance", {"tolerance": "0"})
+        browser.post("/settings", {"tolerance": "0"})
         world.clock.pass_time(120)  # until the old settings are forgotten
         session = approved(visitor, "one-short")
         world.clock.pass_time(10)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.machine import HistoryEntry
-from checkout.domain.merchant import Ownership
+from checkout.domain.merchant import Footer, Ownership
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.providers import Provider
 from checkout.domain.session import Status
@@ -273,6 +273,45 @@ def test_every_state_says_whom_to_ask(visitor: Customer, stage: str, contact: st
     assert f"Questions? Contact Shop: {text}" in page.main
     assert href in page.links
     assert "Shop shop.example" in page.main
+
+
+FOOT = Footer(
+    company="Harbor Coffee Ltd, VAT IE1234567",
+    terms="https://shop.example/terms",
+    refunds="https://shop.example/refunds",
+    privacy="https://shop.example/privacy?a=1",
+)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_foot_of_every_state_names_the_seller_and_leads_to_the_sellers_rules(
+    visitor: Customer, stage: str
+) -> None:
+    session = visitor.put_in(stage)
+    assert not visitor.open(session).page.all("footer")
+    visitor.give(footer=FOOT)
+    page = visitor.open(session).page
+    assert "Seller Harbor Coffee Ltd, VAT IE1234567 Terms Refunds Privacy" in page.main
+    assert {FOOT.terms, FOOT.refunds, FOOT.privacy} <= set(page.links)
+    for url in (FOOT.terms, FOOT.refunds, FOOT.privacy):
+        assert url
+        link = page.one("a", href=url)
+        assert (link.attributes["target"], link.attributes["rel"]) == (
+            "_blank",
+            "noopener noreferrer",
+        )
+
+
+def test_a_foot_shows_only_what_the_merchant_has_given(visitor: Customer) -> None:
+    session = visitor.put_in("open")
+    visitor.give(footer=Footer(company="Harbor Coffee Ltd"))
+    footer = visitor.open(session).page
+    assert "Seller Harbor Coffee Ltd" in footer.main
+    assert "Terms" not in footer.main
+    visitor.give(footer=Footer(privacy="https://shop.example/privacy"))
+    page = visitor.open(session).page
+    assert "Seller" not in page.main
+    assert "https://shop.example/privacy" in page.links
 
 
 PART: dict[str, dict[str, Any]] = {

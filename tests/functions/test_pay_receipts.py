@@ -13,6 +13,7 @@ import pytest
 from checkout.domain.customer_details import CustomerDetails, Detail
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.limits import RECEIPT
+from checkout.domain.merchant import Footer
 from checkout.domain.session import Session
 from checkout.flows.checkout import purchase
 from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
@@ -40,7 +41,8 @@ def ask(buyer: Customer, session: Session, email: str = TO, **options: Any) -> A
 def test_a_receipt_is_sent_once_with_the_order_number_first(
     buyer: Customer, outbox: Outbox
 ) -> None:
-    buyer.give(name="Harbor Coffee", contact="help@shop.example")
+    foot = Footer(company="Harbor Coffee Ltd, VAT IE1234567")
+    buyer.give(name="Harbor Coffee", contact="help@shop.example", footer=foot)
     session = paid(buyer)
     form = buyer.open(session, "/success").page.one("form")
     assert form.attributes["action"] == f"/pay/{session.id}/receipt"
@@ -66,6 +68,7 @@ def test_a_receipt_is_sent_once_with_the_order_number_first(
         "From your wallet: https://wallet.example/alice",
         "Payment number in your wallet: 1",
         f"Reference: {sha256(session.id.encode()).hexdigest()[:12]}",
+        "Seller: Harbor Coffee Ltd, VAT IE1234567",
         "",
         "2 × House beans: $15.50",
         "1 × Filter papers: $20.00",

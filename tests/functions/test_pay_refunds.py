@@ -67,3 +67,20 @@ def test_late_money_that_was_sent_back_is_told_on_the_page_of_the_end(buyer: Cus
     assert "Refund" not in buyer.open(session).page.main
     wait(world, send(world, ask(world, session, wallet=f"{CEDAR}/alice")))
     assert "Refunded" in buyer.open(session).page.main
+
+
+def test_what_the_shop_has_paid_back_in_another_way_is_its_own_word(
+    buyer: Customer, outbox: Outbox
+) -> None:
+    """The amount is shown, as the shop says it, and not how."""
+    session = paid(buyer)
+    note = ask(buyer.world, session, 500, elsewhere="To the account of Eva")
+    words = shown(buyer, session)
+    assert "Paid back in another way, says the shop $5.00" in words
+    assert "Refund" not in words
+    assert "Eva" not in words
+    buyer.ask("POST", f"/pay/{session.id}/receipt", data={"email": "eva@customer.example"})
+    [letter] = outbox.letters
+    assert "Paid back in another way, says the shop: $5.00" in letter.text.splitlines()
+    request.cancel(buyer.world.services, buyer.world.key(), note.id)
+    assert "another way" not in shown(buyer, session)

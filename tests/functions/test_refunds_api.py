@@ -47,6 +47,7 @@ def test_a_refund_is_requested_and_read_back_as_it_was_answered(api: MerchantApi
         "amount": 1000,
         "currency": "usd",
         "amount_mode": "as_paid",
+        "paid_elsewhere": None,
         "amount_sent": 0,
         "arrival_confirmed": None,
         "cost": None,
@@ -74,6 +75,18 @@ def test_a_key_without_the_scope_asks_for_nothing(api: MerchantApi) -> None:
     assert api.post(f"{REFUNDS}/{refund}/cancel").status == 403
     assert api.stored(session.id).refunded == 1000
     assert api.get(f"{REFUNDS}/{refund}").status == 200, "it may read"
+
+
+def test_what_was_paid_elsewhere_is_noted_and_taken_back(api: MerchantApi) -> None:
+    session = api.store(**PAID)
+    noted = ask(api, session, amount=1500, paid_elsewhere=" In cash ").json
+    assert (noted["status"], noted["paid_elsewhere"]) == ("succeeded", "In cash")
+    assert (noted["amount_sent"], noted["arrival_confirmed"]) == (0, None)
+    over = ask(api, session, amount=501)
+    assert (over.status, over.json["error"]["code"]) == (400, "amount_too_large")
+    back = api.post(f"{REFUNDS}/{noted['id']}/cancel", key=api.refunder).json
+    assert (back["status"], back["paid_elsewhere"]) == ("canceled", "In cash")
+    assert api.stored(session.id).refundable == 2000
 
 
 def test_a_refund_is_canceled_and_a_replay_says_so_again(api: MerchantApi) -> None:

@@ -17,7 +17,16 @@ from api.v1.parity import Does, Parameter
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe_parity import fits, with_parameter
 from tests.merchant_api import Answer
-from tests.stripe_api import ENDPOINTS, EVENTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.stripe_api import (
+    CHARGES,
+    ENDPOINTS,
+    EVENTS,
+    PAYMENTS,
+    REFUNDS,
+    SESSIONS,
+    StripeApi,
+    a_purchase,
+)
 from tests.stripe_parameters import Path, parameters
 
 
@@ -44,6 +53,7 @@ ROUTES: Final = {
     "list payments": Route(
         "_payment_intent_list_params", "PaymentIntentListParams", parity.LIST_PAYMENTS
     ),
+    "list charges": Route("_charge_list_params", "ChargeListParams", parity.LIST_CHARGES),
     "read payment": Route(
         "_payment_intent_retrieve_params", "PaymentIntentRetrieveParams", parity.ONE
     ),
@@ -59,6 +69,7 @@ LISTS: Final = {
     "list sessions": SESSIONS,
     "list events": EVENTS,
     "list payments": PAYMENTS,
+    "list charges": CHARGES,
 }
 ENDPOINT: Final = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
 

@@ -12,10 +12,8 @@ from checkout.domain.session import Session, Status
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe import ids, refused, several
 from tests.functions.test_stripe_refunds import ask, payment
-from tests.stripe_api import PAYMENTS, SESSIONS, StripeApi
+from tests.stripe_api import CHARGES, PAYMENTS, SESSIONS, StripeApi
 from tests.support import NOW
-
-CHARGES = "/v1/charges"
 
 
 @pytest.fixture
@@ -74,7 +72,8 @@ def test_a_payment_that_was_not_made_says_how_it_stands(
     assert (found["status"], found["amount_received"]) == (shown, 0)
     assert (found["latest_charge"], found["canceled_at"] is not None) == (None, shown == "canceled")
     assert refused(api.ask(f"{CHARGES}/{charge(session)}"), 404)[0] == "resource_missing"
-    assert api.ask(PAYMENTS).json["data"] == []
+    assert api.ask(PAYMENTS).json["data"] == api.ask(CHARGES).json["data"] == []
+    assert api.ask(CHARGES, {"payment_intent": payment(session)}).json["data"] == []
 
 
 def test_a_session_that_ran_out_has_a_payment_that_was_canceled_then(api: StripeApi) -> None:
@@ -95,24 +94,67 @@ def test_payments_are_listed_in_pages_beside_open_sessions(api: StripeApi) -> No
     assert ids(api.ask(PAYMENTS, {"ending_before": made[1]})) == made[:1]
 
 
+def test_charges_are_listed_in_pages_as_they_are_read_one_by_one(api: StripeApi) -> None:
+    made = [each.replace("cs_", "ch_") for each in several(api, 3, **PAID)]
+    several(api, 3)
+    first = api.ask(CHARGES, {"limit": 2})
+    assert (ids(first), first.json["has_more"]) == (made[:2], True)
+    assert first.json["url"] == CHARGES
+    assert first.json["data"] == [api.ask(f"{CHARGES}/{each}").json for each in made[:2]]
+    rest = api.ask(CHARGES, {"starting_after": made[1]})
+    assert (ids(rest), rest.json["has_more"]) == (made[2:], False)
+    assert ids(api.ask(CHARGES, {"ending_before": made[1]})) == made[:1]
+
+
+def test_the_charge_of_a_payment_is_listed_with_the_payment_if_it_is_expanded(
+    api: StripeApi,
+) -> None:
+    session, _ = api.store(**PAID), api.store(**PAID)
+    name = "data.payment_intent"
+    for expand, whole in (([name], False), ([f"{name}.latest_charge"], True)):
+        asked = {"payment_intent": payment(session), "expand": expand}
+        (found,) = api.ask(CHARGES, asked).json["data"]
+        assert (found["id"], found["payment_intent"]["id"]) == (charge(session), payment(session))
+        of_payment = found["payment_intent"]["latest_charge"]
+        assert (of_payment["id"] if whole else of_payment) == charge(session)
+
+
+def test_charges_are_not_listed_by_time_but_payments_are(api: StripeApi) -> None:
+    """A charge is made when its session is paid, and the list is by the sessions' creation."""
+    answer = api.ask(CHARGES, {"created": {"gte": 1}})
+    assert refused(answer) == ("parameter_invalid", "created[gte]")
+    assert "payment_intents" in answer.json["error"]["message"]
+
+
 @pytest.mark.parametrize("wrong", ["x", "pi_x", "cs_" + "1" * 22, "ch_" + "1" * 22])
 def test_an_id_of_another_kind_is_not_found(api: StripeApi, wrong: str) -> None:
     assert refused(api.ask(f"{PAYMENTS}/{wrong}"), 404)[0] == "resource_missing"
     assert refused(api.ask(f"{CHARGES}/{wrong}"), 404)[0] == "resource_missing"
-    answer = api.ask(PAYMENTS, {"starting_after": wrong})
-    assert refused(answer, 404) == ("resource_missing", "starting_after")
+    for path in (PAYMENTS, CHARGES):
+        answer = api.ask(path, {"starting_after": wrong})
+        assert refused(answer, 404) == ("resource_missing", "starting_after")
+    assert api.ask(CHARGES, {"payment_intent": wrong}).json["data"] == []
 
 
 def test_another_merchants_payment_is_not_found(api: StripeApi) -> None:
     session = api.store(**PAID, merchant="mer_2")
     assert refused(api.ask(f"{PAYMENTS}/{payment(session)}"), 404)[0] == "resource_missing"
     assert refused(api.ask(f"{CHARGES}/{charge(session)}"), 404)[0] == "resource_missing"
+    assert api.ask(CHARGES).json["data"] == []
+    assert api.ask(CHARGES, {"payment_intent": payment(session)}).json["data"] == []
+    answer = api.ask(CHARGES, {"starting_after": charge(session)})
+    assert refused(answer, 404) == ("resource_missing", "starting_after")
 
 
 def test_what_stripe_expands_may_be_expanded_and_nothing_else(api: StripeApi) -> None:
     session = api.store(**PAID)
     one, other = f"{PAYMENTS}/{payment(session)}", f"{CHARGES}/{charge(session)}"
-    for path, name in ((one, "amount"), (other, "amount"), (PAYMENTS, "customer")):
+    for path, name in (
+        (one, "amount"),
+        (other, "amount"),
+        (PAYMENTS, "customer"),
+        (CHARGES, "payment_intent"),
+    ):
         answer = api.ask(path, {"expand": [name]})
         assert refused(answer) == ("parameter_invalid", "expand[0]")
     deep = api.ask(one, {"expand": ["latest_charge.balance_transaction"]}).json

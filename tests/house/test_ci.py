@@ -12,8 +12,10 @@ import yaml
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = (ROOT / ".ci" / "run").read_text("utf-8")
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-LANES: Final = re.findall(r"^(?:.*&& )?lane ([a-z -]+?)\)? &$", SCRIPT, re.MULTILINE)
-STEPS: Final = [step for lane in LANES for step in lane.split()]
+LANES: Final = re.findall(
+    r"\(lowered \d+ ([a-z -]+)\)|\blane ([a-z][a-z -]+) &$", SCRIPT, re.MULTILINE
+)
+STEPS: Final = [step for lane in LANES for step in "".join(lane).split()]
 
 
 def test_each_step_of_the_script_is_a_job_of_its_own() -> None:

@@ -2,8 +2,9 @@
 """A Django shop with dj-stripe, whole and unmodified: its settings name another address of the API.
 
 It creates its own webhook endpoint for HOOKS, serves dj-stripe's webhook view on PORT, and prints
-the view's path and where its customer pays. It ends when dj-stripe's tables know the payment. It
-runs by itself, without this repository.
+the view's path and where its customer pays. Then it refunds a part of the payment and prints the
+refund's id, for its merchant to approve. It ends when dj-stripe's tables know both. It runs by
+itself, without this repository.
 """
 
 import io
@@ -53,7 +54,9 @@ def sync(*names: str) -> None:
 
 
 # Its models of what a checkout has, in the order in which its guide names them.
-SYNCED = ("Account", "Session", "PaymentIntent", "Refund", "Event", "WebhookEndpoint")
+SYNCED = (
+    "Account", "Session", "PaymentIntent", "Charge", "Refund", "Event", "WebhookEndpoint",
+)  # fmt: skip
 sync(*SYNCED)
 assert models.Account.objects.count() == 1
 before = models.Session.objects.count()
@@ -62,7 +65,7 @@ own = str(uuid.uuid4())
 made = models.WebhookEndpoint._api_create(
     url=os.environ["HOOKS"],
     enabled_events=["checkout.session.completed", "checkout.session.expired",
-                    "payment_intent.succeeded", "customer.subscription.updated"],
+                    "payment_intent.succeeded", "charge.refunded", "customer.subscription.updated"],
     metadata={"djstripe_uuid": own},
 )  # fmt: skip
 hook = models.WebhookEndpoint.sync_from_stripe_data(made)
@@ -92,15 +95,21 @@ stripe.checkout.Session.expire(
     gone["id"], api_key=os.environ["API_KEY"], stripe_version=stripe.api_version
 )
 
-WANTED = {"checkout.session.completed", "payment_intent.succeeded", "checkout.session.expired"}
-for _ in range(600):
-    told = list(models.WebhookEventTrigger.objects.filter(valid=True))
-    if {each.event.type for each in told if each.processed} == WANTED:
-        break
-    connections.close_all()
-    time.sleep(0.1)
-assert {each.event.type for each in told} == WANTED, [each.traceback for each in told]
-assert all(each.processed and not each.exception for each in told)
+
+def told(*wanted: str) -> None:
+    """Wait until the webhook view has processed these types of events, and no others."""
+    for _ in range(600):
+        found = list(models.WebhookEventTrigger.objects.filter(valid=True))
+        if {each.event.type for each in found if each.processed} == set(wanted):
+            break
+        connections.close_all()
+        time.sleep(0.1)
+    assert {each.event.type for each in found} == set(wanted), [each.traceback for each in found]
+    assert all(each.processed and not each.exception for each in found)
+
+
+WANTED = ("checkout.session.completed", "payment_intent.succeeded", "checkout.session.expired")
+told(*WANTED)
 
 # So far, only the events have told it.
 paid = models.Session.objects.get(id=session["id"])
@@ -112,9 +121,20 @@ assert (payment["status"], payment["amount_received"], payment["currency"]) == (
     "succeeded", 2000, "usd",
 )  # fmt: skip
 
+asked = models.Refund._api_create(payment_intent=payment["id"], amount=500)
+print(asked["id"], flush=True)
+told(*WANTED, "charge.refunded")
+charge = models.Charge.objects.get(id=payment["latest_charge"]).stripe_data
+assert (charge["amount"], charge["amount_refunded"], charge["refunded"]) == (2000, 500, False)
+
 # And what its command reads, whole and again.
 for _ in range(2):
     sync(*SYNCED)
 assert models.Session.objects.count() == before + 2
-assert {each.type for each in models.Event.objects.all()} >= WANTED
+assert {each.type for each in models.Event.objects.all()} >= {*WANTED, "charge.refunded"}
+assert models.Charge.objects.get().payment_intent.id == payment["id"]
+refund = models.Refund.objects.get().stripe_data
+assert (refund["id"], refund["amount"], refund["status"], refund["charge"]) == (
+    asked["id"], 500, "succeeded", charge["id"],
+)  # fmt: skip
 print(json.dumps({each: getattr(models, each).objects.count() for each in SYNCED}), flush=True)

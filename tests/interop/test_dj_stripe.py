@@ -14,7 +14,8 @@ import pytest
 from sandbox.place import Place
 from tests.browser.dev_server import local_world
 from tests.interop.packages import DJ_STRIPE, environment, installed
-from tests.interop.test_stripe import Customer, forwarding, of, process
+from tests.interop.refunding import Owner
+from tests.interop.test_stripe import forwarding, process
 from tests.ports import free_base
 
 HERE: Final = Path(__file__).parent
@@ -29,15 +30,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield found
 
 
-def test_dj_stripe_syncs_and_its_view_takes_our_events(place: Place, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def owner(place: Place) -> Iterator[Owner]:
+    found = Owner(place)
+    yield found
+    found.leave()
+
+
+def test_dj_stripe_syncs_and_its_view_takes_our_events(
+    place: Place, owner: Owner, tmp_path: Path
+) -> None:
     port = free_base()
-    keys = of(place)
     env = environment(
         installed(*DJ_STRIPE),
         PORT=str(port),
         FILE=str(tmp_path / "shop.sqlite3"),
         HOOKS=f"https://localhost:{place.listener_port}/",
-        **keys,
+        API_BASE=place.checkout,
+        API_KEY=owner.new_key("refund"),
     )
     with process([sys.executable, str(HERE / "djstripe_shop.py")], env, tmp_path) as shop:
         assert shop.stdout is not None
@@ -47,14 +57,16 @@ def test_dj_stripe_syncs_and_its_view_takes_our_events(place: Place, tmp_path: P
             forged = httpx2.post(hook, json=FORGED, headers=headers, trust_env=False)
             assert forged.status_code == 400
         with forwarding(place, hook):
-            Customer(place).pay(page)
+            owner.pay(page)
+            owner.approve_refund(shop.stdout.readline().strip())
             told = json.loads(shop.stdout.readline())
     print(told)
     assert told == {
         "Account": 1,
         "Session": 2,
         "PaymentIntent": 1,
-        "Refund": 0,
-        "Event": 3,
+        "Charge": 1,
+        "Refund": 1,
+        "Event": 4,
         "WebhookEndpoint": 1,
     }

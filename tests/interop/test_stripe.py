@@ -21,7 +21,16 @@ import pytest
 from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.browser.dev_server import call, local_world, own_key
-from tests.interop.packages import DJANGO, FLASK, REPOSITORY, STRIPE, environment, installed
+from tests.interop.packages import (
+    DJANGO,
+    FLASK,
+    REPOSITORY,
+    STRIPE,
+    STRIPE_RUBY,
+    environment,
+    gem,
+    installed,
+)
 from tests.merchant_api import a_body
 from tests.ports import free_base
 from tests.processes import ended
@@ -250,33 +259,50 @@ def test_stripe_php_lists_every_session(place: Place, known: list[str], tmp_path
 
 
 RUBY: Final = """
+require "json"
 require "stripe"
 Stripe.api_base = ENV.fetch("API_BASE")
 Stripe.api_key = ENV.fetch("API_KEY")
+price = { currency: "usd", unit_amount: 1000, product_data: { name: "Tea" } }
+session = Stripe::Checkout::Session.create(
+  mode: "payment", success_url: "https://shop.example/thanks",
+  line_items: [{ price_data: price, quantity: 2 }], metadata: { order: "7" }
+)
+newest = Stripe::Checkout::Session.list(limit: 1).data.first
 made = Stripe::WebhookEndpoint.create(url: "https://shop.example/ruby", enabled_events: ["*"])
 found = Stripe::WebhookEndpoint.retrieve(made.id)
-puts found.delete.deleted
-begin
-  Stripe::WebhookEndpoint.retrieve(made.id)
+deleted = found.delete.deleted
+errors = [
+  -> { Stripe::WebhookEndpoint.retrieve(made.id) },
+  -> { Stripe::Checkout::Session.create(mode: "subscription") },
+].map do |ask|
+  ask.call
 rescue Stripe::InvalidRequestError => error
-  puts error.http_status
+  [error.http_status, error.code, error.param]
 end
+puts JSON.generate([session.amount_total, newest.id == session.id, newest.metadata["order"],
+                    deleted, errors])
 """
 
 
-def test_stripe_ruby_deletes_an_endpoint(place: Place, tmp_path: Path) -> None:
-    ruby = shutil.which("ruby")
-    if ruby is None or subprocess.run([ruby, "-rstripe", "-e", ""], capture_output=True).returncode:
-        pytest.skip("Ruby, or its gem stripe, is not at hand: it was not run")
+def test_stripe_ruby_sells_lists_and_deletes_an_endpoint(place: Place, tmp_path: Path) -> None:
+    folder = gem(*STRIPE_RUBY)
     done = subprocess.run(
-        [ruby, "-e", RUBY],
+        ["ruby", "-e", RUBY],
         cwd=tmp_path,
-        env={**os.environ, **of(place)},
+        env={**os.environ, **of(place), "GEM_PATH": str(folder), "GEM_HOME": str(folder)},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.stdout.split() == ["true", "404"], done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == [
+        2000,
+        True,
+        "7",
+        True,
+        [[404, "resource_missing", "id"], [400, "parameter_invalid", "mode"]],
+    ]
 
 
 def test_the_guide_names_what_was_run() -> None:

@@ -22,13 +22,12 @@ import pytest
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.event_types import EVENTS, stripe_name
 from checkout.domain.payment import Problem
-from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.refund import Refund, RefundProblem, RefundStatus
 from checkout.domain.retention import RETENTION
 from checkout.domain.session import Session, Status
 from checkout.domain.stripe_objects import event_json
 from checkout.domain.stripe_refunds import refund_event_json
 from checkout.domain.subjects import charge_event
-from checkout.flows.payment.writes import change
 from checkout.flows.refund import request
 from tests.functions.test_refunds_api import PAID
 from tests.interop.packages import MODEL_GENERATOR, REPOSITORY, environment, installed
@@ -110,6 +109,7 @@ def of_session(api: StripeApi, session: Session) -> Iterator[tuple[str, Any]]:
         charge = f"/v1/charges/{session.id.replace('cs_', 'ch_')}"
         yield "Stripe.Charge", api.ask(charge).json
         yield "Stripe.Charge", api.ask(charge, {"expand": ["payment_intent"]}).json
+        yield "Stripe.ApiList<Stripe.Charge>", api.ask("/v1/charges").json
 
 
 def of_refunds(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
@@ -147,10 +147,7 @@ def of_events(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
         if stripe_name(name) not in OF_STRIPE:
             continue
         if name == "charge.refunded":
-            moved = change(api.services, refund, RefundEvent.ERASED)
-            event = charge_event(
-                moved, sold, name, event_id=named["event_id"], base_url=common["base_url"]
-            )
+            event = charge_event(refund, sold, name, event_id=named["event_id"], **common)
             text = event.stripe_body or ""
         elif name.startswith("refund."):
             text = refund_event_json(refund, **named)
@@ -215,6 +212,7 @@ MODELS: Final = {
     "Stripe.ApiList<Stripe.PaymentIntent>": "PaymentList",
     "Stripe.Charge": "Charge",
     "Stripe.Refund": "Refund",
+    "Stripe.ApiList<Stripe.Charge>": "ChargeList",
     "Stripe.ApiList<Stripe.Refund>": "RefundList",
     "Stripe.Event": "Event",
     "Stripe.ApiList<Stripe.Event>": "EventList",

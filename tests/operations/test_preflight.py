@@ -82,6 +82,7 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
             "must be in us-east-1",
         ),
         ({}, {"Edge": "true"}, "requires EdgeWebAclArn"),
+        ({}, {"Edge": "urls", "EdgeWebAclArn": ACL}, "requires DomainName"),
         ({"get_web_acl": missing()}, {"Edge": "true", "EdgeWebAclArn": ACL}, "web ACL"),
         (
             {

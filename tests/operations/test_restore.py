@@ -134,6 +134,27 @@ def test_a_damaged_table_is_fetched_verified_and_swapped(
     assert place.sessions.get(place.stored[0].id) == place.stored[0]
 
 
+def test_one_damaged_row_is_copied_from_the_fetched_table(place: Place) -> None:
+    table, (damaged, other, _) = f"{place.prefix}-checkout_sessions", place.stored
+    assert place.run("fetch", "checkout_sessions") == 0
+    for session in (damaged, other):
+        place.put("checkout_sessions", {"id": {"S": session.id}, "payment": {"S": "by hand"}})
+    assert place.run("row", "checkout_sessions", damaged.id) == 0
+    assert place.sessions.get(damaged.id) == damaged
+    row = place.client.get_item(TableName=table, Key={"id": {"S": other.id}})["Item"]
+    assert row["payment"] == {"S": "by hand"}
+
+
+def test_no_row_is_copied_that_was_not_fetched(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.run("row", "checkout_sessions", place.stored[0].id) == 1
+    assert "fetch it first" in capsys.readouterr().err
+    assert place.run("fetch", "checkout_sessions") == 0
+    assert place.run("row", "checkout_sessions", "cs_elsewhere") == 1
+    assert "has no row cs_elsewhere" in capsys.readouterr().err
+
+
 def test_nothing_is_swapped_for_what_was_not_fetched_or_has_another_shape(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:

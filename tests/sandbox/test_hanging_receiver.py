@@ -75,7 +75,9 @@ def test_one_endpoint_that_hangs_delays_no_other_merchants_events(world: Dev) ->
     slow, quick = Receiver(world, hangs_for=HANGS_FOR), Receiver(world)
     wallet = f"https://localhost:{world.place.base + 201}/bob"
     slow_key = world.new_merchant("Another", wallet, world.place.wallets)
-    world.cli(f"webhook --wallet-address {wallet} --url {slow.url} --events canceled")
+    world.cli(
+        f"webhook --wallet-address {wallet} --url {slow.url} --events checkout.session.canceled"
+    )
     world.cli(f"webhook --wallet-address {world.place.merchant_wallet} --url {quick.url}")
     quick_key = world.place.api_key_file.read_text()
 

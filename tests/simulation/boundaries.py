@@ -92,6 +92,8 @@ class SimTransport:
         process.pass_turn(world.rng.randrange(5, 80), near=call)
         fault = world.faults.http(call, request.url, world.scheduler.now)
         what = f"{process.name} {label(request)}"
+        # Now, because the process may wake much later.
+        tokens = world.checker.refunds.tokens() if rotates else {}
         if fault is None:
             answer = world.deliver(request, what)
         else:
@@ -101,7 +103,7 @@ class SimTransport:
             if answer.status == 201:
                 world.checker.accepted(request)
             if rotates and answer.status == 200 and b"access_token" in answer.body:
-                world.checker.rotated(rotates)
+                world.checker.rotated(rotates, tokens)
             return answer
         raise answer
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -545,10 +545,13 @@ class Checker:
                 return wallet
         return None
 
-    def rotated(self, wallet: str) -> None:
-        """The current actor has got a new token for an approval's of this wallet."""
+    def rotated(self, wallet: str, tokens: Mapping[str, str | None]) -> None:
+        """The current actor has got a new token for an approval's of this wallet.
+
+        `tokens` are those of refunds, as they were stored when the wallet replaced it.
+        """
         if wallet in OURS:
-            self.refunds.rotated()
+            self.refunds.rotated(tokens)
         else:
             self._rotated.add(self._world.scheduler.actor)
 
@@ -685,10 +688,10 @@ class Checker:
             recorded = session.received or 0
             # Nobody looks for more money after a full payment.
             paid = session.status is Status.COMPLETED and recorded >= session.receive.value
-            if received != recorded and not (paid and received > recorded):
+            if not (paid and received > recorded) and received != recorded:
                 self.fail("money_is_recorded", f"{session.received} of {received}: {told}")
-            held = session.link is not None and session.restocked_at is None
-            if held and _ended_unpaid(session) and not received and session.attention is None:
+            unsold = session.link is not None and _ended_unpaid(session) and not received
+            if unsold and session.attention is None and session.restocked_at is None:
                 self.fail("the_unsold_comes_back", told)
             if _ended_unpaid(session) and received:
                 self._told_of_late_money(session, received)
@@ -789,7 +792,8 @@ class Checker:
         self._gone.add(row_id)
         if session.payment_in_flight or session.status_at(now) not in TERMINAL:
             self.fail("only_what_ended_is_deleted", f"{session.status} {session.phase}")
-        if session.check_at is not None and session.check_at > now:
+        owed_at = session.check_at or now
+        if owed_at > now:
             self.fail("nothing_is_deleted_before_its_check", f"{session.check_at} at {now}")
 
     def aged(self) -> None:

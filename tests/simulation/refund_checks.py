@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +46,8 @@ class RefundChecks:
         self._void: dict[str, str] = {}  # quotes of which it was said that nothing was sent
         self._moved: dict[str, int] = {}  # payment -> what was sent of it
         self._taken: set[str] = set()
-        self._rotated: set[str] = set()  # actors that rotated the token of a refund
+        # Actors that rotated the token of a refund, with all tokens as they were stored then.
+        self._rotated: dict[str, Mapping[str, str | None]] = {}
         self._expected: Counter[tuple[str, str]] = Counter()  # refund, type of event
         self._told: Counter[tuple[str, str]] = Counter()
 
@@ -61,8 +62,11 @@ class RefundChecks:
 
     def forgotten(self, session_id: str) -> bool:
         """Return whether the session has a refund that nobody cares for."""
-        mine = [each.id for each in self.records.values() if each.session == session_id]
-        return any(each not in self._taken for each in mine)
+        return any(each not in self._taken for each in self.of(session_id))
+
+    def of(self, session_id: str) -> list[str]:
+        """Return the ids of the session's refunds."""
+        return [each.id for each in self.records.values() if each.session == session_id]
 
     def due(self, now: datetime) -> list[str]:
         """Return the refunds that the due index would give."""
@@ -112,8 +116,17 @@ class RefundChecks:
         if EDGES.get((before.status, event)) != after.status:
             self._fail("refund_goes_by_its_table", f"{told} by {event}")
         said = (after.status, after.sent, after.amount)
+        noted = (before.status, event) == (
+            RefundStatus.PAID_ELSEWHERE,
+            RefundEvent.CANCEL_REQUESTED,
+        )
+        if noted:  # a mistaken note may be taken back
+            said = (before.status, *said[1:])
         if before.terminal and said != (before.status, before.sent, before.amount):
             self._fail("ended_refund_never_changes", f"{told} by {event}")
+        labeled = event is RefundEvent.METADATA_CHANGED
+        if not labeled and after.metadata_json != before.metadata_json:
+            self._fail("refund_metadata_is_what_was_written", told)
         webhook = TOLD.get((before.status, event))
         if webhook is not None:
             self._expected[after.id, webhook] += 1
@@ -121,8 +134,9 @@ class RefundChecks:
     def _in_order(self, before: Refund, after: Refund, event: RefundEvent, by: str) -> None:
         """Check what must come before this write."""
         if by in self._rotated:
-            self._rotated.discard(by)
-            if before.token == after.token and not after.terminal:
+            stored = self._rotated.pop(by).get(before.id)
+            replaced = before.token not in (stored, None)  # by another approval meanwhile
+            if not after.terminal and not replaced and before.token == after.token:
                 self._fail("rotated_refund_token_is_kept", f"{event} by {by}")
         if event is RefundEvent.APPROVAL_CLAIMED and before.grant is not None:
             grant = sealed.open_grant(self._world.vault, before.id, before.grant)
@@ -192,6 +206,9 @@ class RefundChecks:
         if sum(held.values()) > received:
             self._fail("no_more_back_than_came", f"{sum(held.values())} of {received}")
         self._all_held(held)
+        mine = {each.id for each in self.records.values() if each.session == session.id}
+        if mine - held.keys():
+            self._fail("each_refund_is_held", f"{len(mine - held.keys())} of {len(mine)} are not")
 
     def _all_held(self, held: dict[str, int]) -> None:
         for refund_id, amount in held.items():
@@ -199,7 +216,8 @@ class RefundChecks:
             if refund is None:
                 self._fail("what_is_held_is_a_refund", refund_id)
                 continue
-            wanted = refund.sent if refund.terminal else refund.amount
+            noted = refund.status is RefundStatus.PAID_ELSEWHERE
+            wanted = refund.sent if refund.terminal and not noted else refund.amount
             if amount != wanted:
                 self._fail("refund_is_held", f"{amount}, not {wanted}: {refund.status}")
 
@@ -244,9 +262,13 @@ class RefundChecks:
         if self._world.counts["refunds sent"] > 1 and self.records[refund_id].payments > 1:
             self._world.counts["refunds sent again"] += 1
 
-    def rotated(self) -> None:
-        """The current actor has got a new token for a refund's."""
-        self._rotated.add(self._world.scheduler.actor)
+    def tokens(self) -> dict[str, str | None]:
+        """Return the token of each refund, as it is stored now."""
+        return {each.id: each.token for each in self.records.values()}
+
+    def rotated(self, tokens: Mapping[str, str | None]) -> None:
+        """The current actor has got a new token for one of these."""
+        self._rotated[self._world.scheduler.actor] = tokens
 
     # --- what the wallets do ---
 
@@ -282,9 +304,16 @@ class RefundChecks:
         self._paid_for_it(session)
 
     def _paid_for_it(self, session: Session) -> None:
-        """The customer gets no more than they paid, and it costs no more than was received."""
-        debits, gives = 0, 0
+        """The customer gets no more than they paid, and it costs no more than was received.
+
+        Of what they paid, a refund at cost and a note have taken their shares. Each release of a
+        part may leave a unit of rounding.
+        """
+        debits, gives, shares = 0, 0, 0
+        debit = session.quote.debit.value if session.quote is not None else 0
         for each in session.refunds or ():
+            if self.records[each.id].mode is AmountMode.AT_COST:
+                shares += debit * each.amount // max(1, session.amount_received or 0)
             for payment in self._payments(each.id):
                 refund = self.records[each.id]
                 if refund.mode is AmountMode.AT_COST:
@@ -294,6 +323,8 @@ class RefundChecks:
                     gives += incoming.received.value
         if session.quote is not None and gives > session.quote.debit.value:
             self._fail("customer_gets_what_they_paid", f"{gives} of {session.quote.debit}")
+        if gives and gives + shares > debit + len(session.refunds or ()):
+            self._fail("no_share_is_given_twice", f"{gives} and {shares} of {debit}")
         if debits > (session.received or session.receive.value):
             self._fail("costs_no_more_than_came", f"{debits} of {session.received}")
 

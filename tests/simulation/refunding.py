@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 REFUNDING: Final = 0.75  # of the worlds
 LABELED: Final = 0.1  # of the sessions of its storms
+LABELED_REFUNDS: Final = 0.2  # of the sessions that are refunded
+NOTED: Final = 0.1  # of the sessions of its storms
+NOTED_OF_LATE: Final = 0.5  # of those of storms in which money comes late
+LATE_MONEY: Final = 0.1  # of the storms that refund
 CLAIMED: Final = 0.3  # of the refunds of its storms: by a link
 MINUTE: Final = 60_000  # milliseconds
 AGES: Final = 10**9
@@ -143,6 +147,8 @@ class Clerk:
 
     def run(self) -> None:
         if self._money_came():
+            if not self.again:
+                Labeler(self.world, self.session_id).begin_refunds()
             self._refund()
             self._see_to_the_late()
         self.done = True
@@ -253,8 +259,52 @@ class Clerk:
         return lambda s: answer(s, posted, lambda reserve: request.create(s, key_, asked, reserve))
 
 
+class Noter(Clerk):
+    """One who notes that a customer was paid back elsewhere, beside the clerks, in a few worlds.
+
+    At times the note was a mistake, and is taken back.
+    """
+
+    def __init__(self, world: SimWorld, session_id: str) -> None:
+        super().__init__(world, session_id, f"notes of {session_id}")
+
+    @property
+    def comes(self) -> bool:
+        often = NOTED_OF_LATE if self.world.late_money else NOTED
+        return self.world.profile == "storm" and self.rng.random() < often
+
+    def run(self) -> None:
+        if self._money_came():
+            received = self.world.checker.sessions[self.session_id].amount_received or 0
+            for number in range(1 + self.rng.randrange(3)):
+                amount = None if self.rng.random() < 0.3 else self.rng.randrange(1, received + 2)
+                self._note(number, amount)
+        self.done = True
+
+    def _note(self, number: int, amount: int | None) -> None:
+        world, rng = self.world, self.rng
+        asked = NewRefund(session=self.session_id, amount=amount, elsewhere="in cash")
+        posted, noted = self._posted(f"{self.name} {number}", asked), None
+        world.checker.refunds.asked += 1
+        for _ in range(1 + rng.randrange(3)):  # under one key, so that it is one note
+            noted = world.request("note", posted).value or noted
+            world.scheduler.sleep(rng.randrange(20_000))
+        if noted is not None and rng.random() < 0.4:
+            takes_back = partial(self._take_back, refund_id=noted.body)
+            for _ in range(1 + rng.randrange(2)):
+                after = rng.randrange(2_000)
+                world.scheduler.spawn("takes back", takes_back, after=after)
+
+    def _take_back(self, *, refund_id: str) -> None:
+        key = self.world.key
+        self.world.request("take back", lambda s: request.cancel(s, key, refund_id))
+
+
 class Labeler:
-    """One who writes into a session's metadata at any time, in a few worlds."""
+    """One who writes into a session's metadata at any time, in a few worlds.
+
+    And into that of its refunds, before and after they have ended.
+    """
 
     def __init__(self, world: SimWorld, session_id: str) -> None:
         self.world = world
@@ -269,6 +319,24 @@ class Labeler:
         for number in range(8):
             self.world.scheduler.sleep(self.rng.randrange(20_000))
             self.world.request("label", partial(self._label, number=number))
+
+    def begin_refunds(self) -> None:
+        world = self.world
+        if world.claims and world.changing is None and self.rng.random() < LABELED_REFUNDS:
+            world.scheduler.spawn("labeler of refunds", self._label_refunds)
+
+    def _label_refunds(self) -> None:
+        for number in range(6):
+            self.world.scheduler.sleep(self.rng.randrange(3 * MINUTE))
+            for each in self.world.checker.refunds.of(self.session_id):
+                label = partial(self._label_refund, refund_id=each, number=number)
+                self.world.request("label refund", label)
+
+    def _label_refund(self, services: PayServices, *, refund_id: str, number: int) -> Refund:
+        def merged(known: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {**known, "label": str(number)}
+
+        return request.update_metadata(services, self.world.key, refund_id, merged)
 
     def _label(self, services: PayServices, *, number: int) -> Session:
         def merged(known: Mapping[str, Any]) -> Mapping[str, Any]:

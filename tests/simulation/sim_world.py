@@ -215,6 +215,9 @@ class SimWorld:
         if wide and changes and not two_releases:  # the last one cannot sign as a client of ours
             always = only == identities.ONLY
             self.changing = identities.drawn(seed, self.profile, always=always)
+        chance = self.apart("latecomer").random()
+        late = stormy and self.claims and self.changing is None  # others' known seeds stay good
+        self.late_money = late and bool(self.refunding) and chance < refunding.LATE_MONEY
         self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
         wallet = None if payer or only == identities.ONLY else only
@@ -287,6 +290,7 @@ class SimWorld:
         if rates.down and (rates.down_status == STRAY or self.swarm.down_for):
             self._calm_from = max(self._calm_from, rates.down_until)
         self._begin_what_is_wider()
+        webhooks.Resender(self).begin()
         if self.changing is not None:
             self.scheduler.spawn("operator", self.operator.run)
         self.scheduler.run(until=self._calm_from)
@@ -301,6 +305,7 @@ class SimWorld:
             self.scheduler.run(until=min(self._bound(), self.scheduler.now + 300_000))
         if not self.violations:
             self.scheduler.run(until=self.scheduler.now + 240_000)  # nothing comes afterwards
+            self._deliver_the_last()
             self.network.advance()
             self.checker.money()
             self.checker.finished()
@@ -345,6 +350,10 @@ class SimWorld:
         self.scheduler.spawn(name, clerk.run)
         if not again:
             refunding.Labeler(self, session_id).begin()
+            noter = refunding.Noter(self, session_id)
+            if noter.comes:
+                self._clerks.append(noter)
+                self.scheduler.spawn(noter.name, noter.run)
 
     def _pass_months(self, owner: budgeting.Owner) -> None:
         """Let months pass, and check refunds and budget again."""
@@ -816,6 +825,13 @@ class SimWorld:
         if self.checker.refunds.unfinished or not all(each.done for each in self._clerks):
             return True
         return owing or bool(self.deliveries.unfinished)
+
+    def _deliver_the_last(self) -> None:
+        """Let the events of the last minutes arrive, such as that of a budget just approved."""
+        while self.deliveries.unfinished and not self.scheduler.over:
+            if self.scheduler.now >= self._bound():
+                break
+            self.scheduler.run(until=self.scheduler.now + 60_000)
 
     def _bound(self) -> int:
         ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]

@@ -20,7 +20,7 @@ from tests.simulation import actors, providers
 from tests.simulation.boundaries import BEGINNING, moment
 from tests.simulation.faults import LAGS, Around
 from tests.simulation.providers import HARBOR, KINDS, SHOP, SHOPS, SKEW_MAX
-from tests.simulation.sim_world import POOL_MAX, Answer, SimWorld
+from tests.simulation.sim_world import POOL_MAX, Answer, SimWorld, run
 from tests.simulation.webhooks import FAIR
 from tests.support import a_session
 
@@ -72,6 +72,35 @@ def test_a_stranger_pays_in_full_in_part_or_more_before_and_after_the_end(status
             Around.OUTSIDE_MORE: 2000 < value < 4000,
         }[kind]
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("seed", "happens"),
+    [
+        (800136, ("canceled refund_requested", "canceled refund_settled")),
+        (800136, ("canceled paid_elsewhere",)),
+        (800242, ("expired paid_elsewhere",)),
+    ],
+)
+def test_money_that_came_late_is_paid_back_or_noted(seed: int, happens: tuple[str, ...]) -> None:
+    outcome = run(seed)
+    assert not outcome.violations
+    assert all(outcome.counts[f"row {each}"] for each in happens)
+
+
+def test_late_money_comes_only_where_somebody_refunds_and_nobody_changes_the_shop() -> None:
+    seeds = range(800100, 800300)
+    for world in [SimWorld(seed) for seed in seeds]:
+        able = world.profile == "storm" and world.refunding is not None and world.changing is None
+        assert able or not world.late_money
+    assert any(SimWorld(seed).late_money for seed in seeds)
+    assert not any(SimWorld(seed, changes=False).late_money for seed in seeds)
+
+
+def test_each_last_customer_is_counted_by_the_check() -> None:
+    outcome = run(800136)
+    assert outcome.counts["last customers"] > 0
+    assert outcome.counts["check can_be_paid_in_the_end"] == outcome.counts["last customers"]
 
 
 def test_a_stranger_cannot_pay_what_is_closed_or_not_there() -> None:

@@ -137,6 +137,12 @@ def an_end_that_is_changed(stage: Stage) -> None:
     stage.written(replace(ended, sent=200), RefundEvent.ERASED)
 
 
+def a_label_that_comes_back(stage: Stage) -> None:
+    labeled = replace(stage.refund, metadata_json='{"a":"b"}')
+    stage.written(labeled, RefundEvent.METADATA_CHANGED)
+    stage.written(stage.refund, RefundEvent.APPROVAL_ASKED)
+
+
 def a_failure_of_nothing(stage: Stage) -> None:
     stage.written(replace(stage.sending(), status=RefundStatus.FAILED), RefundEvent.FAILED)
 
@@ -292,6 +298,7 @@ SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     an_older_version: "refund_version_grows",
     a_step_that_the_table_does_not_have: "refund_goes_by_its_table",
     an_end_that_is_changed: "ended_refund_never_changes",
+    a_label_that_comes_back: "refund_metadata_is_what_was_written",
     a_failure_of_nothing: "failed_after_a_part",
     nobody_will_look: "unfinished_refund_is_due",
     it_may_be_deleted: "undecided_refund_has_no_end",

@@ -10,20 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from checkout.adapters.dynamo.events import event_from
 from checkout.domain.event_types import COMPLETED, LATE_PAYMENT
 from checkout.domain.webhooks import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
+from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_TIMEOUT
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from tests.simulation.sim_world import SimWorld
+
 VISIBILITY: Final = 180_000  # milliseconds; template.yaml's
 RECEIVES_MAX: Final = 5
 SPACING: Final = 0.1
+RESENDING: Final = 0.2  # of the storms
 DEAD: Final = "https://dead.example/hooks"  # says 410 to everything
 
 
@@ -207,7 +213,7 @@ class Deliveries:
         late_success = after.status is EventStatus.DELIVERED and known.got > 0
         if (as_before or late_success) and after.attempts == before.attempts:
             return  # an attempt told so late that others had gone on
-        if after.status is not EventStatus.PENDING or before.status is EventStatus.PENDING:
+        if after.status is not EventStatus.PENDING or after.attempts:  # else it is sent once more
             self._host.fail("ended_events_stay_so", f"{before.status} -> {after.status}")
         known.rounds += 1
         known.told.clear()
@@ -270,6 +276,31 @@ class Deliveries:
                 self._host.fail("no_event_is_lost", f"{missing} was never made")
         for event in self.unfinished:
             self._host.fail("no_event_is_lost", f"{event.id} after {event.attempts} attempts")
+
+
+class Resender:
+    """A merchant who has events sent once more: delivered ones, and those that were given up."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+        self.rng = world.apart("resends")
+
+    def begin(self) -> None:
+        apart = self.world.claims and self.world.changing is None  # of the worlds of old seeds
+        if apart and self.world.profile == "storm" and self.rng.random() < RESENDING:
+            self.world.scheduler.spawn("resender", self._run)
+
+    def _run(self) -> None:
+        while self.world.calm_since is None:
+            self.world.scheduler.sleep(self.rng.randrange(120_000))
+            events = [each.id for each in self.world.deliveries.records]
+            if events:
+                again = partial(self._resend, event_id=events[self.rng.randrange(len(events))])
+                self.world.request("resend", again)
+
+    @staticmethod
+    def _resend(services: Any, *, event_id: str) -> WebhookEvent:
+        return endpoints.resend(services, "mer_1", event_id)
 
 
 class SimReceivers:

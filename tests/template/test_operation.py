@@ -36,15 +36,19 @@ def test_at_most_eleven_alarms_are_paid_for_and_one_more_with_an_edge() -> None:
     assert all_of_them.pop("DirectAddressAlarm") == "HasProof"
     assert set(all_of_them.values()) == {None}
     assert len(all_of_them) <= 11
-    assert not any(
-        "Metrics" in alarm for alarm in ALARMS.values()
-    )  # each of them would be paid for
+    # Each of them would be paid for.
+    of_urls = {name for name, alarm in ALARMS.items() if "Metrics" in alarm}
+    assert of_urls == {"AnswersFailAlarm", "RequestsRefusedAlarm"}
+    assert {ALARMS[name]["Metrics"]["Fn::If"][0] for name in of_urls} == {"HasUrls"}
 
 
 def goes_off(name: str, *minutes: float | None) -> bool:
     """Return whether an alarm goes off by these averages of its last minutes, None for no value."""
     alarm = ALARMS[name]
-    assert (alarm["Statistic"], alarm["Period"]) == ("Average", 60)
+    found = [alarm[name] for name in ("Statistic", "Period")]
+    if "Metrics" in alarm:  # without functions' URLs
+        found = [each["Fn::If"][2] for each in found]
+    assert found == ["Average", 60]
     assert len(minutes) == alarm["EvaluationPeriods"]
     exceeds = {"GreaterThanThreshold": float.__gt__, "GreaterThanOrEqualToThreshold": float.__ge__}
     beyond, limit = exceeds[alarm["ComparisonOperator"]], float(alarm["Threshold"])
@@ -129,7 +133,9 @@ def test_only_a_silent_sweep_is_an_alarm_by_its_silence() -> None:
 
 def test_each_dead_letter_queue_has_an_alarm() -> None:
     watched = [
-        alarm["Dimensions"][0]["Value"] for alarm in ALARMS.values() if "Dimensions" in alarm
+        alarm["Dimensions"][0]["Value"]
+        for alarm in ALARMS.values()
+        if isinstance(alarm["Dimensions"], list)
     ]
     for name in resources("AWS::SQS::Queue"):
         if name.endswith("DeadLetters"):

@@ -6,14 +6,25 @@ artifacts/test_translated.py shows names, versions and what is called, of the tr
 from __future__ import annotations
 
 import json
+import re
+import string
+from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
-from checkout.clients import proven
-from sandbox.template import TEMPLATE, read, resources, template, wallets_of_test_stage
+from checkout.clients import CLIENT_HEADER, proven
+from sandbox.template import (
+    TEMPLATE,
+    Route,
+    read,
+    resources,
+    routes,
+    template,
+    wallets_of_test_stage,
+)
 
 # Secret, or longer than a description has room for: only `Revision` tells that they changed.
 BY_REVISION = {"WalletProviders", "ReceiptSender", "SignUp", "EdgeProof", "LambdaLines"}
@@ -169,15 +180,18 @@ def test_the_edge_is_one_choice() -> None:
         "OtherEdgeSecret": "HasSecondSecret",
         "WebAcl": "HasWebAcl",
         "Distribution": "HasEdge",
+        "EdgeClient": "HasUrls",
     }
     assert template()["Parameters"]["Edge"]["Default"] == "false"
 
 
 def test_the_edge_proves_itself_and_limits_each_address() -> None:
     [distribution] = resources("AWS::CloudFront::Distribution").values()
-    [origin] = distribution["DistributionConfig"]["Origins"]
-    [header] = origin["OriginCustomHeaders"]
-    assert header["HeaderName"] == "X-Edge-Secret"
+    origins = distribution["DistributionConfig"]["Origins"]
+    assert [each["Id"] for each in origins] == ["api", "pay", "dashboard"]
+    [header] = origins[0]["OriginCustomHeaders"]
+    assert [each["OriginCustomHeaders"] for each in origins] == [[header]] * 3
+    assert header["HeaderName"] == "Edge-Secret"
     [acl] = resources("AWS::WAFv2::WebACL").values()
     # A sample of requests would contain sessions' addresses.
     for each in (acl, *acl["Rules"]):
@@ -223,7 +237,7 @@ def of_the_edge(value: Any, **parameters: str) -> str:
 def test_the_edges_secret_is_replaced_without_a_moment_in_which_requests_are_refused() -> None:
     """CloudFront and the functions change at some time each: each pair of a step must agree."""
     [distribution] = resources("AWS::CloudFront::Distribution").values()
-    [origin] = distribution["DistributionConfig"]["Origins"]
+    origin, *_ = distribution["DistributionConfig"]["Origins"]
     header = origin["OriginCustomHeaders"][0]["HeaderValue"]
     steps = template()["Parameters"]["EdgeSecrets"]["AllowedValues"]
     assert steps == ["1", "12", "21", "2"]
@@ -244,6 +258,14 @@ def test_the_edges_secret_is_replaced_without_a_moment_in_which_requests_are_ref
     assert not proven(sent[0], accepted[3])
     without = {"Edge": "false", "EdgeProof": "own,other", "EdgeSecrets": "1"}
     assert of_the_edge(every[0] or {}, **without) == "own,other"
+
+
+@pytest.mark.parametrize("name", ["EdgeSecret", "OtherEdgeSecret"])
+def test_a_secret_of_the_edge_has_no_comma_which_would_make_two_of_it(name: str) -> None:
+    made = resources("AWS::SecretsManager::Secret")[name]["GenerateSecretString"]
+    # The emulator knows the second only.
+    assert made["ExcludePunctuation"] is True
+    assert set(made["ExcludeCharacters"]) == set(string.punctuation)
 
 
 def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
@@ -289,7 +311,138 @@ def test_the_web_acl_of_other_regions_is_the_same() -> None:
 
 def test_the_direct_address_is_closed_where_a_domain_of_its_own_replaces_it() -> None:
     [api] = resources("AWS::ApiGatewayV2::Api").values()
-    assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["HasApiDomain", True, False]}
+    assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["ClosesApi", True, False]}
+    replaced = [{"Condition": "HasApiDomain"}, {"Condition": "HasUrls"}]
+    assert template()["Conditions"]["ClosesApi"] == {"Fn::Or": replaced}
+
+
+# --- functions' URLs in place of the HTTP API: Edge=urls ---
+
+
+def served(path: str) -> dict[str, Any]:
+    """Return the behavior of the edge that serves a path."""
+    [distribution] = resources("AWS::CloudFront::Distribution").values()
+    config: dict[str, Any] = distribution["DistributionConfig"]
+    for each in config["CacheBehaviors"]:
+        if fnmatchcase(path, each["PathPattern"]):
+            return dict(each)
+    return dict(config["DefaultCacheBehavior"])
+
+
+@pytest.mark.parametrize("route", routes(), ids=lambda route: str(route.key))
+def test_the_edge_sends_each_route_to_the_function_that_the_http_api_sends_it_to(
+    route: Route,
+) -> None:
+    behavior = served(route.key.partition(" ")[2])
+    assert f"{behavior['TargetOriginId'].capitalize()}Function" == route.function
+    method = route.key.partition(" ")[0]
+    read_only = route.key == "ANY /clients/{proxy+}"
+    assert read_only or method in {*behavior["AllowedMethods"], "ANY"}
+
+
+@pytest.mark.parametrize("function", ["Api", "Pay", "Dashboard"])
+def test_a_functions_url_is_of_its_alias_and_open_to_the_edge_alone_by_its_secret(
+    function: str,
+) -> None:
+    found = template()["Resources"]
+    url = found[f"{function}Url"]
+    assert (url["Condition"], url["DependsOn"]) == ("HasUrls", f"{function}FunctionAliaslive")
+    # Not AWS_IAM: CloudFront's signature wants a hash of each body from browsers and shops, and
+    # the header Authorization, in which keys of the API come.
+    assert url["Properties"] == {
+        "AuthType": "NONE",
+        "Qualifier": "live",
+        "TargetFunctionArn": {"Ref": f"{function}Function"},
+    }
+    alias = {"FunctionName": {"Ref": f"{function}Function.Alias"}, "Principal": "*"}
+    assert found[f"{function}UrlPermission"]["Properties"] == alias | {
+        "Action": "lambda:InvokeFunctionUrl",
+        "FunctionUrlAuthType": "NONE",
+    }
+    assert found[f"{function}UrlInvocation"]["Properties"] == alias | {
+        "Action": "lambda:InvokeFunction",
+        "InvokedViaFunctionUrl": True,
+    }
+    variables = found[f"{function}Function"]["Properties"]["Environment"]["Variables"]
+    chosen = {"Edge": "urls", "EdgeProof": "", "EdgeSecrets": "1"}
+    assert of_the_edge(variables["EDGE_SECRET"], **chosen) == "first"
+    [distribution] = resources("AWS::CloudFront::Distribution").values()
+    origins = {each["Id"]: each for each in distribution["DistributionConfig"]["Origins"]}
+    condition, url_host, api_host = origins[function.lower()]["DomainName"]["Fn::If"]
+    host = {"Fn::Split": ["/", {"Fn::GetAtt": f"{function}Url.FunctionUrl"}]}
+    assert (condition, url_host) == ("HasUrls", {"Fn::Select": [2, host]})
+    assert "${HttpApi}.execute-api" in api_host["Fn::Sub"]
+
+
+def test_with_urls_the_edge_names_the_client_on_every_way() -> None:
+    [distribution] = resources("AWS::CloudFront::Distribution").values()
+    config = distribution["DistributionConfig"]
+    [function] = resources("AWS::CloudFront::Function").values()
+    assert f"headers['{CLIENT_HEADER}'] = {{ value: event.viewer.ip }}" in function["FunctionCode"]
+    called = {
+        "EventType": "viewer-request",
+        "FunctionARN": {"Fn::GetAtt": "EdgeClient.FunctionARN"},
+    }
+    for each in (*config["CacheBehaviors"], config["DefaultCacheBehavior"]):
+        condition, associated, _ = each["FunctionAssociations"]["Fn::If"]
+        assert (condition, associated) == ("HasUrls", [called])
+
+
+# AWS: "Custom headers that CloudFront can't add to origin requests", and "Restrictions on all edge
+# functions". The emulator adds them all.
+REFUSED_BY_CLOUDFRONT = re.compile(
+    r"(?:x-(?:amz-|amzn-|edge-|accel-|cache$|real-ip$|forwarded-proto$)|if-|proxy-)"
+    r"|(?:cache-control|connection|content-length|cookie|expect|host|keep-alive|max-forwards|pragma"
+    r"|range|request-range|te|trailer|transfer-encoding|upgrade|via)$",
+    re.IGNORECASE,
+)
+
+
+def test_the_edge_adds_no_header_that_cloudfront_refuses_to_add() -> None:
+    assert REFUSED_BY_CLOUDFRONT.match("X-Edge-Secret")
+    [distribution] = resources("AWS::CloudFront::Distribution").values()
+    origins = distribution["DistributionConfig"]["Origins"]
+    added = [header["HeaderName"] for origin in origins for header in origin["OriginCustomHeaders"]]
+    [function] = resources("AWS::CloudFront::Function").values()
+    added += re.findall(r"headers\['([^']+)'\] =", function["FunctionCode"])
+    assert set(added) == {"Edge-Secret", "edge-client"}
+    assert [name for name in added if REFUSED_BY_CLOUDFRONT.match(name)] == []
+
+
+def test_the_edges_function_has_a_name_of_its_own_in_the_account() -> None:
+    """Functions of CloudFront are in no region: the same stack in another one has its own."""
+    [function] = resources("AWS::CloudFront::Function").values()
+    assert function["Name"] == {"Fn::Sub": "${AWS::StackName}-${AWS::Region}"}
+
+
+def test_urls_want_a_domain_and_are_not_for_a_test_stage() -> None:
+    rule = template()["Rules"]["UrlsAndDomain"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Edge"}, "urls"]}
+    domain, wallets = (each["Assert"] for each in rule["Assertions"])
+    assert domain == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DomainName"}, ""]}]}
+    assert wallets == {"Fn::Equals": [{"Ref": "TestWallets"}, "false"]}
+
+
+@pytest.mark.parametrize(("alarm", "code"), [("AnswersFail", "5xx"), ("RequestsRefused", "4xx")])
+def test_with_urls_the_alarms_are_on_the_same_share_of_the_functions_requests(
+    alarm: str, code: str
+) -> None:
+    found = resources("AWS::CloudWatch::Alarm")[f"{alarm}Alarm"]
+    condition, (share, *parts), nothing = found["Metrics"]["Fn::If"]
+    assert (condition, nothing) == ("HasUrls", {"Ref": "AWS::NoValue"})
+    assert share["Expression"] == "SUM([a, p, d]) / SUM([ar, pr, dr])"
+    asked = {each["Id"]: each["MetricStat"]["Metric"] for each in parts}
+    assert {name: each["MetricName"] for name, each in asked.items()} == {
+        **dict.fromkeys(("a", "p", "d"), f"Url{code}Count"),
+        **dict.fromkeys(("ar", "pr", "dr"), "UrlRequestCount"),
+    }
+    functions = {"a": "ApiFunction", "p": "PayFunction", "d": "DashboardFunction"}
+    for name, each in asked.items():
+        [dimension] = each["Dimensions"]
+        assert dimension == {"Name": "FunctionName", "Value": {"Ref": functions[name[0]]}}
+    of_the_api = ("Namespace", "MetricName", "Dimensions", "Statistic", "Period")
+    for name in of_the_api:
+        assert found[name]["Fn::If"][:2] == ["HasUrls", {"Ref": "AWS::NoValue"}], name
 
 
 # --- queues ---

@@ -313,13 +313,17 @@ def test_neither_api_nor_page_reads_or_writes_a_sign_in_or_a_challenge(function:
     assert statement.get("Condition") == {"ForAllValues:StringNotLike": condition}
 
 
-@pytest.mark.parametrize("function", ["ApiFunction", "PayFunction"])
-def test_neither_api_nor_page_reads_or_writes_a_private_note(function: str) -> None:
+@pytest.mark.parametrize(
+    ("function", "rows"), [("ApiFunction", ["note#*", "withdrawal#*"]), ("PayFunction", ["note#*"])]
+)
+def test_no_private_note_is_read_or_written_by_api_or_page_nor_a_withdrawal_by_the_api(
+    function: str, rows: list[str]
+) -> None:
     """They lie beside the sessions (tests/adapters/test_notes.py)."""
     [policy] = FUNCTIONS[function]["Policies"]
     [statement] = [each for each in policy["Statement"] if each["Sid"] == "Sessions"]
     assert statement.get("Condition") == {
-        "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": ["note#*"]}
+        "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": rows}
     }
 
 
@@ -327,9 +331,16 @@ def test_the_edge_takes_no_key_without_tls_and_answers_as_the_api_does() -> None
     [edge] = resources("AWS::CloudFront::Distribution").values()
     found = edge["DistributionConfig"]
     usual = {**found["DefaultCacheBehavior"], "ViewerProtocolPolicy": "https-only"}
-    *api, clients = found["CacheBehaviors"]
-    assert api == [{**usual, "PathPattern": pattern} for pattern in ("/api/*", "/v1/*")]
+    endpoints = "/v1/webhook_endpoints*"
+    *api, clients, docs, pages = found["CacheBehaviors"]
+    assert api == [
+        {**usual, "PathPattern": pattern, "TargetOriginId": origin}
+        for pattern, origin in (("/api/*", "api"), (endpoints, "dashboard"), ("/v1/*", "api"))
+    ]
+    for each in (docs, pages):
+        assert each["ViewerProtocolPolicy"] == "redirect-to-https"
     # AWS's managed policy that keeps what the answer lets it keep.
     kept = {"CachePolicyId": "658327ea-f89d-4fab-a63d-7e88639e58f6"}
     read_only = {"AllowedMethods": ["GET", "HEAD"], "PathPattern": "/clients/*"}
+    read_only |= {"TargetOriginId": "api"}
     assert clients == {**usual, **kept, **read_only}

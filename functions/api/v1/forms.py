@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from api.requests import AMOUNT_FORM
+from api.requests import AMOUNT_FORM, NULL_CHARACTER
 from api.v1.parity import Does, Kind, Parameter
 from checkout.domain.errors import (
     CheckoutError,
@@ -93,9 +93,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         name, shown = bracketed(path), _text(value)
         given.append((name, shown))
         if "\0" in f"{name}{shown}":
-            raise ParameterInvalid(
-                "The character U+0000 is not taken: many databases cannot store it.", param=name
-            )
+            raise ParameterInvalid(NULL_CHARACTER, param=name)
         row = _row(tree, path)
         if row is None:
             raise ParameterUnknown(_unknown(tree, path), param=name)

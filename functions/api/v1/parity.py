@@ -213,6 +213,15 @@ LIST_PAYMENTS: Final = (
     _refused("customer", _NO_CUSTOMER),
     _refused("customer_account", _NO_CUSTOMER),
 )
+LIST_CHARGES: Final = (
+    *_PAGE,
+    _taken("payment_intent", "Only the charge of this payment."),
+    _taken("expand[]", "`data.payment_intent`."),
+    # A charge is made when its session is paid, and the list is by the creation of the sessions.
+    _refused("created", "List `payment_intents` by it, with `data.latest_charge` expanded."),
+    _refused("customer", _NO_CUSTOMER),
+    _refused("transfer_group", _NO_CONNECT),
+)
 ONE: Final = (EXPAND,)
 LINE_ITEMS: Final = (*_PAGE, EXPAND)
 LIST_EVENTS: Final = (

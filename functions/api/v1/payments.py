@@ -1,6 +1,7 @@
 """The routes of /v1 that show payments: the `payment_intent` and the `charge` of a session.
 
-Each session has one payment, whose id is made of the session's. Lists hold payments that were made.
+Each session has one payment, whose id is made of the session's. Lists hold payments that were made,
+by the creation of their sessions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
 from api.v1.expansions import CHARGE, PAYMENT, expandable
 from api.v1.forms import Parsed, parsed
-from api.v1.sessions import payment_query
+from api.v1.sessions import charge_query, of_payment, payment_query
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
@@ -29,7 +30,7 @@ _CHARGE = "latest_charge"
 
 @router.get("/payment_intents")
 async def list_payments(services: Injected, key: Key, request: Request, query: Query) -> Response:
-    """Return a page of the payments that were made, by the creation of their sessions."""
+    """Return a page of the payments that were made."""
     given = parsed(query, parity.LIST_PAYMENTS)
     expandable(given, PAYMENT, "data.")
     limits.admit_list(services, key.merchant)
@@ -49,6 +50,22 @@ async def get_payment(
     return shown(request, _intent(services, session, given, _CHARGE))
 
 
+@router.get("/charges")
+async def list_charges(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of charges, or the charge of one payment."""
+    given = parsed(query, parity.LIST_CHARGES)
+    expandable(given, CHARGE, "data.")
+    limits.admit_list(services, key.merchant)
+    asked = charge_query(services, key, given)
+    if "payment_intent" in given.values:
+        found, more = tuple(of_payment(services, key, given.values["payment_intent"])), False
+    else:
+        result = lists.list_page(services, key, asked)
+        found, more = result.sessions, result.next_cursor is not None
+    data = [_charge(services, each, given, "data.") for each in found]
+    return listed(request, data, more=more, upward=asked.upward)
+
+
 @router.get("/charges/{charge_id}")
 async def get_charge(
     services: Injected, key: Key, request: Request, query: Query, charge_id: str
@@ -58,10 +75,17 @@ async def get_charge(
     session = _named(services, key, "ch_", charge_id)
     if session.status is not Status.COMPLETED:
         raise ResourceMissing(f"No such charge: '{charge_id[:100]}'")
-    found = charge(session, base_url=services.base_url)
-    if given.expands("payment_intent"):
-        found["payment_intent"] = _intent(services, session, given, f"payment_intent.{_CHARGE}")
-    return shown(request, found)
+    return shown(request, _charge(services, session, given))
+
+
+def _charge(
+    services: Services, session: Session, given: Parsed, within: str = ""
+) -> dict[str, Any]:
+    """Return the charge, with its payment if `expand` names it, in lists after `within`."""
+    found, name = charge(session, base_url=services.base_url), f"{within}payment_intent"
+    if given.expands(name):
+        found["payment_intent"] = _intent(services, session, given, f"{name}.{_CHARGE}")
+    return found
 
 
 def _intent(services: Services, session: Session, given: Parsed, name: str) -> dict[str, Any]:

@@ -132,6 +132,11 @@ def payment_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
     return _list_query(services, key, given, (Status.COMPLETED,), "payment_intent", "pi_")
 
 
+def charge_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
+    """Return the query for the sessions that have a charge. Raises as `list_query` does."""
+    return _list_query(services, key, given, (Status.COMPLETED,), "charge", "ch_")
+
+
 def _list_query(
     services: Services,
     key: ApiKey,

@@ -1,13 +1,14 @@
 "use strict";
 {
   // Show the typed settings, a moment after the last key.
-  const frame = document.getElementById("preview"), form = document.getElementById("looks");
+  const frame = document.getElementById("preview"), form = document.getElementById("settings");
   const color = form.elements.accent_color, usual = form.elements.usual;
   let soon;
   function show() {
-    const typed = new URLSearchParams(new FormData(form));
-    typed.delete("form_token");
-    frame.contentWindow.location.replace(`${frame.dataset.base}?${typed}`);
+    const typed = new FormData(form), looks = new URLSearchParams();
+    for (const name of ["name", "accent_color", "usual", "locale"])
+      if (typed.has(name)) looks.set(name, typed.get(name));
+    frame.contentWindow.location.replace(`${frame.dataset.base}?${looks}`);
   }
   document.getElementById("saved-only").textContent = "It follows what you type. Save to keep the changes.";
   // Report a picture that is too large before it is sent.
@@ -17,6 +18,29 @@
     logo.setCustomValidity(large ? logo.dataset.tooLarge : "");
     logo.reportValidity();
   });
+  // Name the changes that are not saved.
+  const bar = document.getElementById("save");
+  function changed(field) {
+    if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+    if (field.options) return [...field.options].some((each) => each.selected !== each.defaultSelected);
+    return field.value !== field.defaultValue;
+  }
+  function called(field) {
+    const row = field.closest("[data-called]");
+    return row ? row.dataset.called : field.labels[0].textContent.trim();
+  }
+  function tell() {
+    const fields = [...form.elements].filter((each) => each.labels && each.labels.length && each.type !== "submit");
+    const names = [...new Set(fields.filter(changed).map(called))], many = names.length;
+    const words = many === 1 ? bar.dataset.one : bar.dataset.more.replace("{n}", many);
+    document.getElementById("unsaved").textContent = many ? `${words}: ${names.join(", ")}` : "";
+    bar.classList.toggle("open", many > 0);
+    bar.querySelector("[type=reset]").hidden = !many;
+  }
+  if (bar) {
+    form.addEventListener("input", tell);
+    form.addEventListener("reset", () => setTimeout(() => { tell(); show(); }));
+  }
   color.addEventListener("input", () => { usual.checked = false; });
   form.addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(show, 250); });
 }

@@ -9,7 +9,7 @@
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
-  let left = false, renewals = 0, hurry;
+  let left = false, renewals = 0, hurry, touched;
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
@@ -23,15 +23,17 @@
   function follow() {
     const { poll, state, home, pace } = main.dataset;
     document.onvisibilitychange = ononline = null;
-    hurry = () => {};
+    hurry = touched = () => {};
     if (!poll) return;
     const mine = turn;
+    let asked = Date.now();
     const soonest = () => Math.min(pace, elsewhere() ? SLOW : 30);
     let wait = soonest(), timer = later(ask, wait), since = Date.now();
     const most = () => (pace <= CLOSELY || elsewhere()) && Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : 30;
     async function ask() {
       if (document.hidden) return;
       let crowded = false;
+      asked = Date.now();
       try {
         const answer = await fetch(poll, { headers: { accept: "application/json" }, cache: "no-store" });
         crowded = answer.status === 429;
@@ -49,9 +51,11 @@
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
       wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? 30 : most());
+      if (crowded) asked = Date.now() + wait * 1000;  // no hand is quicker then
       clearTimeout(timer);
       timer = later(ask, wait);
     }
+    touched = () => { if (mine === turn && Date.now() - asked >= CLOSELY * 1000) ask(); };
     hurry = () => { clearTimeout(timer); since = Date.now(); timer = later(ask, CLOSELY); };
     document.onvisibilitychange = ononline = () => {
       clearTimeout(timer);
@@ -271,6 +275,8 @@
     [follow, price, leave, handOver, remember, countdown, dress].forEach(part => part());
   }
   start();
+  // A hand at the page relies on what it says: ask at once, unless that was just done.
+  for (const sign of ["pointerdown", "keydown", "scroll", "focus"]) addEventListener(sign, () => touched(), { passive: true });
   // A page that comes back by the browser's history shows what was; ask what is.
   addEventListener("pageshow", event => { if (event.persisted) location.reload(); });
 }

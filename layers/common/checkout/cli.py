@@ -28,7 +28,7 @@ from botocore.exceptions import BotoCoreError, NoRegionError
 from checkout import wiring
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import COMPLETED, choices
+from checkout.domain.event_types import COMPLETED, OPTIONAL
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.parts import PARTS
@@ -44,7 +44,6 @@ from checkout.settings import SettingsError
 from checkout.version import VERSION
 
 NEW: Final = "new"  # stands for the id of a new endpoint
-_OPTIONAL: Final = choices()
 
 
 def main(
@@ -155,8 +154,9 @@ def command_line() -> argparse.ArgumentParser:
         "--events",
         nargs="+",
         default=[],
-        choices=sorted(_OPTIONAL),
-        help="with --url: also send these events",
+        choices=sorted(OPTIONAL),
+        metavar="TYPE",
+        help=f"with --url: also send these events: {', '.join(sorted(OPTIONAL))}",
     )
     command.add_argument(
         "--format",
@@ -420,13 +420,12 @@ def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:
     merchant, secret = _named(services, chosen), None
     new, endpoint = chosen.endpoint == NEW, chosen.endpoint
     if chosen.url:
-        events = tuple(_OPTIONAL[name] for name in chosen.events)
         form = {"format": Format(chosen.format)} if chosen.format else {}
         done = endpoints.configure(
             services,
             merchant.id,
             url=chosen.url,
-            events=events,
+            events=tuple(chosen.events),
             endpoint=None if new else endpoint,
             add=new,
             more=form,

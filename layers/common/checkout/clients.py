@@ -2,7 +2,7 @@
 
 The address is reported by the gateway (`sourceIp`). Behind a CDN that is the CDN's own address, and
 the client's is in X-Forwarded-For, which anybody may send. So this header is used only in a request
-with the edge's secret in X-Edge-Secret. The edge adds both.
+with the edge's secret in Edge-Secret. The edge adds both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 
 from fastapi import Request
 
-EDGE_HEADER: Final = "x-edge-secret"
+EDGE_HEADER: Final = "edge-secret"
+CLIENT_HEADER: Final = "edge-client"  # in front of a function's URL (checkout/web.py)
 _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC 6177)
 
 

@@ -89,7 +89,7 @@ class Settings:
         default=30,
     )
     edge_secret: str = _setting(
-        "the secret that a CDN in front sends as X-Edge-Secret: requests without it are refused, "
+        "the secret that a CDN in front sends as Edge-Secret: requests without it are refused, "
         "and with it X-Forwarded-For names the client; while it is replaced, the new one, a comma "
         "and the old one",
         default="",

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout import telemetry, wiring
 from checkout.adapters.patience import one_request
-from checkout.clients import EDGE_HEADER, proven
+from checkout.clients import CLIENT_HEADER, EDGE_HEADER, proven
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id, session_ref
@@ -40,6 +40,7 @@ _log: Final = logging.getLogger("checkout.web")
 
 # Host, RFC 9110 section 7.2: a name or an address, and a port.
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
+_FUNCTION_URL: Final = re.compile(r"\.lambda-url\.[a-z0-9-]+\.on\.aws$")
 _MALFORMED: Final = "malformed"  # marks an event that is not a valid request
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
@@ -313,7 +314,7 @@ def lambda_handler(
 ) -> LambdaHandler:
     """Return the Lambda handler, which may be called from any thread.
 
-    With an `edge_secret`, it answers only requests with this secret in the header X-Edge-Secret,
+    With an `edge_secret`, it answers only requests with this secret in the header Edge-Secret,
     which come through the edge.
 
     Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
@@ -343,15 +344,18 @@ def _came_through(event: dict[str, Any], secret: str) -> bool:
 
 
 def _readable(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event of API Gateway (payload format 2.0) that mangum reads without an error.
+    """Return an event (payload format 2.0) of API Gateway or a URL that mangum reads without error.
 
     Its body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and
     lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
-    are left out, because our address is BASE_URL.
+    are left out, because our address is BASE_URL. A function's URL keeps the first address of
+    X-Forwarded-For only, which the client may have made up: there, the edge names the client.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
     headers.pop("x-forwarded-port", None)
+    if _FUNCTION_URL.search(event["requestContext"].get("domainName", "")):
+        headers["x-forwarded-for"] = headers.get(CLIENT_HEADER, "")
     if headers.get("x-forwarded-proto") not in ("http", "https"):
         headers.pop("x-forwarded-proto", None)
     host = headers.pop("host", "none")

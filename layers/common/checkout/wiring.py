@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -36,7 +36,6 @@ from checkout.open_payments.urls import authority
 from checkout.ports.erasure import AllRecords
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
-from checkout.ports.notes import Notes
 from checkout.ports.people import People
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
@@ -54,6 +53,7 @@ if TYPE_CHECKING:  # loaded by the builders that need it
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
+B = TypeVar("B")  # a store of rows beside the sessions
 
 
 def observe(service: str) -> None:
@@ -168,7 +168,8 @@ def dashboard_services() -> DashboardServices:
         vault=_vault(),
         tallies=_tallies(),
         links=_links(),
-        notes=_notes(),
+        notes=_beside(dynamo.DynamoNotes),
+        withdrawals=_beside(dynamo.DynamoWithdrawals),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         people=_people(),
         subscribers=_subscribers(),
@@ -197,7 +198,8 @@ def pay_services() -> PayServices:
         wallets=_wallets(),
         tallies=_tallies(),
         links=_links(),
-        notes=_notes(),
+        notes=_beside(dynamo.DynamoNotes),
+        withdrawals=_beside(dynamo.DynamoWithdrawals),
         people=_people(),
         subscribers=_subscribers(),
         mail=_mail(),
@@ -289,8 +291,8 @@ def _links() -> Links:
     )
 
 
-def _notes() -> Notes:
-    return dynamo.DynamoNotes(
+def _beside(kind: Callable[..., B]) -> B:
+    return kind(
         _store(),
         _prefix(),
         sleep=SystemClock().sleep,

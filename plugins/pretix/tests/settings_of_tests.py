@@ -18,5 +18,9 @@ SITE_URL = f"http://localhost:{PRETIX_PORT}"
 # a PostgreSQL in place of this file.
 if "sqlite" in DATABASES["default"]["ENGINE"]:  # noqa: F405
     DATABASES["default"]["TEST"] = {"NAME": f"{DATA_DIR}/test.sqlite3"}  # noqa: F405
-    DATABASES["default"]["OPTIONS"] = {"timeout": 60, "transaction_mode": "IMMEDIATE"}  # noqa: F405
+    DATABASES["default"]["OPTIONS"] = {  # noqa: F405
+        "timeout": 60,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA synchronous=OFF",  # it need not outlive the machine
+    }
 DEBUG = False

@@ -39,6 +39,7 @@ class World:
             **{name: value for name, value in os.environ.items() if "DJANGO" not in name},
             "SANDBOX_STATE": str(folder),
             "SANDBOX_PORT": str(self.base),
+            "SANDBOX_WAIT": "1",
             "PYTHONPATH": "layers/common:functions",
         }
         self.process = subprocess.Popen(

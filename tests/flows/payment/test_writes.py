@@ -187,6 +187,17 @@ def refund_after(drive: Callable[[World], object]) -> Callable[[World], None]:
     return refunded
 
 
+def note_after(drive: Callable[[World], object]) -> Callable[[World], None]:
+    def noted(world: World) -> None:
+        drive(world)
+        rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
+        [found] = [row["id"]["S"] for row in rows if row["id"]["S"].startswith("cs_")]
+        asked = NewRefund(session=found, elsewhere="in cash")
+        request.create(world.services, world.key(), asked)
+
+    return noted
+
+
 def annotate(world: World, session: Session) -> None:
     metadata.update(world.services, world.key(), session.id, lambda before: {"a": "1"})
 
@@ -246,6 +257,9 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.COMPLETED, E.REFUND_REQUESTED): refund_after(pay),
     (S.EXPIRED, E.REFUND_REQUESTED): refund_after(pay_late(ends.expire)),
     (S.CANCELED, E.REFUND_REQUESTED): refund_after(pay_late(ends.cancel)),
+    (S.COMPLETED, E.PAID_ELSEWHERE): note_after(pay),
+    (S.EXPIRED, E.PAID_ELSEWHERE): note_after(pay_late(ends.expire)),
+    (S.CANCELED, E.PAID_ELSEWHERE): note_after(pay_late(ends.cancel)),
     (S.OPEN, E.METADATA_CHANGED): lambda world: annotate(world, world.create()),
     (S.AWAITING_APPROVAL, E.METADATA_CHANGED): lambda world: annotate(world, submit(world)),
     (S.COMPLETED, E.METADATA_CHANGED): lambda world: annotate(world, world.pay(world.create())),

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.errors import CheckoutError, PermissionMissing
+from checkout.domain.errors import CheckoutError, MemberUnexpectedState, PermissionMissing
 from checkout.domain.merchant import ApiKey, Suspension
-from checkout.domain.people import RefundCap, Scope
+from checkout.domain.people import Actor, Member, RefundCap, Right, Role, Scope, may
 from checkout.domain.refund import RefundStatus
-from checkout.flows.merchant import api_keys, authentication, suspension
+from checkout.flows.merchant import api_keys, authentication, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
-from tests.adapters.samples import a_member
+from tests.adapters.samples import a_member, an_invitation
 from tests.flows.refund.books import again, allow, balance, end_budget, fund
 from tests.product import HARBOR, World
 from tests.support import at_once, between
@@ -48,7 +48,7 @@ def sold(world: World, amount: int = 30_00) -> str:
     return world.pay(world.create(amount), BOB).id
 
 
-def try_all(world: World, key: ApiKey, sessions: list[str], amount: int) -> int:
+def try_all(world: World, key: Actor, sessions: list[str], amount: int) -> int:
     """Ask for a refund of each session; return how many were taken."""
     taken = 0
     for each in sessions:
@@ -80,7 +80,7 @@ def test_a_leaked_key_moves_at_most_its_cap_of_a_day(world: World) -> None:
 def test_a_leaked_key_moves_at_most_its_cap_at_once(world: World) -> None:
     session, before = sold(world), balance(world, BOB)
     key = leaked(world, once=ONCE)
-    with pytest.raises(PermissionMissing, match=r"at most 20\.00 USD at once"):
+    with pytest.raises(PermissionMissing, match=r"limit is 20\.00 USD at once"):
         request.create(world.services, key, NewRefund(session=session, amount=ONCE + 1))
     with pytest.raises(PermissionMissing):
         request.create(world.services, key, NewRefund(session=session))  # all that is left: 30.00
@@ -91,7 +91,7 @@ def test_a_leaked_key_moves_at_most_its_cap_at_once(world: World) -> None:
 
 def test_one_refund_of_more_than_the_day_is_refused_at_once(world: World) -> None:
     session = sold(world, 60_00)
-    with pytest.raises(PermissionMissing, match=r"at most 50\.00 USD a day .* 50\.00 USD are left"):
+    with pytest.raises(PermissionMissing, match=r"is 50\.00 USD a day .* 50\.00 USD are left"):
         request.create(world.services, leaked(world, day=A_DAY), NewRefund(session=session))
     assert world.session(session).refunded == 0
 
@@ -215,7 +215,7 @@ def test_a_cap_of_another_currency_refunds_nothing(world: World) -> None:
     """The merchant has moved to a wallet in another currency since the sale."""
     session = sold(world)
     moved_on = replace(leaked(world, once=ONCE), asset_code="EUR")
-    with pytest.raises(PermissionMissing, match="limits of this API key are in EUR"):
+    with pytest.raises(PermissionMissing, match="limits are in EUR"):
         request.create(world.services, moved_on, NewRefund(session=session, amount=1))
 
 
@@ -259,5 +259,56 @@ def test_a_suspended_merchant_pays_customers_back(world: World) -> None:
     assert moved(world, before) == 30_00
 
 
-def test_an_owner_has_no_cap_since_they_can_give_themselves_any() -> None:
-    assert a_member().refund_cap is None
+def test_an_owner_has_no_cap_since_they_can_give_themselves_any(world: World) -> None:
+    services = world.endpoints
+    for each in (a_member(merchant=world.merchant.id), support(world)):
+        invitation = an_invitation(member=each.id, hash=each.id, merchant=world.merchant.id)
+        services.people.invite(invitation)
+        assert services.people.join(each, replace(invitation, ended_at=invitation.created_at))
+    with pytest.raises(MemberUnexpectedState, match="without a limit"):
+        people.limit_refunds(services, world.key(), found(world, a_member().id), RefundCap(once=1))
+    limited = support(world).id
+    people.limit_refunds(services, world.key(), found(world, limited), RefundCap(once=1))
+    people.change_role(services, world.key(), limited, Role.DEVELOPER)
+    assert found(world, limited).refund_cap == RefundCap(once=1)
+    people.change_role(services, world.key(), limited, Role.OWNER)
+    assert found(world, limited).refund_cap is None
+
+
+def support(world: World, **cap: Any) -> Member:
+    """A member of the shop who may refund up to a limit."""
+    return a_member(
+        id="mbr_9123456789abcdefABCDEF",
+        merchant=world.merchant.id,
+        role=Role.SUPPORT,
+        refund_cap=RefundCap(**cap) if cap else None,
+    )
+
+
+def found(world: World, member: str) -> Member:
+    stored = world.endpoints.people.member(member)
+    assert stored is not None
+    return stored
+
+
+def test_a_member_moves_at_most_their_cap_of_a_day_and_at_once(world: World) -> None:
+    sessions, before = [sold(world) for _ in range(6)], balance(world, BOB)
+    member = support(world, once=ONCE, day=A_DAY)
+    assert try_all(world, member, sessions, 20_01) == 0
+    assert try_all(world, member, sessions, 20_00) == 2
+    assert try_all(world, member, sessions, 10_00) == 1
+    assert moved(world, before) == A_DAY
+
+
+def test_no_concurrency_of_a_member_passes_the_cap(world: World) -> None:
+    sessions, before = [sold(world) for _ in range(20)], balance(world, BOB)
+    member = support(world, day=A_DAY)
+    taken = at_once([partial(try_all, world, member, [each], 10_00) for each in sessions])
+    assert sum(taken) == 5
+    assert moved(world, before) == A_DAY
+
+
+def test_a_member_without_a_cap_has_no_right_to_refund(world: World) -> None:
+    assert not may(support(world), Right.REFUND)
+    assert may(support(world, once=ONCE), Right.REFUND)
+    assert not may(support(world, once=ONCE), Right.MANAGE)

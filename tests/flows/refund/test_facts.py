@@ -15,6 +15,7 @@ from checkout.domain.payment import Attention
 from checkout.domain.refund import Refund, RefundProblem, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Response
 from sandbox.wallets.provider import Rules
 from tests.flows.refund.books import (
     again,
@@ -28,7 +29,7 @@ from tests.flows.refund.books import (
     send,
     wait,
 )
-from tests.product import CEDAR, World, lose_answers, on, raising
+from tests.product import CEDAR, World, answering, lose_answers, on, raising
 
 # The customer's price of the 20.00 USD of these sessions, in cents of their euros.
 PRICE = 1854
@@ -112,6 +113,25 @@ def test_of_a_frozen_server_the_greater_word_counts_and_nothing_is_sent_twice(
     # The rest goes the same way: whatever is asked for, nobody gets more than they paid.
     send(world, ask(world, session, left))
     assert balance(world, address) - before <= PRICE
+
+
+def test_not_found_at_the_customers_wallet_is_no_word_that_nothing_has_arrived(
+    world: World,
+) -> None:
+    """Of a half that arrived the shop's wallet reports a quarter, and the customer's denies it."""
+    address, session = paid(world, "refund-freezes")
+    before = balance(world, address)
+    refund = send(world, ask(world, session))
+    answering(world, "GET", "/incoming-payments/", lambda asked: Response(404, {}, b"{}"))
+    for _ in range(15):
+        world.clock.pass_time(60)
+        world.sweep()
+    assert world.clock.now() > refund.quote_ends_at + timedelta(minutes=10)
+    assert again(world, refund).status is RefundStatus.SENDING, "one of two words is missing"
+    world.transport.network = world.network
+    refund = wait(world, refund)
+    assert refund.status is RefundStatus.FAILED
+    assert refund.sent * PRICE >= (balance(world, address) - before) * 2000
 
 
 def test_a_wallet_that_shows_nothing_for_ever_is_paid_once(world: World) -> None:

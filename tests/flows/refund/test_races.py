@@ -450,7 +450,7 @@ def test_a_payment_to_somebody_else_under_its_address_decides_nothing(
 @pytest.mark.parametrize(
     ("answer", "minutes"),
     [
-        (refusal(401, "Unauthorized"), 16),  # it has ended, and was deleted: as good as nothing
+        (refusal(401, "Unauthorized"), 66),  # as if it were not there
         (refusal(403, "Insufficient Grant"), 66),
         (raising(OutcomeUnknown("down")), 66),
     ],

@@ -18,6 +18,7 @@ class Action(StrEnum):
     SESSION_GIVEN_UP = "session_given_up"
     CLOSING_STARTED = "closing_started"
     REFUND_REQUESTED = "refund_requested"
+    PAID_ELSEWHERE = "paid_elsewhere"
     REFUND_CANCELED = "refund_canceled"
     BUDGET_ASKED = "budget_asked"
     BUDGET_APPROVED = "budget_approved"

@@ -33,7 +33,7 @@ _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))
 # The fields with an event's bodies, one for each form.
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
 # The session's fields about its customer in events and responses (domain/public.py).
-_OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment"})
+_OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "paid_elsewhere"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ def refund_without(change: Change[Refund], wallet: Wallet) -> Change[Refund]:
     after = replace(
         change.after,
         wallet="",
+        elsewhere=None if change.after.elsewhere is None else "",
         customer=None,
         incoming_payment=None,
         quote=None,

@@ -141,9 +141,15 @@ def contact_of(typed: str) -> str | None:
     """Return an e-mail address or https URL that customers may be shown; None for other texts."""
     text = typed.strip()
     if split(text).scheme == "https":
-        return None if _problem(text, base_is_http=False) else text
+        return page_of(text)
     email = email_of(text)
     return email if email and _MAILTO_NAME.fullmatch(email.rpartition("@")[0]) else None
+
+
+def page_of(typed: str) -> str | None:
+    """Return the https URL of a page that customers may be shown; None for other texts."""
+    text = typed.strip()
+    return None if _problem(text, base_is_http=False) else text
 
 
 def email_of(typed: str) -> str | None:

@@ -13,6 +13,7 @@ from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint, endpoint_id, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
+COMPANY_MAX: Final = 200  # characters of what the footer says of the seller
 TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted limits it, too
 
 
@@ -40,6 +41,19 @@ class Logo:
 
     media_type: str
     data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """The foot of the customers' pages: the seller, and the URLs of the seller's rules.
+
+    `company` is the legal name, and if the merchant likes the address and the tax number.
+    """
+
+    company: str | None = None
+    terms: str | None = None
+    refunds: str | None = None
+    privacy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +99,12 @@ class Merchant:
 
     The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
     (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
-    an https URL) and `website` (a host), which they and receipts show; `return_hosts`, the only
-    hosts that customers may be sent back to (empty: any); `tolerance`, the units of the wallet's
-    scale that may be missing from a payment (money.least_accepted); `providers`, which their page
-    offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys do not
-    sign in to the dashboard.
+    an https URL), `website` (a host) and `footer`, which they and receipts show; `return_hosts`,
+    the only hosts that customers may be sent back to (empty: any); `tolerance`, the units of the
+    wallet's scale that may be missing from a payment (money.least_accepted); `withdrawal_days`, for
+    which customers can withdraw after they have paid (0: not by their page); `providers`, which
+    their page offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys
+    do not sign in to the dashboard.
 
     `wallet_name` is the wallet's public name, which the customers' page shows beside `name`, so
     that a shop that pretends to be another is seen. `ownership` is None for a merchant that the
@@ -117,8 +132,10 @@ class Merchant:
     locale: str | None = None
     return_hosts: tuple[str, ...] = ()
     tolerance: int = 1
+    withdrawal_days: int = 0
     contact: str | None = None
     website: str | None = None
+    footer: Footer | None = None
     providers: tuple[Provider, ...] = ()
     key_sign_in_off_at: datetime | None = None
     parts: int = 1

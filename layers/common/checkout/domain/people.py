@@ -38,6 +38,7 @@ class Right(StrEnum):
     READ = "read"
     NOTE = "note"  # private notes and tags on sessions
     INTEGRATE = "integrate"  # API keys and webhooks
+    REFUND = "refund"  # request refunds, up to the actor's limits
     MANAGE = "manage"  # everything else: sessions, settings, people
 
 
@@ -129,9 +130,15 @@ class Actor(Protocol):
         ...
 
 
+def rights_of(actor: Actor) -> frozenset[Right]:
+    """Return the actor's rights in the dashboard: those of the role, and refunds up to a limit."""
+    limited = actor.refund_cap is not None
+    return RIGHTS[actor.role] | (frozenset({Right.REFUND}) if limited else frozenset())
+
+
 def may(actor: Actor, right: Right) -> bool:
     """Return whether the actor has this right in the dashboard."""
-    return right in RIGHTS[actor.role]
+    return right in rights_of(actor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +158,8 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    The merchant's asset is copied here as it is to keys, and the number of parts at each request,
+    With `refund_cap` they may refund up to it; an owner has none, who can give themselves any. The
+    merchant's asset is copied here as it is to keys, and the number of parts at each request,
     because it can grow. `invited_by` is the id of the actor who invited them; `version` grows by
     one with each write.
     """
@@ -169,6 +177,7 @@ class Member:
     version: int = 1
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    refund_cap: RefundCap | None = None
 
     @property
     def label(self) -> str:
@@ -185,10 +194,6 @@ class Member:
     @property
     def lasts_until(self) -> datetime | None:
         return None
-
-    @property
-    def refund_cap(self) -> RefundCap | None:
-        return None  # only owners refund, who can give themselves any
 
     @property
     def owns(self) -> bool:

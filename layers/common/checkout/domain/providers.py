@@ -145,14 +145,6 @@ def parse(text: str) -> tuple[Provider, ...]:
     return tuple(_provider(line) for line in lines)
 
 
-def written(providers: tuple[Provider, ...]) -> str:
-    """Return `providers` as a text that `parse` reads."""
-    return "\n".join(
-        " | ".join((each.name, each.form, each.website, each.countries, each.logo)).rstrip("| ")
-        for each in providers
-    )
-
-
 def _provider(line: str) -> Provider:
     if len(line) > _LINE_MAX:
         raise ValueError(f"“{line[:60]}” has more than {_LINE_MAX} characters.")

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from checkout.domain.public import amount, timestamp
-from checkout.domain.refund import Refund
+from checkout.domain.refund import Refund, RefundStatus
 
 _PENDING: Final = "pending"
 
 
 def status_of(refund: Refund) -> str:
-    """Return the public status: pending, succeeded, failed or canceled."""
+    """Return the public status: pending, succeeded, failed or canceled.
+
+    A note that it was paid back elsewhere has succeeded, as what it tells has been done.
+    """
+    if refund.status is RefundStatus.PAID_ELSEWHERE:
+        return RefundStatus.SUCCEEDED.value
     return refund.status.value if refund.terminal else _PENDING
 
 
@@ -27,7 +32,7 @@ def public_refund(refund: Refund, *, base_url: str) -> dict[str, Any]:
 
     It has no field for grants, tokens and interact addresses, so it cannot show them.
     """
-    waits = refund.approval_waits
+    waits, noted = refund.approval_waits, refund.elsewhere is not None
     page = f"{base_url}/dashboard/refunds/{refund.id}"
     return {
         "id": refund.id,
@@ -38,9 +43,10 @@ def public_refund(refund: Refund, *, base_url: str) -> dict[str, Any]:
         "approval_url": page if waits else None,
         "amount": refund.amount,
         "currency": refund.currency,
-        "amount_mode": refund.mode.value,
+        "amount_mode": None if noted else refund.mode.value,
+        "paid_elsewhere": refund.elsewhere,
         "amount_sent": refund.sent,
-        "arrival_confirmed": bool(refund.confirmed) if refund.terminal else None,
+        "arrival_confirmed": bool(refund.confirmed) if refund.terminal and not noted else None,
         "cost": amount(refund.quote.debit if refund.quote else None),
         "customer_receives": amount(refund.quote.receive if refund.quote else refund.give),
         "customer_wallet": refund.wallet or None,

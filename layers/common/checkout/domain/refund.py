@@ -24,6 +24,8 @@ UNDECIDED_AFTER: Final = timedelta(hours=1)
 # A refund that wallets hinder is tried from the budget again after these times, then left to an
 # approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
+# The merchant's words on how they have paid a customer back by other means, in characters.
+ELSEWHERE_MAX: Final = 200
 # The budget pays no more than this for a refund without a person, in tenths of its nominal amount.
 COST_AT_MOST: Final = 11
 
@@ -38,12 +40,14 @@ class RefundStatus(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"
+    PAID_ELSEWHERE = "paid_elsewhere"  # a note of the merchant's: no wallet of ours was asked
 
 
 class RefundEvent(StrEnum):
     """The events that can happen to a refund."""
 
     REQUESTED = "requested"
+    NOTED = "noted"
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
@@ -114,7 +118,8 @@ class RefundRef:
     """A refund in its session: the amount that it holds, and what it gives in the payer's asset.
 
     `amount` is in minor units of the session's currency. It falls to what was sent when the refund
-    ends. `give` is 0 if the customer's side is not fixed.
+    ends; of a note that the customer was paid back elsewhere it stays. `give` is 0 if the
+    customer's side is not fixed.
     """
 
     id: str
@@ -142,6 +147,10 @@ class Refund(Record):
     `by_budget` its token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1
     if the customer's wallet has shown all of it.
 
+    `elsewhere` is how the merchant says that they have paid the customer back by other means; None
+    of all other refunds. Such a note sends nothing, and its `wallet` is the one that paid, "" if it
+    is not known.
+
     `claim` is the hash of the link by which the customer can name another wallet; `claim_open` is 1
     until they have. With `claimed` they named `wallet` themselves.
 
@@ -159,6 +168,7 @@ class Refund(Record):
     cost: Amount
     wallet: str
     reason: Reason | None = None
+    elsewhere: str | None = field(default=None, repr=False)
     metadata_json: str = "{}"
     by: str = ""
     payer: WalletAddress | None = None
@@ -200,8 +210,12 @@ class Refund(Record):
 
     @property
     def terminal(self) -> bool:
-        ended = (RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED)
-        return self.status in ended
+        return self.status not in (RefundStatus.NEEDS_APPROVAL, RefundStatus.SENDING)
+
+    @property
+    def noted(self) -> bool:
+        """Whether it only says that the customer was paid back elsewhere."""
+        return self.status is RefundStatus.PAID_ELSEWHERE
 
     @property
     def payment_in_flight(self) -> bool:

@@ -12,6 +12,13 @@ Request (flows/refund/request.py). No wallet is called.
         session (version), which holds the amount from now on. Refused unless the session has ended,
         it is certain what it received, and this amount of it is left.
 
+Or note that it was paid back elsewhere (flows/refund/request.py). No wallet is called, nor ever.
+
+    R1  The same transaction on the same conditions, with a refund that has ended as it begins:
+        paid_elsewhere. So the sum of refunds and notes is never more than was received. No row
+        leads from it to a payment. CANCEL_REQUESTED takes a mistaken note back, and the session
+        releases its amount in that transaction.
+
 Approve (flows/refund/approve.py). No money can move before R2.
 
     C1  Read the customer's wallet address.   C2  Create the incoming payment there.
@@ -56,7 +63,8 @@ Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
         Of a part, the greater of both wallets' words counts. "Not found" is believed 30 s after the
         quote's end; "failed" 35 s after it was first seen; anything else ten minutes after that end. A wallet
         that does not answer decides nothing, and releases nothing. Nor does one that says that the
-        payment was made by another client: the merchant's identity has changed.
+        payment was made by another client: the merchant's identity has changed. If the customer's
+        says "not found", it counts as no answer: it may have received more than ours says.
     M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
         before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
         merchant approves once more, and that token can only read. A payment from the budget is read
@@ -151,13 +159,16 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
     (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),
     (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
+    (_S.PAID_ELSEWHERE, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       ALWAYS, (), REFUND_UPDATED),
     (_S.NEEDS_APPROVAL, _E.METADATA_CHANGED): Row(_S.NEEDS_APPROVAL, IDLE),
     (_S.SUCCEEDED,      _E.METADATA_CHANGED): Row(_S.SUCCEEDED),
     (_S.FAILED,         _E.METADATA_CHANGED): Row(_S.FAILED),
     (_S.CANCELED,       _E.METADATA_CHANGED): Row(_S.CANCELED),
+    (_S.PAID_ELSEWHERE, _E.METADATA_CHANGED): Row(_S.PAID_ELSEWHERE),
     (_S.SUCCEEDED,      _E.ERASED):           Row(_S.SUCCEEDED),
     (_S.FAILED,         _E.ERASED):           Row(_S.FAILED),
     (_S.CANCELED,       _E.ERASED):           Row(_S.CANCELED),
+    (_S.PAID_ELSEWHERE, _E.ERASED):           Row(_S.PAID_ELSEWHERE),
 }
 # fmt: on
 

@@ -32,6 +32,7 @@ class Event(StrEnum):
     EXPIRE_REQUESTED = "expire_requested"
     CANCEL_REQUESTED = "cancel_requested"
     REFUND_REQUESTED = "refund_requested"
+    PAID_ELSEWHERE = "paid_elsewhere"
     REFUND_SETTLED = "refund_settled"
     METADATA_CHANGED = "metadata_changed"
     ERASED = "erased"

@@ -54,6 +54,7 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
                 "pending_reason",
                 "approval_url",
                 "amount_mode",
+                "paid_elsewhere",
                 "amount_sent",
                 "arrival_confirmed",
                 "cost",

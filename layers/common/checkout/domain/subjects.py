@@ -56,13 +56,19 @@ def _session_event(
 
 
 def charge_event(
-    change: Change[Refund], session: Session, event_type: str, *, event_id: str, base_url: str
+    refund: Refund,
+    session: Session,
+    event_type: str,
+    *,
+    event_id: str,
+    base_url: str,
+    at: datetime,
 ) -> WebhookEvent:
-    """Return the event that a refund's change makes about the charge of its session."""
+    """Return the event that a refund's change makes `at` this time about its session's charge."""
     from checkout.domain.stripe_objects import charge, envelope
 
-    event = _refund_event(change, event_type, event_id=event_id, base_url=base_url)
-    shown, at = charge(session, base_url=base_url), change.at
+    event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)
+    shown = charge(session, base_url=base_url)
     stripe = envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
     return replace(event, stripe_body=stripe)
 

@@ -117,8 +117,8 @@ session without an incoming payment, the last step of an end with one, GIVEN_UP.
 is conditional on the version, they are given back once. Money that arrived late keeps them.
 
 Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an ended session has
-received, REFUND_SETTLED gives back what was not sent of it. Both are written in one transaction
-with the refund.
+received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other means, and
+REFUND_SETTLED gives back what was not sent of it. Each is written in one transaction with the refund.
 
 Metadata (flows/checkout/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
 else. It is refused while a session is prepared and while a payment is in flight, so that it never
@@ -156,6 +156,7 @@ from checkout.domain import machine
 from checkout.domain.attempts import recorded
 from checkout.domain.event_types import (
     CANCELED,
+    CHARGE_REFUNDED,
     COMPLETED,
     EXPIRED,
     LATE_PAYMENT,
@@ -299,6 +300,9 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.COMPLETED,         _E.REFUND_REQUESTED):   Row(_S.COMPLETED,         WITH_MONEY),
     (_S.EXPIRED,           _E.REFUND_REQUESTED):   Row(_S.EXPIRED,           WITH_MONEY),
     (_S.CANCELED,          _E.REFUND_REQUESTED):   Row(_S.CANCELED,          WITH_MONEY),
+    (_S.COMPLETED,         _E.PAID_ELSEWHERE):     Row(_S.COMPLETED,         WITH_MONEY, beside=CHARGE_REFUNDED),
+    (_S.EXPIRED,           _E.PAID_ELSEWHERE):     Row(_S.EXPIRED,           WITH_MONEY, beside=CHARGE_REFUNDED),
+    (_S.CANCELED,          _E.PAID_ELSEWHERE):     Row(_S.CANCELED,          WITH_MONEY, beside=CHARGE_REFUNDED),
     (_S.COMPLETED,         _E.REFUND_SETTLED):     Row(_S.COMPLETED),
     (_S.EXPIRED,           _E.REFUND_SETTLED):     Row(_S.EXPIRED),
     (_S.CANCELED,          _E.REFUND_SETTLED):     Row(_S.CANCELED),

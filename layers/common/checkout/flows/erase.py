@@ -125,6 +125,7 @@ def _erase_session(
         session = write_clock(services, session)
         if _needed(session) is None and wallet.gave(session):
             _clear_note(services, session.id, report)
+            _clear_withdrawal(services, session, report)
         session = writes.write_decided(services, session, erased)
     except StaleSession:
         report.kept[Kept.BUSY] += 1
@@ -164,6 +165,17 @@ def _clear_note(services: DashboardServices, session_id: str, report: Report) ->
     if note is None or not (note.text or note.tags):
         return
     _put_note(services, replace(note, text="", tags=()), report)
+
+
+def _clear_withdrawal(services: DashboardServices, session: Session, report: Report) -> None:
+    """Erase the name and the e-mail address of a withdrawal of this customer."""
+    found = services.withdrawals.get(session.id)
+    if found is None or found.said is None:
+        return
+    if services.withdrawals.put(replace(found, said=None, version=found.version + 1), session):
+        report.erased["withdrawals"] += 1
+    else:
+        report.kept[Kept.BUSY] += 1
 
 
 def _erase_note(services: DashboardServices, note: Note, wallet: Wallet, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Declare the store of notes on sessions."""
+"""Declare the stores of what people say of a session: notes of the shop, the withdrawal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from checkout.domain.note import Note
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
 
 
 class Notes(Protocol):
@@ -23,5 +25,25 @@ class Notes(Protocol):
         """Write the note if the stored version is one less; a first version if there is none.
 
         Returns False if somebody else has written meanwhile.
+        """
+        ...
+
+
+class Withdrawals(Protocol):
+    """Store one withdrawal for each session."""
+
+    def get(self, session_id: str) -> Withdrawal | None:
+        """Read the withdrawal, strongly consistent."""
+        ...
+
+    def of(self, session_ids: Iterable[str]) -> Mapping[str, Withdrawal]:
+        """Read the withdrawals of at most 100 sessions, by the sessions' ids."""
+        ...
+
+    def put(self, withdrawal: Withdrawal, session: Session) -> bool:
+        """Write it if the stored version is one less; a first version if there is none.
+
+        From then on its session is among those that need somebody (domain/search.py). Returns False
+        if somebody else has written meanwhile.
         """
         ...

@@ -19,7 +19,7 @@ from checkout.ports.links import Links
 from checkout.ports.mail import Mail, WriteNotice
 from checkout.ports.mandates import Mandates
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
-from checkout.ports.notes import Notes
+from checkout.ports.notes import Notes, Withdrawals
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.refunds import Refunds
 from checkout.ports.refusals import RefusalLog
@@ -85,6 +85,7 @@ class PayServices(Services):
     tallies: Tallies
     links: Links
     notes: Notes
+    withdrawals: Withdrawals
     people: People
     subscribers: Subscribers
     mail: Mail | None = None
@@ -109,6 +110,7 @@ class DashboardServices(Services):
     tallies: Tallies
     links: Links
     notes: Notes
+    withdrawals: Withdrawals
     sign_ins: SignIns
     people: People
     subscribers: Subscribers

@@ -7,7 +7,7 @@ from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.mandates import DynamoMandates
 from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
-from checkout.adapters.dynamo.notes import DynamoNotes
+from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
 from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.refunds import DynamoRefunds
 from checkout.adapters.dynamo.refusals import DynamoRefusals
@@ -38,6 +38,7 @@ __all__ = [
     "DynamoSignIns",
     "DynamoSubscribers",
     "DynamoTallies",
+    "DynamoWithdrawals",
     "parse_database_url",
     "read_as_sent",
 ]

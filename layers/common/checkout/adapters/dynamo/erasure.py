@@ -10,7 +10,7 @@ from checkout.adapters.dynamo.audit import entry_from
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.events import event_from
-from checkout.adapters.dynamo.notes import NOTE_ROW, note_from
+from checkout.adapters.dynamo.notes import NOTE_ROW, WITHDRAWAL_ROW, note_from
 from checkout.adapters.dynamo.places import unsharded
 from checkout.adapters.dynamo.records import (
     CART_ROW,
@@ -39,6 +39,7 @@ _OTHER_ROWS: Final = (
     FLAG_ROW,
     NOTE_ROW,
     SEARCH_ROW,
+    WITHDRAWAL_ROW,
     "day#",
     "clock#",
     "plink_",

@@ -1,33 +1,48 @@
-"""`ports.Notes` on DynamoDB: rows beside the sessions, in no index (docs/howto/add-a-note.md)."""
+"""`ports.Notes` and `ports.Withdrawals` on DynamoDB: rows beside the sessions.
+
+They are not the sessions' (docs/howto/add-a-note.md). The id of a row is a prefix and the session's
+id. A note is in no index; a withdrawal finds its session among those that need somebody.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeVar
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met, put_new, put_next
-from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.places import needing_somebody, ttl
 from checkout.adapters.dynamo.wire import Item, text, text_from
 from checkout.domain.note import Note
 from checkout.domain.retention import RETENTION, note_kept_until
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
 from checkout.ports.runtime import RandomBytes
 
+T = TypeVar("T", Note, Withdrawal)
+
 NOTE_ROW: Final = "note#"  # prefix of the id of a note
-# `merchant` is the key of the list of sessions, which must not contain notes.
-_NOTE: Final = Codec(Note, names={"merchant": "owner", "session": "id"})
+WITHDRAWAL_ROW: Final = "withdrawal#"
+# `merchant` is the key of the list of sessions, which must not contain these rows.
+_NAMES: Final = {"merchant": "owner", "session": "id"}
+_NOTE: Final = Codec(Note, names=_NAMES)
+_WITHDRAWAL: Final = Codec(Withdrawal, names=_NAMES)
 
 
 def note_from(item: Item) -> Note:
     """Return the note of a row."""
-    return _NOTE.decode(item | {"id": text(text_from(item["id"]).removeprefix(NOTE_ROW))})
+    found: Note = _decoded(_NOTE, NOTE_ROW, item)
+    return found
 
 
-class DynamoNotes:
-    """Ids are `note#` and the session's id."""
+class _Rows(Generic[T]):
+    """The rows with one prefix."""
+
+    _codec: Codec[T]
+    _row: str
 
     def __init__(
         self,
@@ -43,19 +58,44 @@ class DynamoNotes:
         self._persistent = Persistent(sleep, random_bytes)
         self._retention = retention
 
-    def get(self, session_id: str) -> Note | None:
-        item = get(self._client, self._table, id=text(NOTE_ROW + session_id))
-        return note_from(item) if item else None
+    def get(self, session_id: str) -> T | None:
+        item = get(self._client, self._table, id=text(self._row + session_id))
+        return _decoded(self._codec, self._row, item) if item else None
 
-    def of(self, session_ids: Iterable[str]) -> Mapping[str, Note]:
-        ids = [NOTE_ROW + each for each in session_ids]
-        found = self._persistent.batch_get(self._client, self._table, ids)
-        return {note.session: note for note in map(note_from, found.values())}
+    def of(self, session_ids: Iterable[str]) -> Mapping[str, T]:
+        ids = [self._row + each for each in session_ids]
+        rows = self._persistent.batch_get(self._client, self._table, ids).values()
+        found = [_decoded(self._codec, self._row, each) for each in rows]
+        return {each.session: each for each in found}
+
+    def _put(self, record: T, at: datetime, place: Item) -> bool:
+        kept_until = ttl(note_kept_until(at, self._retention))
+        place = place | {"id": text(self._row + record.session), "ttl": kept_until}
+        item = self._codec.encode(record) | place
+        if record.version == 1:
+            return met(self._client.put_item, **put_new(self._table, item, "id"))
+        return met(self._client.put_item, **put_next(self._table, item, record.version))
+
+
+class DynamoNotes(_Rows[Note]):
+    """`ports.Notes`."""
+
+    _codec = _NOTE
+    _row = NOTE_ROW
 
     def put(self, note: Note) -> bool:
-        kept_until = note_kept_until(note.at, self._retention)
-        place = {"id": text(NOTE_ROW + note.session), "ttl": ttl(kept_until)}
-        item = _NOTE.encode(note) | place
-        if note.version == 1:
-            return met(self._client.put_item, **put_new(self._table, item, "id"))
-        return met(self._client.put_item, **put_next(self._table, item, note.version))
+        return self._put(note, note.at, {})
+
+
+class DynamoWithdrawals(_Rows[Withdrawal]):
+    """`ports.Withdrawals`."""
+
+    _codec = _WITHDRAWAL
+    _row = WITHDRAWAL_ROW
+
+    def put(self, withdrawal: Withdrawal, session: Session) -> bool:
+        return self._put(withdrawal, withdrawal.at, needing_somebody(session))
+
+
+def _decoded(codec: Codec[Any], row: str, item: Item) -> Any:
+    return codec.decode(item | {"id": text(text_from(item["id"]).removeprefix(row))})

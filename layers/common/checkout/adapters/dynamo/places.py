@@ -39,7 +39,7 @@ from checkout.adapters.dynamo.wire import (
 from checkout.domain.grammar import position
 from checkout.domain.parts import part_of
 from checkout.domain.retention import session_kept_until
-from checkout.domain.search import PAID, PREFIX_LEAST, same_text
+from checkout.domain.search import NEEDS_SOMEBODY, PAID, PREFIX_LEAST, same_text
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
 
@@ -128,6 +128,14 @@ def due_shard(record_id: str, *, urgent: bool = False) -> str:
 def ttl(at: datetime) -> Value:
     """Return the time to live of a record that is not needed after `at`, in epoch seconds."""
     return number(milliseconds(at) // 1000 + _TTL_DELAY)
+
+
+def needing_somebody(session: Session) -> Item:
+    """Return the attributes of a row that finds a session among those that need somebody."""
+    return {
+        "search_key": owned(search_key(session.merchant, NEEDS_SOMEBODY), session.part),
+        "created_key": text(position(session.created_at, session.id)),
+    }
 
 
 def owned(owner: str, shard: int) -> Value:

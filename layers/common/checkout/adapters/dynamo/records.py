@@ -18,6 +18,7 @@ from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.places import (
+    needing_somebody,
     of_session,
     owned,
     prefix_key,
@@ -34,7 +35,6 @@ from checkout.domain.retention import (
     rows_kept_until,
 )
 from checkout.domain.search import (
-    NEEDS_SOMEBODY,
     last_part,
     marks,
     metadata_texts,
@@ -204,11 +204,9 @@ def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
 
     It stays when the flag goes, and is the same each time; it is not among `rows_of`.
     """
-    key = search_key(session.merchant, NEEDS_SOMEBODY)
     return {
         "id": text(FLAG_ROW + session.id),
-        "search_key": owned(key, session.part),
-        "created_key": text(position(session.created_at, session.id)),
+        **needing_somebody(session),
         "ttl": ttl(flag_kept_until(session, retention)),
     }
 

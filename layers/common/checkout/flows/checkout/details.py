@@ -15,10 +15,14 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Merchant, details_key_place
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
+from checkout.flows import merchants
 from checkout.ports.runtime import RandomBytes, Vault
+from checkout.ports.services import DashboardServices
 
 DETAILS: Final = "customer_details"
 FURTHER: Final = "customer_further"
+WITHDRAWAL: Final = "withdrawal"
 _KEY_SIZE: Final = 32  # bytes
 _MARK_SIZE: Final = 32  # hexadecimal characters
 _NOTHING: Final = NONE_GIVEN.further_json()
@@ -27,6 +31,21 @@ _NOTHING: Final = NONE_GIVEN.further_json()
 def new_key(vault: Vault, random_bytes: RandomBytes, merchant_id: str) -> str:
     """Return a new key for the details of a merchant's customers, sealed."""
     return vault.seal(random_bytes(_KEY_SIZE).hex(), place=details_key_place(merchant_id))
+
+
+def make_key(services: DashboardServices, merchant_id: str) -> None:
+    """Give a merchant of an earlier release its key for the details of customers.
+
+    Raises Conflict.
+    """
+
+    def with_key(current: Merchant) -> Merchant:
+        if current.details_key is not None:
+            return current
+        made = new_key(services.vault, services.random_bytes, current.id)
+        return current.changed(details_key=made)
+
+    merchants.change(services.merchants, merchant_id, with_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +67,31 @@ def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDet
     """
     if details == NONE_GIVEN:
         return Sealed()
-    if merchant.details_key is None:
-        raise Unavailable("The shop's settings are being read again; try again in a minute.")
-    key = _key(vault, merchant.id, merchant.details_key)
+    key = _key_of(vault, merchant)
     inner, further = vault.inner(key), details.further_json()
     return Sealed(
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
         inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,
         _mark(key, details.email) if details.email else None,
     )
+
+
+def seal_said(vault: Vault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
+    """Return the name and the address of a withdrawal, sealed. Raises Unavailable as `seal`."""
+    inner = vault.inner(_key_of(vault, merchant))
+    return inner.seal(said.to_json(), place=_place(session_id, WITHDRAWAL))
+
+
+def opened_said(vault: Vault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
+    """Return what the customer said with a withdrawal; nothing if it was erased.
+
+    Raises SecretUnreadable, and Unavailable while the key cannot be read.
+    """
+    if withdrawal.said is None:
+        return NONE_GIVEN
+    inner = vault.inner(_key_of(vault, merchant))
+    place = _place(withdrawal.session, WITHDRAWAL)
+    return from_json(inner.open(withdrawal.said, place=place))
 
 
 def mark(vault: Vault, merchant: Merchant, email: str) -> str | None:
@@ -83,6 +118,12 @@ def opened(vault: Vault, merchant: Merchant | None, session: Session) -> Custome
         inner.open(session.customer_details, place=_place(session.id, DETAILS)),
         further and inner.open(further, place=_place(session.id, FURTHER)),
     )
+
+
+def _key_of(vault: Vault, merchant: Merchant) -> str:
+    if merchant.details_key is None:
+        raise Unavailable("The shop's settings are being read again; try again in a minute.")
+    return _key(vault, merchant.id, merchant.details_key)
 
 
 def _key(vault: Vault, merchant_id: str, sealed: str) -> str:

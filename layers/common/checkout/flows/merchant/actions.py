@@ -59,6 +59,13 @@ def request_refund(services: DashboardServices, key: Actor, asked: NewRefund) ->
     return refund
 
 
+def note_paid_elsewhere(services: DashboardServices, key: Actor, asked: NewRefund) -> Refund:
+    """Note that a customer was paid back elsewhere. Raise as `refund.request.create` does."""
+    noted = refunds.create(services, key, asked)
+    audit.note(services, key, Action.PAID_ELSEWHERE, noted.id)
+    return noted
+
+
 def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Refund:
     """Cancel a refund. Raise as `refund.request.cancel` does."""
     refund = refunds.cancel(services, key, refund_id)

@@ -146,7 +146,7 @@ def create(
         most=most,
     )
     if collect:
-        _make_key(services, merchant)
+        details.make_key(services, merchant.id)
     services.links.add(link)
     audit.note(services, key, Action.LINK_CREATED, link.id)
     return link
@@ -265,18 +265,6 @@ def _image(services: DashboardServices, typed: str) -> str | None:
     if not typed:
         return None
     return picture_url(typed, base_is_http=is_http(services.base_url), param="image")
-
-
-def _make_key(services: DashboardServices, merchant: Merchant) -> None:
-    """Give a merchant of an earlier release its key for the details of customers."""
-
-    def with_key(current: Merchant) -> Merchant:
-        if current.details_key is not None:
-            return current
-        made = details.new_key(services.vault, services.random_bytes, current.id)
-        return current.changed(details_key=made)
-
-    merchants.change(services.merchants, merchant.id, with_key)
 
 
 def _name(typed: str) -> str:

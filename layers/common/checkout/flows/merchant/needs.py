@@ -20,9 +20,10 @@ from checkout.domain.order_number import order_number
 from checkout.domain.payment import Problem
 from checkout.domain.people import Actor
 from checkout.domain.search import NEEDS_SOMEBODY
-from checkout.domain.session import Session
+from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery, Endpoint, WebhookEvent, endpoint_id
+from checkout.domain.withdrawal import waits
 from checkout.open_payments.errors import Reason
 from checkout.ports.services import DashboardServices, PayServices
 
@@ -43,6 +44,7 @@ class Case(StrEnum):
     UNDECIDED = "undecided"
     LATE_PAYMENT = "late_payment"
     OVERPAID = "overpaid"
+    WITHDRAWAL = "withdrawal"
     WALLET_KEY = "wallet_key"
     ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_FAILING = "endpoint_failing"
@@ -116,6 +118,7 @@ def _sessions(services: AnyServices, key: Actor) -> tuple[list[Need], bool]:
         flagged = [each for each in page.sessions if each.needs_attention]
         notes = services.notes.of(each.id for each in flagged) if flagged else {}
         found += [_need(each) for each in flagged if needs_somebody(each, notes.get(each.id))]
+        found += _withdrawals(services, page.sessions)
         after = page.next_key
         if after is None:
             break
@@ -125,6 +128,17 @@ def _sessions(services: AnyServices, key: Actor) -> tuple[list[Need], bool]:
 def _need(session: Session) -> Need:
     case = Case(session.attention) if session.attention else Case.OVERPAID
     return Need(case, session.id, order_number(session) or session.id, session.updated_at)
+
+
+def _withdrawals(services: AnyServices, sessions: tuple[Session, ...]) -> Iterator[Need]:
+    """Yield the withdrawals that wait for the shop."""
+    paid = {each.id: each for each in sessions if each.status is Status.COMPLETED}
+    filed = services.withdrawals.of(paid) if paid else {}
+    for session_id, withdrawal in filed.items():
+        session = paid[session_id]
+        if waits(session, withdrawal):
+            named = order_number(session) or session_id
+            yield Need(Case.WITHDRAWAL, session_id, named, withdrawal.at)
 
 
 def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[Need]:

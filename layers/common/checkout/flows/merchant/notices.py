@@ -49,6 +49,7 @@ TOPICS: Final[dict[Case, Topic]] = {
     Case.UNDECIDED: Topic.PAYMENTS,
     Case.LATE_PAYMENT: Topic.PAYMENTS,
     Case.OVERPAID: Topic.PAYMENTS,
+    Case.WITHDRAWAL: Topic.PAYMENTS,
     Case.WALLET_KEY: Topic.WALLET,
     Case.ENDPOINT_DISABLED: Topic.WEBHOOKS,
     Case.ENDPOINT_FAILING: Topic.WEBHOOKS,

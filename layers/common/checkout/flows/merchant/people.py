@@ -37,6 +37,7 @@ from checkout.domain.people import (
     Actor,
     Invitation,
     Member,
+    RefundCap,
     Role,
 )
 from checkout.flows import audit
@@ -145,13 +146,25 @@ def withdraw(services: DashboardServices, actor: Actor, invitation_id: str) -> N
     audit.note(services, actor, Action.INVITATION_WITHDRAWN, invitation.name)
 
 
+def find(services: DashboardServices, actor: Actor, member_id: str) -> Member:
+    """Return the merchant's active member. Raise ResourceMissing, MemberUnexpectedState."""
+    known = {each.id for each in services.people.members_of(actor.merchant)}
+    member = services.people.member(member_id) if member_id in known else None
+    if member is None:
+        raise ResourceMissing("No such member.")
+    if not member.active:
+        raise MemberUnexpectedState("This member has been revoked.")
+    return member
+
+
 def change_role(services: DashboardServices, actor: Actor, member_id: str, role: Role) -> None:
     """Give a member another role, from their next request on.
 
     Raise ResourceMissing, MemberUnexpectedState, Conflict.
     """
-    member = _found(services, actor, member_id)
-    changed = member.changed(role=role)
+    member = find(services, actor, member_id)
+    unlimited = {"refund_cap": None} if role is Role.OWNER else {}
+    changed = member.changed(role=role, **unlimited)
     _write(services, member, changed)
     if not changed.owns:
         _end_invitations(services, member.id, actor)
@@ -159,9 +172,23 @@ def change_role(services: DashboardServices, actor: Actor, member_id: str, role:
     audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, target)
 
 
+def limit_refunds(
+    services: DashboardServices, actor: Actor, member: Member, cap: RefundCap | None
+) -> None:
+    """Let a member refund up to `cap`, from their next request on; None ends it.
+
+    Raise MemberUnexpectedState, Conflict.
+    """
+    if member.role is Role.OWNER:
+        raise MemberUnexpectedState("An owner refunds without a limit.")
+    _write(services, member, member.changed(refund_cap=cap))
+    said = "refunds nothing" if cap is None else "refunds up to a limit"
+    audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, f"{member.id} {member.name}: {said}")
+
+
 def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
     """Revoke a member. Their sign-ins end with their next request. Raise as `change_role`."""
-    member = _found(services, actor, member_id)
+    member = find(services, actor, member_id)
     _write(services, member, member.changed(revoked_at=services.clock.now()))
     _end_invitations(services, member.id, actor)
     audit.note(services, actor, Action.MEMBER_REVOKED, f"{member.id} {member.name}")
@@ -242,17 +269,6 @@ def _write(services: DashboardServices, before: Member, after: Member) -> None:
             raise MemberUnexpectedState("This is the last owner: make another member an owner.")
     if not services.people.replace(after, kept):
         raise Conflict("Your people have changed in the meantime. Check them and try again.")
-
-
-def _found(services: DashboardServices, actor: Actor, member_id: str) -> Member:
-    """Return the merchant's active member. Raise ResourceMissing, MemberUnexpectedState."""
-    known = {each.id for each in services.people.members_of(actor.merchant)}
-    member = services.people.member(member_id) if member_id in known else None
-    if member is None:
-        raise ResourceMissing("No such member.")
-    if not member.active:
-        raise MemberUnexpectedState("This member has been revoked.")
-    return member
 
 
 def _name(typed: str) -> str:

@@ -1,32 +1,45 @@
-"""A merchant's settings: the look of the customers' pages, and the allowed return hosts.
+"""A merchant's settings: the look of the customers' pages, and what the shop allows.
 
-A logo must be a small picture. The hosts are written to the merchant and to all active keys in one
-transaction, so that creating a session reads only its key.
+They are changed together, in one write. The allowed return hosts are copied to all active keys in
+the same transaction, so that creating a session reads only its key. A logo must be a small picture.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from checkout.domain import providers
 from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.grammar import contact_of, return_host
+from checkout.domain.grammar import contact_of, page_of, return_host
 from checkout.domain.languages import LANGUAGES
-from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
+from checkout.domain.merchant import (
+    COMPANY_MAX,
+    NAME_MAX,
+    TOLERANCE_MAX,
+    ApiKey,
+    Footer,
+    Logo,
+    Merchant,
+)
 from checkout.domain.parts import PARTS
 from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
+from checkout.domain.providers import Provider
+from checkout.domain.withdrawal import DAYS_MAX
 from checkout.flows import audit, merchants
+from checkout.flows.checkout import details
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record
 HOSTS_MAX: Final = 50  # they are copied to each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
-_UNITS: Final = re.compile(r"[0-9]{1,10}")
+_WHOLE: Final = re.compile(r"[0-9]{1,10}")
+# The pages that the footer links to, and how the dashboard's sentences call them.
+RULES: Final = {"terms": "the terms", "refunds": "the refunds", "privacy": "the privacy page"}
 # Their names in the audit log.
 _CALLED: Final = {
     "name": "display name",
@@ -36,33 +49,35 @@ _CALLED: Final = {
     "tolerance": "tolerance",
     "contact": "contact",
     "website": "website",
+    "footer": "footer",
     "providers": "wallet providers",
+    "withdrawal_days": "withdrawal",
 }
 
 
-def look(
-    services: DashboardServices, key: Actor, *, name: str, accent_color: str, locale: str
-) -> None:
-    """Set the look of the pages. An empty `accent_color` means the default.
+def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) -> None:
+    """Set what was typed, all of it or nothing. A setting that was not typed stays.
 
-    Raise ParameterInvalid, Conflict.
+    An empty text removes a value, and stands for the default color. The return hosts are written
+    again if a key lacks them, because it was created during their last change. Raise
+    ParameterInvalid, Conflict.
     """
-    looks: dict[str, Any] = {
-        "name": _name(name),
-        "accent_color": _color(accent_color),
-        "locale": _locale(locale),
+    merchant = merchants.get(services.merchants, key.merchant)
+    fields: dict[str, Any] = {
+        name: read(typed[name]) for name, read in _READ.items() if name in typed
     }
-    if looks["name"] is None:
-        raise ParameterInvalid(
-            f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
-        )
-    if looks["accent_color"] is None and accent_color:
-        raise ParameterInvalid(
-            "The color must be written like #0b5cad, with six digits.", param="accent_color"
-        )
-    if looks["locale"] is None:
-        raise ParameterInvalid("The pages do not support this language.", param="locale")
-    _set(services, key, looks)
+    if typed.keys() & {"company", *RULES}:
+        fields["footer"] = _footer(merchant.footer or Footer(), typed)
+    if fields.get("withdrawal_days"):
+        details.make_key(services, key.merchant)
+    hosts = fields.pop("return_hosts", None)
+    if hosts is None or (hosts == merchant.return_hosts and not keys_behind(services, merchant)):
+        _set(services, key, fields)
+        return
+    said = [*_said(merchant, fields), f"return hosts: {', '.join(hosts) or 'any'}"]
+    fields["return_hosts"] = hosts
+    api_keys.change_copied(services, key.merchant, lambda _: fields, actor=key)
+    audit.note(services, key, Action.SETTINGS_CHANGED, ", ".join(said))
 
 
 def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale: str) -> Merchant:
@@ -95,63 +110,6 @@ def put_logo(services: DashboardServices, key: Actor, data: bytes) -> None:
 def remove_logo(services: DashboardServices, key: Actor) -> None:
     """Remove the logo. Raise Conflict."""
     _set(services, key, {"logo": None})
-
-
-def introduce(services: DashboardServices, key: Actor, *, contact: str, website: str) -> None:
-    """Set the contact for customers and the shop's own host. An empty text removes it.
-
-    Raise ParameterInvalid, Conflict.
-    """
-    fields = {"contact": contact_of(contact), "website": return_host(website)}
-    if contact.strip() and fields["contact"] is None:
-        raise ParameterInvalid(
-            "The contact must be an e-mail address or a page that begins with https://.",
-            param="contact",
-        )
-    if website.strip() and fields["website"] is None:
-        raise ParameterInvalid(
-            "The website must be a host name like shop.example, without https:// and path.",
-            param="website",
-        )
-    _set(services, key, fields)
-
-
-def offer(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Set the providers that the merchant's page offers; without any, it offers the operator's.
-
-    Raise ParameterInvalid, Conflict.
-    """
-    try:
-        found = providers.parse(typed)
-    except ValueError as error:
-        raise ParameterInvalid(str(error), param="providers") from None
-    _set(services, key, {"providers": found})
-
-
-def tolerate(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Set the number of the wallet's units that may be missing from a payment decided from now on.
-
-    Raise ParameterInvalid, Conflict.
-    """
-    units = int(typed) if _UNITS.fullmatch(typed.strip()) else -1
-    if not 0 <= units <= TOLERANCE_MAX:
-        raise ParameterInvalid(
-            f"The tolerance must be a whole number from 0 to {TOLERANCE_MAX}.", param="tolerance"
-        )
-    _set(services, key, {"tolerance": units})
-
-
-def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Allow only these return hosts in new sessions.
-
-    Without any, all are allowed. They are written even if nothing changes, which repairs a key that
-    was created at the same time. Raise ParameterInvalid, Conflict.
-    """
-    hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
-    if len(hosts) > HOSTS_MAX:
-        raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
-    api_keys.change_copied(services, key.merchant, lambda _: {"return_hosts": hosts}, actor=key)
-    audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
@@ -200,12 +158,34 @@ def _set(services: DashboardServices, key: Actor, fields: dict[str, Any]) -> Non
     said: list[str] = []
 
     def changed(merchant: Merchant) -> Merchant:
-        said[:] = [_CALLED[name] for name in fields if getattr(merchant, name) != fields[name]]
+        said[:] = _said(merchant, fields)
         return merchant.changed(**fields) if said else merchant
 
     merchants.change(services.merchants, key.merchant, changed)
     if said:
         audit.note(services, key, Action.SETTINGS_CHANGED, ", ".join(said))
+
+
+def _said(merchant: Merchant, fields: Mapping[str, Any]) -> list[str]:
+    """Return the names of the changed fields, for the audit log."""
+    return [_CALLED[name] for name in fields if getattr(merchant, name) != fields[name]]
+
+
+def _footer(before: Footer, typed: Mapping[str, str]) -> Footer | None:
+    seller = " ".join(typed.get("company", before.company or "").split())
+    if len(seller) > COMPANY_MAX or not seller.isprintable():
+        raise ParameterInvalid(
+            f"The seller must be at most {COMPANY_MAX} printable characters.", param="company"
+        )
+    found: dict[str, str | None] = {}
+    for name, called in RULES.items():
+        text = typed.get(name, getattr(before, name) or "")
+        found[name] = page_of(text)
+        if found[name] is None and text.strip():
+            raise ParameterInvalid(
+                f"The address of {called} must be a page that begins with https://.", param=name
+            )
+    return Footer(company=seller or None, **found) if seller or any(found.values()) else None
 
 
 def _name(typed: str) -> str | None:
@@ -222,6 +202,83 @@ def _locale(typed: str) -> str | None:
     return typed if typed in LANGUAGES else None
 
 
+def _typed_name(typed: str) -> str:
+    name = _name(typed)
+    if name is None:
+        raise ParameterInvalid(
+            f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
+        )
+    return name
+
+
+def _typed_color(typed: str) -> str | None:
+    color = _color(typed)
+    if color is None and typed:
+        raise ParameterInvalid(
+            "The color must be written like #0b5cad, with six digits.", param="accent_color"
+        )
+    return color
+
+
+def _typed_locale(typed: str) -> str:
+    locale = _locale(typed)
+    if locale is None:
+        raise ParameterInvalid("The pages do not support this language.", param="locale")
+    return locale
+
+
+def _contact(typed: str) -> str | None:
+    contact = contact_of(typed)
+    if typed.strip() and contact is None:
+        raise ParameterInvalid(
+            "The contact must be an e-mail address or a page that begins with https://.",
+            param="contact",
+        )
+    return contact
+
+
+def _website(typed: str) -> str | None:
+    website = return_host(typed)
+    if typed.strip() and website is None:
+        raise ParameterInvalid(
+            "The website must be a host name like shop.example, without https:// and path.",
+            param="website",
+        )
+    return website
+
+
+def _providers(typed: str) -> tuple[Provider, ...]:
+    try:
+        return providers.parse(typed)
+    except ValueError as error:
+        raise ParameterInvalid(str(error), param="providers") from None
+
+
+def _tolerance(typed: str) -> int:
+    """Return how many of the wallet's units may be missing from a payment decided from now on."""
+    return _whole(typed, TOLERANCE_MAX, "The tolerance", param="tolerance")
+
+
+def _withdrawal_days(typed: str) -> int:
+    """Return for how many days after the payment customers can withdraw; 0 for none."""
+    return _whole(typed, DAYS_MAX, "The days", param="withdrawal_days")
+
+
+def _whole(typed: str, most: int, named: str, *, param: str) -> int:
+    number = int(typed) if _WHOLE.fullmatch(typed.strip()) else -1
+    if not 0 <= number <= most:
+        raise ParameterInvalid(f"{named} must be a whole number from 0 to {most}.", param=param)
+    return number
+
+
+def _return_hosts(typed: str) -> tuple[str, ...]:
+    """Return the only hosts to which new sessions may return; all are allowed without any."""
+    hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
+    if len(hosts) > HOSTS_MAX:
+        raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
+    return hosts
+
+
 def _host(typed: str) -> str:
     host = return_host(typed)
     if host is None:
@@ -231,3 +288,16 @@ def _host(typed: str) -> str:
             param="return_hosts",
         )
     return host
+
+
+_READ: Final[dict[str, Callable[[str], Any]]] = {
+    "name": _typed_name,
+    "accent_color": _typed_color,
+    "locale": _typed_locale,
+    "contact": _contact,
+    "website": _website,
+    "providers": _providers,
+    "tolerance": _tolerance,
+    "withdrawal_days": _withdrawal_days,
+    "return_hosts": _return_hosts,
+}

@@ -90,7 +90,7 @@ def commit(
     event = _webhook_event(services, change)
     if event is None and new is not None:
         event = _created(services, new)
-    second = _beside(services, change)
+    second = _beside(services, change, new)
     ends = change.after.terminal and not change.before.terminal
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
@@ -116,11 +116,11 @@ def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
 
 
-def _beside(services: Services, change: Change[R]) -> WebhookEvent | None:
+def _beside(services: Services, change: Change[R], new: Refund | None) -> WebhookEvent | None:
     """Return the second event of this change, if an endpoint wants it.
 
-    A refund's is about the charge of its session, which holds the refund's amount since its
-    request. A session that was deleted after its retention has none.
+    A refund, also a `new` one, makes it about the charge of its session, which holds the refund's
+    amount since its request. A session that was deleted after its retention has none.
     """
     name, after = change.beside, change.after
     if name is None or not _wanted(services, after.merchant, name):
@@ -129,6 +129,8 @@ def _beside(services: Services, change: Change[R]) -> WebhookEvent | None:
         "event_id": new_event_id(services.random_bytes),
         "base_url": services.base_url,
     }
+    if new is not None:
+        return charge_event(new, cast(Any, after), name, at=change.at, **named)
     if not isinstance(after, Refund):
         describe = subject_of(after.id).event
         assert describe is not None
@@ -136,7 +138,7 @@ def _beside(services: Services, change: Change[R]) -> WebhookEvent | None:
     session = services.sessions.get(after.session)
     if session is None:
         return None
-    return charge_event(cast(Change[Refund], change), session, name, **named)
+    return charge_event(after, session, name, at=change.at, **named)
 
 
 def _created(services: Services, refund: Refund) -> WebhookEvent | None:

@@ -276,7 +276,11 @@ def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
 
 
 def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
-    """Return what the customer's incoming payment has received; None if it cannot be read."""
+    """Return what the customer's incoming payment has received; None if it cannot be read.
+
+    "Not found" is no word either: a stranger may say it of what has arrived, and a provider deletes
+    what has ended unpaid.
+    """
     assert refund.customer is not None
     assert refund.quote is not None
     assert refund.incoming_payment is not None
@@ -290,9 +294,6 @@ def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
             lambda token: visit.client.get_incoming_payment(url, token, wallet=customer.id),
             wallet=customer.id,
         )
-    except op.Refused as refused:
-        # Providers delete one that has ended unpaid. It is a stranger's word, and says nothing new.
-        return 0 if refused.reason is op.Reason.NOT_FOUND else None
     except op.OpenPaymentsError:
         return None
     if not payment.received.same_asset(refund.quote.receive):

@@ -59,7 +59,8 @@ class NewRefund:
 
     `mode` None is AS_PAID where it is known what the customer paid, else AT_COST. `wallet` is
     another wallet than the payer's. `by_budget`: it is paid from the refund budget without an
-    approval, where it fits.
+    approval, where it fits. With `elsewhere` it is no refund but a note: the merchant has paid the
+    customer back by other means, and says how.
     """
 
     session: str
@@ -69,6 +70,7 @@ class NewRefund:
     metadata: Mapping[str, Any] | None = None
     wallet: str | None = None
     by_budget: bool = True
+    elsewhere: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class RefundList:
 def create(
     services: Services, key: Actor, asked: NewRefund, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Request a refund, and write what `reserve` makes with it.
+    """Request a refund, or note one, and write what `reserve` makes with it.
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
     AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
@@ -93,12 +95,13 @@ def create(
     for _ in range(TRIES):
         session = lookup.get(services, key, asked.session)
         refund = _refund(services, key, session, asked, wallet, refund_id)
-        if asked.by_budget:
+        if asked.by_budget and not refund.terminal:
             refund = replace(refund, **_from_budget(services, session, refund))
         give = refund.give.value if refund.give is not None else 0
         held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
+        event = Event.PAID_ELSEWHERE if refund.terminal else Event.REFUND_REQUESTED
         try:
-            change = writes.change(services, session, Event.REFUND_REQUESTED, refunds=held)
+            change = writes.change(services, session, event, refunds=held)
             writes.commit(
                 services,
                 change,
@@ -120,10 +123,10 @@ def _allowance(key: Actor, refund: Refund) -> Allowance | None:
     if cap is None:
         return None
     if refund.currency != key.asset_code.lower():
-        raise PermissionMissing(f"The limits of this API key are in {key.asset_code}.")
+        raise PermissionMissing(f"Your limits are in {key.asset_code}.")
     if cap.once is not None and refund.amount > cap.once:
         most = _readable(key, cap.once)
-        raise PermissionMissing(f"This API key refunds at most {most} at once. Ask an owner.")
+        raise PermissionMissing(f"Your limit is {most} at once. Ask an owner.")
     if cap.day is None:
         return None
     if refund.amount > cap.day:
@@ -142,7 +145,7 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
     assert cap.day is not None
     most, left = _readable(key, cap.day), _readable(key, cap.day - used)
     return PermissionMissing(
-        f"This API key refunds at most {most} a day (UTC), of which {left} are left. Ask an owner."
+        f"Your limit is {most} a day (UTC), of which {left} are left. Ask an owner."
     )
 
 
@@ -194,7 +197,7 @@ def _page(services: Services, key: Actor, limit: int, after: str | None) -> Refu
 def cancel(
     services: Services, key: Actor, refund_id: str, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Cancel a refund that was not sent yet.
+    """Cancel a refund that was not sent yet, or take back a note that it was paid elsewhere.
 
     Raises ResourceMissing, RefundUnexpectedState, SessionBusy, KeyHeld.
     """
@@ -274,7 +277,11 @@ def _refund(
         )
     if len(session.refunds or ()) >= REFUNDS_MAX:
         raise RefundUnexpectedState(f"A session has at most {REFUNDS_MAX} refunds.")
+    noted = asked.elsewhere is not None
     mode = asked.mode or (AmountMode.AS_PAID if session.paid_as_quoted else AmountMode.AT_COST)
+    if noted:
+        _no_payment(asked)
+        mode = AmountMode.AT_COST
     if mode is AmountMode.AS_PAID and not session.paid_as_quoted:
         raise ParameterInvalid(
             "It is not known what the customer paid in their own currency: late money, a part, or "
@@ -282,14 +289,15 @@ def _refund(
             param="amount_mode",
         )
     now = services.clock.now()
+    event = RefundEvent.NOTED if noted else RefundEvent.REQUESTED
     return Refund(
         id=refund_id,
         merchant=session.merchant,
-        status=RefundStatus.NEEDS_APPROVAL,
+        status=RefundStatus.PAID_ELSEWHERE if noted else RefundStatus.NEEDS_APPROVAL,
         version=1,
         writer=new_nonce(services.random_bytes),
         updated_at=now,
-        history=(HistoryEntry(now, RefundEvent.REQUESTED, f"by {key.label}"),),
+        history=(HistoryEntry(now, event, f"by {key.label}"),),
         created_at=now,
         session=session.id,
         part=session.part,
@@ -298,11 +306,23 @@ def _refund(
         mode=mode,
         give=_give(session, amount) if mode is AmountMode.AS_PAID else None,
         cost=_cost(session, amount),
-        wallet=wallet or _payer(session),
+        wallet=_known_payer(session) or "" if noted else wallet or _payer(session),
         reason=asked.reason,
+        elsewhere=asked.elsewhere,
+        ended_at=now if noted else None,
         metadata_json=compact(dict(asked.metadata or {})),
         by=key.label,
     )
+
+
+def _no_payment(asked: NewRefund) -> None:
+    """Raise ParameterInvalid if a note says how a wallet is to be paid."""
+    for name, value in (("customer_wallet", asked.wallet), ("amount_mode", asked.mode)):
+        if value is not None:
+            raise ParameterInvalid(
+                f"{name} is of a refund that is sent. With paid_elsewhere nothing is sent.",
+                param=name,
+            )
 
 
 def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
@@ -346,13 +366,19 @@ def _left(session: Session) -> int:
 
 def _payer(session: Session) -> str:
     """Return the wallet that paid. Raises ParameterMissing if it is not known."""
-    if session.customer is not None and _paid_from(session, session.customer.id):
-        return session.customer.id
+    payer = _known_payer(session)
+    if payer is not None:
+        return payer
     why = "was erased" if session.erased else "is not known: the money came from outside"
     raise ParameterMissing(
         f"The wallet that paid this session {why}. Name the wallet that the money goes to.",
         param="customer_wallet",
     )
+
+
+def _known_payer(session: Session) -> str | None:
+    customer = session.customer
+    return customer.id if customer is not None and _paid_from(session, customer.id) else None
 
 
 def _paid_from(session: Session, wallet: str) -> bool:
@@ -376,12 +402,14 @@ def _wallet(services: Services, typed: str | None) -> str | None:
 def _give(session: Session, amount: int) -> Amount:
     """Return what the customer's wallet gets of a part of the session: what they paid for it.
 
-    It is counted from all refunds together, so that the parts add up to the whole, exactly. Raises
-    AmountTooSmall.
+    It is counted from all refunds together, so that the parts add up to the whole, exactly. A
+    refund at cost, or a note, has given its share of what they paid. Raises AmountTooSmall.
     """
     assert session.quote is not None
     debit, received = session.quote.debit, session.amount_received or 1
-    given = sum(each.give for each in session.refunds or ())
+    given = sum(
+        each.give or debit.value * each.amount // received for each in session.refunds or ()
+    )
     value = debit.value * (session.refunded + amount) // received - given
     if value < 1:
         raise AmountTooSmall(

@@ -1,0 +1,129 @@
+"""The page on which a customer withdraws from a purchase, in two steps.
+
+The first step says what is withdrawn and who withdraws, the second confirms it; only then something
+is stored. Afterwards the page is the acknowledgement, which also goes out by e-mail where the
+operator has set a sender. Nothing here needs a script.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain import customer_details
+from checkout.domain.addresses import Fault
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.errors import MailRefused, ResourceMissing
+from checkout.domain.merchant import Merchant
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import ASKED, Withdrawal, last_moment
+from checkout.flows import merchants
+from checkout.flows.checkout import details, lookup, withdrawal
+from checkout.pages import form_fields, see_other
+from checkout.ports.services import PayServices
+from pay import browser, fields, letters, pages, render
+from pay.dependencies import Injected, counted
+from pay.headers import CustomersOnly
+from pay.inputs import BODY_MAX
+from pay.view import moment
+
+router = APIRouter(prefix="/pay/{session_id}/withdrawal", route_class=CustomersOnly)
+READ: Final = ["GET", "HEAD"]
+_CONFIRMED: Final = "confirmed"  # the field of the second step
+_CHANGE: Final = "change"  # the button that goes back to the first
+
+
+@router.api_route("", methods=READ)
+async def withdraw(services: Injected, request: Request, session_id: str) -> Response:
+    """Show the first step, or the acknowledgement of what was filed."""
+    counted(services, request)
+    session, merchant = _paid(services, session_id)
+    filed = withdrawal.find(services, merchant, session)
+    if filed is not None:
+        return _page(services, request, session, merchant, filed=filed)
+    given = details.opened(services.vault, merchant, session)
+    typed = {"name": given.name or "", "email": given.email or ""}
+    return _page(services, request, session, merchant, typed=typed)
+
+
+@router.post("")
+async def declare(services: Injected, request: Request, session_id: str) -> Response:
+    """Show the second step, or file what it confirms."""
+    counted(services, request)
+    session, merchant = _paid(services, session_id)
+    typed = await form_fields(request, most=BODY_MAX)
+    path = request.url.path
+    if withdrawal.find(services, merchant, session) is not None:
+        return see_other(path)
+    if not withdrawal.is_open(services, merchant, session):
+        return _page(services, request, session, merchant)
+    said, wrong = customer_details.checked(typed, ASKED)
+    if wrong or _CHANGE in typed:
+        return _page(services, request, session, merchant, typed=typed, wrong=wrong)
+    if _CONFIRMED not in typed or not browser.asked_here(services, request):
+        return _page(services, request, session, merchant, said=said)
+    filed, first = withdrawal.file(services, merchant, session, said)
+    if first:
+        _acknowledge(services, request, session, merchant, said, filed)
+    return see_other(path)
+
+
+def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
+    """Return the session and its merchant. Raise ResourceMissing if nobody can withdraw from it."""
+    session = lookup.load(services, session_id)
+    merchant = merchants.get(services.merchants, session.merchant)
+    if last_moment(session, merchant.withdrawal_days) is None:
+        raise ResourceMissing(withdrawal.NONE)
+    return session, merchant
+
+
+def _acknowledge(
+    services: PayServices,
+    request: Request,
+    session: Session,
+    merchant: Merchant,
+    said: CustomerDetails,
+    filed: Withdrawal,
+) -> None:
+    """Send the acknowledgement, as far as it can be sent. The page says the same, always."""
+    if services.mail is None:
+        return
+    shown = pages.seen(services, request, session)
+    letter = letters.withdrawal(
+        shown, said, at=moment(filed.at, shown.reader), contact=merchant.contact
+    )
+    try:
+        services.mail.send(letter)
+    except MailRefused:
+        return
+
+
+def _page(
+    services: PayServices,
+    request: Request,
+    session: Session,
+    merchant: Merchant,
+    *,
+    typed: dict[str, str] | None = None,
+    wrong: dict[str, Fault] | None = None,
+    said: CustomerDetails | None = None,
+    filed: Withdrawal | None = None,
+) -> Response:
+    """Return the page of a step: `said` is to be confirmed, `filed` is the acknowledgement."""
+    now_shown = pages.seen(services, request, session)
+    reads = now_shown.reader
+    until = last_moment(session, merchant.withdrawal_days)
+    asks = filed is None and said is None and withdrawal.is_open(services, merchant, session)
+    if filed is not None:
+        said = details.opened_said(services.vault, merchant, filed)
+    values: dict[str, Any] = {
+        "said": said,
+        "filed": moment(filed.at, reads) if filed else None,
+        "until": moment(until, reads) if until else None,
+        "groups": fields.groups(ASKED, reads, "", typed or {}, wrong or {}) if asks else [],
+        "wrong": wrong,
+        "path": request.url.path,
+    }
+    status = 400 if wrong else 200
+    return render.page(request, reads, "withdrawal.html", s=now_shown, status=status, **values)

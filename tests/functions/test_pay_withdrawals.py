@@ -1,0 +1,219 @@
+"""The page on which a customer withdraws from a purchase, in two steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.session import Session
+from checkout.flows.checkout import details, withdrawal
+from checkout.ports.runtime import SecretUnreadable
+from tests.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
+from tests.outbox import Outbox
+
+EVA = {"name": "Eva Muster", "email": "eva@customer.example"}
+CONFIRMED = {**EVA, "confirmed": "1"}
+OURS = {"sec-fetch-site": "same-origin"}
+DAYS = 14
+
+
+@pytest.fixture
+def paid(buyer: Customer) -> Session:
+    buyer.give(withdrawal_days=DAYS)
+    return a_purchase(buyer)
+
+
+def a_purchase(buyer: Customer, **changes: Any) -> Session:
+    fields = {"metadata_json": '{"order_number": "B-42"}', "line_items": (line("Tea"),)}
+    now = buyer.world.clock.now()
+    return buyer.put_in("completed", **{**fields, "completed_at": now, **changes})
+
+
+def send(buyer: Customer, session: Session, fields: dict[str, str], **options: Any) -> Answer:
+    options.setdefault("headers", OURS)
+    return buyer.ask("POST", f"/pay/{session.id}/withdrawal", data=fields, **options)
+
+
+def filed(buyer: Customer, session: Session) -> Any:
+    return buyer.world.services.withdrawals.get(session.id)
+
+
+def test_a_customer_withdraws_in_two_steps_and_gets_a_proof(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    path = f"/pay/{paid.id}/withdrawal"
+    assert path in buyer.open(paid, "/success").page.links
+    first = buyer.get(path).page
+    assert "You need not give a reason. You can withdraw until" in first.main
+    assert "Tea" in first.main
+    second = send(buyer, paid, EVA)
+    assert second.status == 200
+    for said in ("I withdraw from this purchase", "Eva Muster", "eva@customer.example"):
+        assert said in second.page.main
+    assert filed(buyer, paid) is None
+    assert outbox.letters == []
+    fields = {
+        each.attributes["name"]: each.attributes["value"]
+        for each in second.page.all("input", type="hidden")
+    }
+    third = send(buyer, paid, {**fields, "confirmed": "1"})
+    assert (third.status, third.headers["location"]) == (303, path)
+    proof = buyer.get(path).page
+    for said in ("Shop has received your withdrawal.", "Eva Muster", "B-42", paid.id):
+        assert said in proof.main
+    assert not proof.all("form")
+    assert "You have withdrawn from this purchase:" in buyer.open(paid, "/success").page.main
+    (letter,) = outbox.letters
+    assert letter.to == "eva@customer.example"
+    assert letter.subject == "Your withdrawal from your purchase at Shop"
+    for said in ("Shop has received your withdrawal.", "Eva Muster", "B-42", "Tea"):
+        assert said in letter.text
+        assert said in letter.html.translate(ISOLATES)
+    assert paid.id not in letter.text + letter.html
+
+
+def test_name_and_address_are_sealed_in_the_store(buyer: Customer, paid: Session) -> None:
+    send(buyer, paid, CONFIRMED)
+    stored = filed(buyer, paid)
+    assert "eva" not in f"{stored.said}".casefold()
+    merchant = buyer.world.stored()
+    said = details.opened_said(buyer.world.services.vault, merchant, stored)
+    assert (said.name, said.email) == (EVA["name"], EVA["email"])
+    other = replace(stored, session=f"cs_{'9' * 22}")
+    with pytest.raises(SecretUnreadable):
+        details.opened_said(buyer.world.services.vault, merchant, other)
+
+
+def test_it_is_filed_once_whatever_is_sent_again(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    send(buyer, paid, CONFIRMED)
+    before = filed(buyer, paid)
+    again = send(buyer, paid, {**CONFIRMED, "name": "Somebody Else"})
+    assert again.status == 303
+    assert filed(buyer, paid) == before
+    assert len(outbox.letters) == 1
+
+
+def test_of_two_that_are_sent_at_once_the_first_is_kept(buyer: Customer, paid: Session) -> None:
+    services, merchant = buyer.world.services, buyer.world.stored()
+    said = CustomerDetails(name="Eva", email="eva@customer.example")
+    first, is_first = withdrawal.file(services, merchant, paid, said)
+    second, is_second = withdrawal.file(services, merchant, paid, said)
+    assert (is_first, is_second) == (True, False)
+    assert second == first
+
+
+@pytest.mark.parametrize(
+    "headers", [{"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}]
+)
+def test_another_site_cannot_confirm_for_the_customer(
+    buyer: Customer, paid: Session, headers: dict[str, str]
+) -> None:
+    answer = send(buyer, paid, CONFIRMED, headers=headers)
+    assert "Please check your declaration" in answer.page.main
+    assert filed(buyer, paid) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "x" * 101}, "name"),
+        ({"name": "Eva\u202e"}, "name"),
+        ({"email": ""}, "email"),
+        ({"email": "eva"}, "email"),
+        ({"email": "eva@customer.example\r\nBcc: all@shop.example"}, "email"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told_at_its_field(
+    buyer: Customer, outbox: Outbox, paid: Session, wrong: dict[str, str], field: str
+) -> None:
+    answer = send(buyer, paid, {**CONFIRMED, **wrong})
+    assert answer.status == 400
+    assert answer.page.one("input", id=field).attributes["aria-invalid"] == "true"
+    assert filed(buyer, paid) is None
+    assert outbox.letters == []
+
+
+def test_something_can_be_changed_before_it_is_confirmed(buyer: Customer, paid: Session) -> None:
+    answer = send(buyer, paid, {**EVA, "change": "1"})
+    assert answer.status == 200
+    assert answer.page.one("input", id="name").attributes["value"] == "Eva Muster"
+
+
+def test_a_field_that_is_sent_twice_is_refused(buyer: Customer, paid: Session) -> None:
+    body = "name=a&name=b&email=eva%40customer.example"
+    answer = buyer.ask(
+        "POST",
+        f"/pay/{paid.id}/withdrawal",
+        content=body,
+        headers={"content-type": "application/x-www-form-urlencoded", **OURS},
+    )
+    assert answer.status == 400
+
+
+def test_the_time_ends_and_what_was_filed_stays(buyer: Customer, paid: Session) -> None:
+    late = a_purchase(buyer)
+    send(buyer, paid, CONFIRMED)
+    buyer.world.clock.pass_time(int(timedelta(days=DAYS).total_seconds()))
+    path = f"/pay/{late.id}/withdrawal"
+    assert path not in buyer.open(late, "/success").page.links
+    assert "The time to withdraw on this page is over." in buyer.get(path).page.main
+    assert "The time to withdraw" in send(buyer, late, CONFIRMED).page.main
+    assert filed(buyer, late) is None
+    with pytest.raises(ResourceMissing):
+        withdrawal.file(buyer.world.services, buyer.world.stored(), late, NONE_GIVEN)
+    assert "has received your withdrawal" in buyer.get(f"/pay/{paid.id}/withdrawal").page.main
+
+
+def test_a_shop_that_has_not_chosen_it_has_no_such_page(buyer: Customer) -> None:
+    session = a_purchase(buyer)
+    path = f"/pay/{session.id}/withdrawal"
+    assert path not in buyer.open(session, "/success").page.links
+    assert buyer.get(path).status == 404
+    assert send(buyer, session, CONFIRMED).status == 404
+
+
+@pytest.mark.parametrize("stage", [each for each in STAGES if each != "completed"])
+def test_nobody_withdraws_from_what_was_not_paid(buyer: Customer, stage: str) -> None:
+    buyer.give(withdrawal_days=DAYS)
+    session = buyer.put_in(stage)
+    assert send(buyer, session, CONFIRMED).status == 404
+    assert filed(buyer, session) is None
+
+
+def test_it_is_filed_although_the_mail_service_refuses(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    outbox.broken = True
+    assert send(buyer, paid, CONFIRMED).status == 303
+    assert filed(buyer, paid) is not None
+
+
+def test_without_a_mail_service_the_page_is_the_proof(buyer: Customer, paid: Session) -> None:
+    buyer.world.services = replace(buyer.world.services, mail=None)
+    assert send(buyer, paid, CONFIRMED).status == 303
+    assert filed(buyer, paid) is not None
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_step_is_in_the_language_of_the_page(
+    buyer: Customer, outbox: Outbox, language: str
+) -> None:
+    buyer.give(withdrawal_days=DAYS)
+    session = a_purchase(buyer, locale=language)
+    pages = [buyer.get(f"/pay/{session.id}/withdrawal"), send(buyer, session, EVA)]
+    send(buyer, session, CONFIRMED)
+    pages.append(buyer.get(f"/pay/{session.id}/withdrawal"))
+    for each in pages:
+        assert f'lang="{language}"' in each.body
+        assert ("withdraw" in each.page.main.casefold()) == (language == "en")
+    (letter,) = outbox.letters
+    assert ("withdrawal" in letter.subject) == (language == "en")
