@@ -6,8 +6,8 @@ import ast
 
 from tests.sources import nodes
 
-# A sealed text is some hundred random characters of base64. Three letters that are given stand in one of
-# a thousand such texts, and in one of eighty where case does not matter.
+# A sealed text is some hundred random characters of base64. Three letters that are given stand in
+# one of a thousand such texts, and in one of eighty where case does not matter.
 LONG_ENOUGH = 5
 WHOLE = {"repr", "lower", "casefold"}  # what makes one text of everything that is stored
 
