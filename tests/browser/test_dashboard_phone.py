@@ -133,6 +133,9 @@ def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
         attempts = page.locator("details.chapter")
         assert attempts.evaluate_all("all => all.map(each => each.open)") == [False, True]
         judge("payment")
+        page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
+        page.get_by_role("button", name="Copy").first.click()
+        assert page.evaluate("window.copied") == session.id
         page.goto(f"{shop.base}/dashboard/transactions/{late.id}")
         page.get_by_label("Private note").fill("Phoned")
         page.get_by_label("Tags").fill("vip, late")

@@ -618,7 +618,7 @@ def test_a_receipt_is_printed_as_one_and_its_numbers_are_copied(page: Page, page
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("window.copied") == "B-42"
     page.evaluate("window.print = () => { window.printed = document.title; }")
-    page.get_by_role("button", name="Print receipt").click()
+    page.get_by_role("button", name="Print or save as PDF").click()
     assert page.evaluate("window.printed") == "Receipt – Harbor Coffee"
     assert page.title() == "Paid. Thank you! – Harbor Coffee"
     page.emulate_media(media="print")

@@ -265,7 +265,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
         "the result is unknown",
         "No response: timed out",
         "took 80 ms",
-        "Tea Green 2 10.00 USD 20.00 USD",
+        "Tea Green 2 × 10.00 USD 10.00 USD 20.00 USD",
         "order A-1 gift true note null n 7",
         f"https://pay.example/pay/{session.id}",
     ):
