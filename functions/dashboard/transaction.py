@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.addresses import label
 from checkout.domain.attempts import failure_of
 from checkout.domain.money import from_minor_units
-from checkout.domain.note import TEXT_MAX, Note, needs_somebody
+from checkout.domain.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.order_number import order_number
 from checkout.domain.payment import Attention, Phase
 from checkout.domain.people import Actor
@@ -294,7 +294,7 @@ def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> 
         read=note.version if note else 0,
         by=note.author if note else None,
         at=moment(note.at) if note else None,
-        dealt_with=session.needs_attention and not needs_somebody(session, note),
+        dealt_with=case_of(session) is not None and not needs_somebody(session, note),
     )
 
 
@@ -447,7 +447,7 @@ def _stage(session: Session, status: Status) -> str:
 
 
 def _attention(session: Session) -> tuple[str, str] | None:
-    if not session.needs_attention:
+    if case_of(session) is None:
         return None
     what, todo = texts.ATTENTION[session.attention] if session.attention else texts.OVERPAID
     if session.terminal and session.attention is Attention.UNDECIDED:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import Concern, failure_of
 from checkout.domain.merchant import Ownership
+from checkout.domain.note import case_of
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
@@ -170,7 +171,7 @@ def _row(session: Session, *, now: datetime) -> SessionRow:
         status=status.value,
         status_text=status_of(session, now),
         failure=FAILURE[failure] if failure else None,
-        attention=session.needs_attention,
+        attention=case_of(session) is not None,
         order=order_number(session),
         amount=minor(session.amount_total, session),
         wallet=wallet_of(session),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from checkout.domain.note import Note, case_of, needs_somebody, tags_of
 from checkout.domain.payment import Attention
+from checkout.domain.refund import RefundRef
 from checkout.domain.session import Status
 from tests.support import NOW, a_session
 
@@ -51,6 +53,42 @@ def test_a_case_that_was_dealt_with_needs_nobody_until_it_changes() -> None:
     assert not needs_somebody(late, done)
     assert needs_somebody(more, done)
     assert needs_somebody(over, done)
+
+
+@pytest.mark.parametrize(
+    ("fields", "held", "needs"),
+    [
+        (
+            {"status": Status.EXPIRED, "attention": Attention.LATE_PAYMENT, "received": 700},
+            699,
+            True,
+        ),
+        (
+            {"status": Status.EXPIRED, "attention": Attention.LATE_PAYMENT, "received": 700},
+            700,
+            False,
+        ),
+        (
+            {"status": Status.EXPIRED, "attention": Attention.PARTIAL_PAYMENT, "received": 7},
+            7,
+            False,
+        ),
+        ({"status": Status.COMPLETED, "received": 2100}, 99, True),
+        ({"status": Status.COMPLETED, "received": 2100}, 100, False),
+        (
+            {"status": Status.PROCESSING, "attention": Attention.PARTIAL_PAYMENT, "received": 7},
+            7,
+            True,
+        ),
+        ({"status": Status.EXPIRED, "attention": Attention.UNDECIDED, "received": 0}, 0, True),
+    ],
+)
+def test_what_refunds_have_sent_back_or_hold_needs_nobody(
+    fields: dict[str, Any], held: int, needs: bool
+) -> None:
+    session = a_session(refunds=(RefundRef("re_1", held),), **fields)
+    assert needs_somebody(session, None) is needs
+    assert needs_somebody(replace(session, refunds=None), None)  # after it failed, again
 
 
 def test_a_note_does_not_show_its_text_in_a_log() -> None:

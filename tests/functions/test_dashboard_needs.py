@@ -105,6 +105,15 @@ def test_what_is_dealt_with_is_gone_until_more_money_comes(
     assert strip(browser) == "1 thing needs you"
 
 
+def test_late_money_that_a_refund_sends_back_needs_nobody(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = flag(shop, refunds=(RefundRef("re_1", 700),))
+    assert strip(browser) == ""
+    assert "Needs attention" not in browser.get(f"/transactions/{session.id}").page.main
+    assert "Needs attention" not in browser.get("?status=all").page.main.split("Newest first")[1]
+
+
 def test_a_session_that_needs_nobody_is_not_marked(shop: Dashboard, browser: Browser) -> None:
     session = shop.store()
     refused = browser.post(f"/transactions/{session.id}/dealt-with", {"done": "yes"})

@@ -81,8 +81,8 @@ def test_a_customer_withdraws_in_two_steps_and_gets_a_proof(
 def test_name_and_address_are_sealed_in_the_store(buyer: Customer, paid: Session) -> None:
     send(buyer, paid, CONFIRMED)
     stored = filed(buyer, paid)
-    for said in ("eva muster", "eva@customer"):
-        assert said not in f"{stored.said}".casefold()
+    for given in ("eva muster", "eva@customer"):
+        assert given not in f"{stored.said}".casefold()
     merchant = buyer.world.stored()
     said = details.opened_said(buyer.world.services.vault, merchant, stored)
     assert (said.name, said.email) == (EVA["name"], EVA["email"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from checkout.domain.payment import Attention
 from checkout.domain.session import Session
 
 TEXT_MAX: Final = 2_000  # characters of a note
@@ -38,7 +39,7 @@ class Note:
 
 def case_of(session: Session) -> str | None:
     """Return the case for which the session needs a person, or None."""
-    if not session.needs_attention:
+    if not session.needs_attention or _sent_back(session):
         return None
     return f"{session.attention or 'overpaid'} {session.received or 0}"
 
@@ -47,6 +48,17 @@ def needs_somebody(session: Session, note: Note | None) -> bool:
     """Return whether the session needs a person and nobody has dealt with it."""
     case = case_of(session)
     return case is not None and (note is None or note.dealt_with != case)
+
+
+def _sent_back(session: Session) -> bool:
+    """Return whether refunds have sent back, or hold, all that was not asked for.
+
+    A refund that fails or is canceled holds nothing any more, and the session needs somebody again.
+    """
+    if session.attention is Attention.UNDECIDED or not session.terminal:
+        return False
+    wanted = session.amount_total if session.overpaid else 0
+    return session.refunded >= max((session.amount_received or 0) - wanted, 1)
 
 
 def tags_of(typed: str) -> tuple[str, ...]:
