@@ -294,3 +294,34 @@ def test_more_items_than_a_call_takes_are_read_in_several() -> None:
     assert sorted(found) == sorted(ids)
     assert sizes == [100, 100, 80]
     assert reader.batch_get(Client(), "T", []) == {}
+
+
+@pytest.mark.parametrize("count", [1, 24, 25, 26, 60])
+@pytest.mark.parametrize("done_of_each", [1, 2, 24, 25])
+def test_every_item_is_put_however_few_of_a_batch_are_done(count: int, done_of_each: int) -> None:
+    stored: list[str] = []
+
+    class Client:
+        def batch_write_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:
+            asked = RequestItems["T"]
+            assert len(asked) <= 25, "DynamoDB takes no more at once"
+            stored.extend(each["PutRequest"]["Item"]["id"]["S"] for each in asked[:done_of_each])
+            left = asked[done_of_each:]
+            return {"UnprocessedItems": {"T": left}} if left else {"UnprocessedItems": {}}
+
+    ids = [f"search#{number}" for number in range(count)]
+    writer = Persistent(lambda seconds: None, lambda size: bytes(size))
+    writer.batch_put(Client(), "T", [{"id": {"S": each}} for each in ids])
+    assert sorted(stored) == sorted(ids)
+
+
+def test_a_batch_of_which_nothing_is_ever_done_ends_as_unavailable() -> None:
+    class Client:
+        def batch_write_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:
+            return {"UnprocessedItems": RequestItems}
+
+    slept: list[float] = []
+    writer = Persistent(slept.append, lambda size: bytes(size))
+    with pytest.raises(Unavailable):
+        writer.batch_put(Client(), "T", [{"id": {"S": "search#1"}}])
+    assert slept

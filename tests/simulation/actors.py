@@ -29,9 +29,10 @@ from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.protected import CLOCK_IS_FINAL_AFTER
-from tests.simulation.boundaries import moment
+from tests.simulation.boundaries import Process, moment
 from tests.simulation.faults import CALM, Around, Wider
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX, UNCONVERTED
+from tests.simulation.refunding import Labeler
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import Answer, SimWorld
@@ -43,6 +44,13 @@ TURNS_MAX: Final = 8  # how often a customer tries to pay one purchase
 LOOKS_MAX: Final = 40  # how often an open page asks
 TASK_VISIBILITY: Final = 360_000  # milliseconds; template.yaml's
 TASK_RECEIVES_MAX: Final = 3
+EARLY: Final = 0.25  # of the storms: money comes while its session waits for its customer
+CROSSED: Final = 0.05  # of the storms: others write while a callback is frozen
+# Each of these in every storm: how some seeded bugs are hunted.
+EARLY_MONEY: Final = "money comes before the approval"
+LATE_MONEY: Final = "money comes after the end"
+CROSSED_CLAIMS: Final = "others write while a callback is frozen"
+IN_ALL_STORMS: Final = (EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS)
 
 
 def populate(world: SimWorld) -> None:
@@ -57,6 +65,8 @@ def populate(world: SimWorld) -> None:
         world.scheduler.spawn("closer", Closer(world).run)
     if world.late_money:
         world.scheduler.spawn("latecomer", Latecomer(world).run)
+    if world.early_money:
+        world.scheduler.spawn("early payer", EarlyPayer(world).run)
     world.scheduler.spawn("schedule", lambda: tick(world))
     if world.owner is not None:
         world.scheduler.spawn("owner", world.owner.run)
@@ -491,6 +501,42 @@ class Latecomer(Stranger):
             self.world.scheduler.sleep(self.rng.randrange(1_000, 20_000))
 
 
+class EarlyPayer(Stranger):
+    """One who pays a session that waits: open again after a try, or at the customer's wallet.
+
+    Somebody else's page of it stays open, and sees the money a minute after the last change. The
+    draws are apart from those of the world.
+    """
+
+    def __init__(self, world: SimWorld) -> None:
+        super().__init__(world)
+        self.rng = world.apart("early payer's payments")
+
+    def run(self) -> None:
+        """Look every second, for about half an hour, for a session that has waited long enough."""
+        rng, scheduler = self.rng, self.world.scheduler
+        hows = (Around.OUTSIDE_FULL, Around.OUTSIDE_PART, Around.OUTSIDE_MORE)
+        how = hows[rng.randrange(3)]
+        status = (Status.OPEN, Status.AWAITING_APPROVAL)[rng.randrange(2)]
+        waited = timedelta(seconds=(0, 16, 50, 50)[rng.randrange(4)])  # few customers take 16 s
+        for _ in range(1_800):
+            now = moment(scheduler.now)
+            for session in list(self.world.checker.sessions.values()):
+                waits = session.status is status and session.phase is None
+                long_enough = waits and now >= session.updated_at + waited
+                if long_enough and now < session.expires_at and self._pay(session, how):
+                    self._watch(session.id)
+                    return
+            scheduler.sleep(rng.randrange(200, 1_800))
+
+    def _watch(self, session_id: str) -> None:
+        page = Reader(self.world)
+        look = partial(reconcile.advance_pending, session_id=session_id)
+        for _ in range(12):
+            page.ask("look", look)
+            self.world.scheduler.sleep(self.rng.randrange(5_000, 20_000))
+
+
 class Closer:
     """One who knows the incoming payment of a session, and completes it at the shop's provider.
 
@@ -520,6 +566,37 @@ class Closer:
                     self.world.checker.money()
                     return
             scheduler.sleep(self.rng.randrange(50, 1_500))
+
+
+class Crosser:
+    """One whose write comes between a callback's read and its claim, as the callback is frozen.
+
+    Another tab gives the wallet again, or the shop's server changes the metadata. The draws are
+    apart from those of the world.
+    """
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+        self.rng = world.apart("crosser")
+        self._frozen: set[str] = set()
+
+    def before(self, process: Process, operation: str, request: dict[str, Any]) -> None:
+        """Freeze the process before the first write of its callback, and write."""
+        world, by = self.world, self.world.scheduler.actor
+        if operation != "update_item" or by in self._frozen or world.faults.rates is CALM:
+            return
+        session = world.checker.sessions.get(request["Key"]["id"]["S"])
+        waits = session is not None and session.status is Status.AWAITING_APPROVAL
+        if session is None or not waits or session.phase or not by.startswith("callback"):
+            return
+        self._frozen.add(by)
+        tab, labels = Customer(world, session.id), Labeler(world, session.id)
+        gives_again = self.rng.random() < 0.5
+        crosses = (lambda: void(tab._pay())) if gives_again else labels.write_once
+        world.scheduler.spawn("crosser", crosses)
+        world.note(f"{process.name} is frozen before its claim")
+        world.faults.happened(Wider.CROSSED)
+        process.pass_turn(self.rng.randrange(4_500, 20_000))
 
 
 class Tasks:

@@ -100,7 +100,7 @@ class SimTransport:
             answer = self._faulty(request, what, fault, timeout)
         process.pass_turn(world.rng.randrange(5, 80), near=call)
         if isinstance(answer, Response):
-            if answer.status == 201:
+            if answer.status == 201 and fault is not Http.GARBLED:
                 world.checker.accepted(request)
             if rotates and answer.status == 200 and b"access_token" in answer.body:
                 world.checker.rotated(rotates, tokens)
@@ -189,6 +189,8 @@ class SimDynamo:
         if operation == "get_item" and not request.get("ConsistentRead"):
             world.checker.fail("reads_are_strong", request["TableName"])
         process.pass_turn(world.rng.randrange(1, 8))
+        if world.crosser is not None:
+            world.crosser.before(process, operation, request)
         fault = world.faults.aws(reads=not writes)
         if fault is None and self._overloaded(writes):
             fault = Aws.THROTTLED

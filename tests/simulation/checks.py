@@ -96,6 +96,7 @@ class Checker:
         self._since_end: dict[str, set[int]] = defaultdict(set)  # the sums known, minor units
         self._gone: set[str] = set()  # deleted by their time to live
         self._accepted: set[str] = set()  # actors whose payment a wallet has just accepted
+        self._at_once: set[str] = set()  # actors whose first write since then is under way
         self._grown: set[str] = set()  # sessions with what a later release has stored
 
     def fail(self, check: str, detail: str) -> None:
@@ -236,6 +237,7 @@ class Checker:
             if any(known == after.instruction.id for known, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.instruction.id, after.quote.id))
+        self._w7_comes_first(event, by)
         self._labels(before, after, event)
         self._shown(before, after, event)
         self._in_order(before, after, event, by)
@@ -244,6 +246,10 @@ class Checker:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _w7_comes_first(self, event: Event, by: str) -> None:
+        if self.comes_at_once(by) and event is not Event.PAYMENT_CREATED:
+            self.fail("nothing_comes_before_w7", f"{event} is written first")
 
     def _labels(self, before: Session, after: Session, event: Event) -> None:
         """Only a change of the metadata changes it: no other write brings an older one back."""
@@ -527,10 +533,17 @@ class Checker:
         """Before a call of the current actor: W7 is the first write after a payment was made."""
         by = self._world.scheduler.actor
         writes = by in self._accepted and operation in WRITES
+        if operation in WRITES:
+            self._at_once.discard(by)
         if writes and operation not in ("update_item", "transact_write_items"):
             self.fail("nothing_comes_before_w7", operation)
         if writes:
             self._accepted.discard(by)
+            self._at_once.add(by)
+
+    def comes_at_once(self, by: str) -> bool:
+        """Return whether this actor's write is the first since it learned of its payment."""
+        return by in self._at_once
 
     def of_approval(self, request: Request) -> str | None:
         """Return whose token of a payment's approval this asks to rotate, or None."""

@@ -86,6 +86,7 @@ class Wider(StrEnum):
     TWICE = "task received twice at once"
     IDENTITY = "shop changed client, key or wallet"
     HOST_DOWN = "our client document unreachable"
+    CROSSED = "others write while a callback is frozen"
 
 
 HTTP_KINDS: Final = tuple(kind for kind in Http if kind is not Http.DOWN)

@@ -106,6 +106,9 @@ class RefundChecks:
         elif before.status is RefundStatus.NEEDS_APPROVAL:
             event = RefundEvent.BUDGET_WAITS
         self._world.counts[f"refund {event}"] += 1
+        at_once = self._world.checker.comes_at_once(by)
+        if at_once and event is not RefundEvent.PAYMENT_CREATED:
+            self._fail("nothing_comes_before_w7", f"{event} is written first")
         self._edge(before, after, event, told)
         if after.incoming_payment is not None:
             self._of[_last(after.incoming_payment.id)] = after.id

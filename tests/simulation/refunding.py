@@ -320,6 +320,9 @@ class Labeler:
             self.world.scheduler.sleep(self.rng.randrange(20_000))
             self.world.request("label", partial(self._label, number=number))
 
+    def write_once(self) -> None:
+        self.world.request("label", partial(self._label, number=9))
+
     def begin_refunds(self) -> None:
         world = self.world
         if world.claims and world.changing is None and self.rng.random() < LABELED_REFUNDS:

@@ -1,9 +1,9 @@
 """One seed, one world: the real flows between simulated wallets and tables, and what became of it.
 
 `run(seed)` is all there is to call; with `only`, customers come with that kind of wallet in every
-storm, or the shop's wallet pays like that, which finds what it breaks in fewer worlds. A world ends
-at its first violation, or when the time is over by which everything must have been decided. The
-same seed gives the same trace, on every Python.
+storm, or the shop's wallet pays like that, or others act as that says (actors.py), which finds what
+it breaks in fewer worlds. A world ends at its first violation, or when the time is over by which
+everything must have been decided. The same seed gives the same trace, on every Python.
 """
 
 from __future__ import annotations
@@ -216,11 +216,18 @@ class SimWorld:
             always = only == identities.ONLY
             self.changing = identities.drawn(seed, self.profile, always=always)
         chance = self.apart("latecomer").random()
-        late = stormy and self.claims and self.changing is None  # others' known seeds stay good
-        self.late_money = late and bool(self.refunding) and chance < refunding.LATE_MONEY
+        comes = stormy and self.claims and self.changing is None  # others' known seeds stay good
+        self.late_money = comes and bool(self.refunding) and chance < refunding.LATE_MONEY
+        self.early_money = comes and self.apart("early payer").random() < actors.EARLY
+        crossed = comes and self.apart("crosser's chance").random() < actors.CROSSED
+        if stormy:
+            self.late_money |= only == actors.LATE_MONEY
+            self.early_money |= only == actors.EARLY_MONEY
+            crossed |= only == actors.CROSSED_CLAIMS
         self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
-        wallet = None if payer or only == identities.ONLY else only
+        of_all = (identities.ONLY, *actors.IN_ALL_STORMS)
+        wallet = None if payer or only in of_all else only
         self.kind = swarm.crowded(self.swarm, self._kind(wallet))
         self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
@@ -243,6 +250,7 @@ class SimWorld:
         self.weather = Weather(0.3, 0.05, 0.0, 0.2, 0.05) if self.profile == "storm" else FAIR
         self.deliveries = Deliveries(self)
         self.tasks = actors.Tasks(self)
+        self.crosser = actors.Crosser(self) if crossed else None
         private, jwk = _key_pair()
         storms = self.profile == "storm"
         self.network = providers.network(

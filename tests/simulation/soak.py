@@ -60,6 +60,7 @@ class Soak:
         self.faults = Faults(self.rng, RATES)
         self.weather = STORMY
         self.swarm = Swarm()
+        self.crosser = None
         self.checker = self
         self.violations: list[tuple[str, str]] = []
         self.deliveries = Deliveries(self)

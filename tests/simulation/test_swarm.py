@@ -12,7 +12,7 @@ import pytest
 
 from checkout.adapters.dynamo.records import session_from, session_item
 from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import Instruction
+from checkout.domain.payment import Instruction, Phase
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -213,6 +213,25 @@ def test_a_write_between_a_201_and_its_w7_is_caught() -> None:
     world.checker.accepted(request)
     world.checker.calling_aws("batch_write_item")
     assert [each.check for each in world.violations] == ["nothing_comes_before_w7"]
+
+
+def test_a_check_that_is_written_between_a_201_and_its_w7_is_caught() -> None:
+    world = SimWorld(1)
+    paying = a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, check_at=BEGINNING)
+    request = Request("POST", "https://localhost:4101/x/outgoing-payments", {}, b"{}")
+
+    def changed(number: int) -> list[str]:
+        row = session_item(replace(paying, version=number))
+        before = world.checker.sessions.get(paying.id)
+        old = None if before is None else session_item(before)
+        world.checker.written([("sim-checkout_sessions", old, row)], world.scheduler.actor)
+        return [each.check for each in world.violations]
+
+    changed(5)
+    assert "nothing_comes_before_w7" not in changed(6)
+    world.checker.accepted(request)
+    world.checker.calling_aws("update_item")
+    assert "nothing_comes_before_w7" in changed(7)
 
 
 def test_money_that_is_seen_too_late_is_caught() -> None:
