@@ -17,6 +17,7 @@ from typing import Any
 
 LOADED: list[str] = []
 REACHED: list[Any] = []
+SET_BY_OPERATORS = ("retention", "allow_loopback", "a_window")
 IN_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
@@ -98,16 +99,36 @@ def wired(built: Any) -> dict[str, Any]:
         facts["mail_is_made_once"] = mail._client() is mail._client()
     if of_sender:
         facts["refused"] = built.args[2].post("https://shop.example/", {}, b"", now=now).error
-    if wallets := getattr(services, "wallets", None):
+    wallets = getattr(services, "wallets", None)
+    if wallets:
         wallets = wallets() if callable(wallets) else wallets
         asks = wallets.anonymous(deadline=now + timedelta(seconds=20))
         try:
             asks.get_wallet_address("https://wallet.example/alice")
         except NotSent as error:
             facts["refused"] = str(error)
+    lists: dict[str, list[Any]] = {name: [] for name in SET_BY_OPERATORS}
+    note_settings(services, lists, set())
+    note_settings(wallets, lists, set())
+    facts["settings"] = lists
     if hosts := getattr(services, "hosts", None):
         facts["saves_loopback"] = hosts.permitted("shop.example")
     return facts | {"reached": REACHED}
+
+
+def note_settings(part: Any, found: dict[str, list[Any]], seen: set[int]) -> None:
+    """Note each value of SET_BY_OPERATORS in all of our objects that are reached from this one."""
+    ours = type(part).__module__.startswith("checkout.") and not isinstance(part, type)
+    if not ours or id(part) in seen:
+        return
+    seen.add(id(part))
+    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
+    values = {name: getattr(part, name, None) for name in (*slots, *getattr(part, "__dict__", ()))}
+    for name, value in values.items():
+        if name.lstrip("_") in found and not callable(value):
+            plain = value.days if isinstance(value, timedelta) else value
+            found[name.lstrip("_")].append(plain)
+        note_settings(value, found, seen)
 
 
 def kept(services: Any, session: Any) -> Any:

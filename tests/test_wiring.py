@@ -26,12 +26,14 @@ LAMBDA = PATHS | {
     "ENCRYPTION_KEY": "11" * 32,
     "EVENTS_QUEUE_URL": "https://sqs.example/events",
     "RETENTION_DAYS": "31",
+    "CLIENT_LIMIT": "18",
     "EDGE_SECRET": "edge",
     "COMPLETION_POLICY": "instructed",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
 }
+LIMIT_OF_WINDOW = 18 // 6  # works in ten seconds
 BUILDERS = {
     "api.app": "api_services",
     "dashboard.app": "dashboard_services",
@@ -134,6 +136,19 @@ def test_in_production_nothing_of_the_own_machine_is_reached(module: str) -> Non
 @pytest.mark.parametrize("module", BUILDERS)
 def test_sessions_are_kept_for_as_long_as_the_operator_has_set(module: str) -> None:
     assert facts(module)["kept_days"] == 31 + 1  # DynamoDB deletes a day later
+
+
+@pytest.mark.parametrize("module", BUILDERS)
+def test_every_part_has_the_retention_and_the_limit_that_are_set_and_reaches_no_own_machine(
+    module: str,
+) -> None:
+    """In whatever object such a value lies: one that has its default instead is a mistake."""
+    found = facts(module)["settings"]
+    assert set(found["retention"]) == {31}
+    assert set(found["allow_loopback"]) == {False}
+    assert set(found["a_window"]) <= {LIMIT_OF_WINDOW}
+    if module in SPEAK_TO_WALLETS:
+        assert found["a_window"]
 
 
 @pytest.mark.parametrize("module", SPEAK_TO_WALLETS)

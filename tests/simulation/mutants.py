@@ -609,6 +609,13 @@ SALE_MUTANTS: Final = (
         "attention=None",
     ),
     line(
+        "only the first page of a list of payments is read",
+        f"{_INSTRUCT}:find_payment",
+        "if cursor is None:\n            return None",
+        "return None",
+        only="4xx, pays, no lists",
+    ),
+    line(
         "three units may be missing",
         f"{_PROOF}:enough",
         "tolerance=visit.merchant.tolerance",

@@ -664,7 +664,8 @@ class SimWorld:
         if self.refunding.frozen and self.checker.refunds.stopped(url) and answer.status == 200:
             self.faults.happened(Around.WITNESS_FROZEN)
             body = json.loads(answer.body)
-            body["sentAmount"]["value"] = str(int(body["sentAmount"]["value"]) // 2)
+            # Never nothing: of one unit, a conversion may leave the customer's wallet nothing.
+            body["sentAmount"]["value"] = str(max(1, int(body["sentAmount"]["value"]) // 2))
             return replace(answer, body=json.dumps(body).encode())
         if self.refunding.lies and self.checker.refunds.receives(url) and answer.status == 200:
             body = json.loads(answer.body)

@@ -25,6 +25,7 @@ from tests.simulation import actors, probes, replica, swarm
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Rates, Wider
 from tests.simulation.providers import CUSTOMER, KINDS, SHOP
+from tests.simulation.refunding import Refunding
 from tests.simulation.sim_world import SimWorld
 from tests.support import a_session
 
@@ -232,6 +233,19 @@ def test_a_check_that_is_written_between_a_201_and_its_w7_is_caught() -> None:
     world.checker.accepted(request)
     world.checker.calling_aws("update_item")
     assert "nothing_comes_before_w7" in changed(7)
+
+
+@pytest.mark.parametrize(("sent", "shown"), [("1", "1"), ("2", "1"), ("9", "4")])
+def test_a_witness_that_shows_less_than_it_sent_never_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, sent: str, shown: str
+) -> None:
+    """In world 827400800 one unit was sent, and by rounding neither wallet showed any."""
+    world = SimWorld(1)
+    world.refunding = Refunding("shop stops midway", {}, frozen=True)
+    monkeypatch.setattr(world.checker.refunds, "stopped", lambda url: True)
+    body = json.dumps({"sentAmount": {"value": sent}}).encode()
+    answer = world._of_a_refund("https://localhost:4201/x", Response(200, {}, body))
+    assert json.loads(answer.body)["sentAmount"]["value"] == shown
 
 
 def test_money_that_is_seen_too_late_is_caught() -> None:
