@@ -25,6 +25,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from checkout.domain.addresses import countries
+from checkout.domain.collect import (
+    LABEL_MAX,
+    OPTION_MAX,
+    OPTIONS_MAX,
+    QUESTIONS_MAX,
+    Collect,
+    Detail,
+    Kind,
+    Place,
+    Question,
+)
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import PICTURE_URL_MAX
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
@@ -218,6 +230,111 @@ _REDIRECT: Final = (
 )
 
 
+def printable(value: str) -> str:
+    """Refuse a text that a page cannot show."""
+    storable(value)
+    if not value.strip() or not value.isprintable():
+        raise PydanticCustomError("printable", "This must be printable text.")
+    return value
+
+
+def _country(value: str) -> str:
+    """Return a country's two letters in capitals."""
+    storable(value)
+    if value.upper() not in countries():
+        raise PydanticCustomError(
+            "country", "Write the two letters of a country, such as DE or US."
+        )
+    return value.upper()
+
+
+Wish = Literal["optional", "required"]
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _asked(text: str) -> Any:
+    return Field(
+        description=f"{text}; not asked if it is absent.",
+        json_schema_extra=_without_default,
+    )
+
+
+class CollectQuestion(Form):
+    """A question of yours."""
+
+    label: Annotated[
+        str,
+        Field(min_length=1, max_length=LABEL_MAX, examples=["Engraving"]),
+        AfterValidator(printable),
+    ]
+    kind: Annotated[
+        Literal["text", "numeric", "dropdown"],
+        Field(description="The answer: a text, digits, or one of `options`."),
+    ]
+    required: Annotated[bool, Field(description="Whether it must be answered.")] = True
+    options: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=OPTION_MAX), AfterValidator(printable)]],
+        Field(max_length=OPTIONS_MAX, description="The choices of a `dropdown`, and only of it."),
+    ] = []
+
+    def question(self, number: int) -> Question:
+        """Return the question of the domain. Raise ParameterInvalid."""
+        kind, param = Kind(self.kind), f"collect.questions[{number}].options"
+        if (kind is Kind.DROPDOWN) is not bool(self.options):
+            raise ParameterInvalid("Give choices to a dropdown, and only to one.", param=param)
+        if len(set(self.options)) != len(self.options):
+            raise ParameterInvalid("Each choice must be another one.", param=param)
+        return Question(
+            key=f"question{number + 1}",
+            label=self.label,
+            kind=kind,
+            required=self.required,
+            options=tuple((each, each) for each in self.options),
+        )
+
+
+class CollectDetails(Form):
+    """The details that the page asks of the customer before the wallet."""
+
+    email: Annotated[Wish | None, _asked("The e-mail address")] = None
+    name: Annotated[Wish | None, _asked("The name")] = None
+    phone: Annotated[Wish | None, _asked("The phone number")] = None
+    shipping: Annotated[Wish | None, _asked("The shipping address, with the name")] = None
+    billing: Annotated[Wish | None, _asked("The billing address, with the name")] = None
+    ships_to: Annotated[
+        list[Annotated[str, AfterValidator(_country)]],
+        Field(
+            max_length=300,
+            description="The countries of the shipping address, in two letters each; all if it is "
+            "absent.",
+            examples=[["DE", "AT"]],
+        ),
+    ] = []
+    questions: Annotated[list[CollectQuestion], Field(max_length=QUESTIONS_MAX)] = []
+
+    def collect(self) -> Collect:
+        """Return it in the domain's form. Raise ParameterInvalid."""
+        wishes = {each: getattr(self, each.value) for each in (*Detail, *Place)}
+        asked = {each: wish for each, wish in wishes.items() if wish}
+        if self.ships_to and Place.SHIPPING not in asked:
+            raise ParameterInvalid(
+                "Countries are asked with the shipping address; ask for it, too.",
+                param="collect.ships_to",
+            )
+        found = Collect(
+            asked=frozenset(asked),
+            required=frozenset(each for each, wish in asked.items() if wish == "required"),
+            ships_to=tuple(dict.fromkeys(self.ships_to)),
+            questions=tuple(each.question(number) for number, each in enumerate(self.questions)),
+        )
+        if not found:
+            raise ParameterInvalid("Ask for something, or leave this out.", param="collect")
+        return found
+
+
 class CreateSession(Form):
     """A checkout session to be created."""
 
@@ -280,6 +397,15 @@ class CreateSession(Form):
             json_schema_extra=lambda schema: schema.pop("default"),
         ),
     ] = ""
+    collect: Annotated[
+        CollectDetails | None,
+        Field(
+            description="Details that the page asks of the customer before the wallet. They are "
+            "stored encrypted; the dashboard, its export and the receipt show them. They are not "
+            "part of the session that is returned, and not of events.",
+            json_schema_extra=_without_default,
+        ),
+    ] = None
 
     def new_session(self) -> NewSession:
         """Return the new session of the domain."""
@@ -291,6 +417,7 @@ class CreateSession(Form):
             expires_in_seconds=self.expires_in_seconds,
             locale=self.locale or None,
             client_reference_id=self.client_reference_id or None,
+            collect_json=self.collect.collect().to_json() if self.collect else None,
         )
 
 

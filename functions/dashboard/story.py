@@ -33,6 +33,7 @@ _OF_THE_SESSION: Final = frozenset[str](
         Event.REFUND_REQUESTED,
         Event.PAID_ELSEWHERE,
         Event.REFUND_SETTLED,
+        Event.DETAILS_GIVEN,
         Event.METADATA_CHANGED,
     }
 )

@@ -155,6 +155,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.REFUND_REQUESTED: "A refund was requested",
     Event.PAID_ELSEWHERE: "It was noted that the customer was paid back elsewhere",
     Event.REFUND_SETTLED: "A refund ended, and what it did not send can be refunded again",
+    Event.DETAILS_GIVEN: "The customer gave the details that you ask for",
     Event.METADATA_CHANGED: "You changed the metadata",
     Event.ERASED: "The customer's wallet was erased on request",
 }

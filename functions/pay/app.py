@@ -13,7 +13,7 @@ from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
-from pay import claims, links, withdrawals
+from pay import claims, details, links, withdrawals
 from pay.headers import POLICY, REFERRER
 from pay.problems import render_problem
 from pay.routes import router
@@ -22,6 +22,7 @@ wiring.observe("pay")
 wiring.build_in_lambda(wiring.pay_services)
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
+app.include_router(details.router)
 app.include_router(claims.router)
 app.include_router(withdrawals.router)
 app.include_router(links.router)

@@ -128,6 +128,17 @@ def session_page(
     return stage_page(request, now_shown, alert=alert, change=change)
 
 
+def details_page(
+    request: Request, now_shown: Shown, *, status: int = 200, **values: Any
+) -> Response:
+    """Return the page with the form for the customer's details.
+
+    Its values are the `groups` of fields, the address that was `turned` into another country's
+    form, and what is `wrong`.
+    """
+    return _page(request, now_shown, "details.html", status=status, alert=None, **values)
+
+
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 

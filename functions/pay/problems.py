@@ -14,10 +14,11 @@ from checkout.domain.errors import CheckoutError, WalletInvalid
 from checkout.domain.grammar import EMAIL_MAX, SESSION_ID
 from checkout.flows.checkout import reconcile
 from checkout.open_payments.slips import Slip
-from checkout.pages import FORM, media_type
+from checkout.pages import FORM, media_type, see_other
 from checkout.ports.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
 from pay import pages, render
+from pay.view import Stage
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
 # With these statuses, a rejected form is shown again with the reason; with others, an error page.
@@ -49,9 +50,12 @@ def form_again(
     if problem.status not in SHOWN_AGAIN:
         raise error
     try:
-        now_shown = pages.seen(services, request, reconcile.view(services, session_id))
+        session = reconcile.view(services, session_id)
+        now_shown = pages.seen(services, request, session)
     except CheckoutError:
         raise error from None
+    if session.lacks_details and now_shown.stage is Stage.OPEN:
+        return see_other(now_shown.paths.page)  # which asks for them
     if isinstance(error, WalletInvalid):
         bank = next((each.name for each in now_shown.offers if each.form == at), "")
         alert = pages.typing_alert(error, bank, typed)

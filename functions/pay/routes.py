@@ -11,12 +11,12 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows.checkout import approve, prepare, receipt_mail, reconcile
+from checkout.flows.checkout import approve, give_details, prepare, receipt_mail, reconcile
 from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
 from checkout.ports.services import PayServices
 from checkout.web import json_object
-from pay import browser, pages, pictures
+from pay import browser, details, pages, pictures
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.inputs import (
@@ -40,6 +40,8 @@ async def checkout(services: Injected, request: Request, session_id: str) -> Res
     query = request.query_params
     if browser.DEVICE in query:
         return browser.taken_over(services, request, session, query[browser.DEVICE])
+    if session.asks_first and give_details.may_give(services, session):
+        return details.form(services, request, session)
     return pages.session_page(services, request, session, was=query.get("was", ""))
 
 

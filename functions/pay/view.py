@@ -85,6 +85,7 @@ class Paths:
     logo: str | None
     qr: str
     withdrawal: str
+    details: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ class Shown:
     wallet that is paid, `provider` the name of the wallet's provider or its host, `offers` the
     providers to choose from; with them, `expires_at` says how long the session waits for a customer
     without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
-    module.
+    module. `gave` says whether the customer has given the details that the shop asks for, and can
+    still correct them; what they are is not here, because anybody who has the link sees the page.
     """
 
     reader: Reader
@@ -199,6 +201,7 @@ class Shown:
     problem: str | None
     not_charged: bool
     mails: bool
+    gave: bool
     paths: Paths
 
 
@@ -249,6 +252,7 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
         logo=f"{page}/logo?v={logo}" if logo else None,
         qr=f"{page}/qr",
         withdrawal=f"{page}/withdrawal",
+        details=f"{page}/details",
     )
 
 
@@ -321,6 +325,7 @@ def shown(
         problem=session.problem.value if session.problem else None,
         not_charged=not (after or failed_before or session.received),
         mails=mails,
+        gave=session.details_at is not None and not session.wallet_given,
         paths=paths_of(session, base_url, logo=logo_mark(merchant.logo)),
     )
 

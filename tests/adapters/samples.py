@@ -89,6 +89,8 @@ def full_session(**changes: Any) -> Session:
         "customer_details": "v1.00000000.ZGV0YWlscw",
         "customer_further": "v1.00000000.ZnVydGhlcg",
         "customer_mark": "0123456789abcdef0123456789abcdef",
+        "collect_json": '{"asked":["email"],"required":["email"]}',
+        "details_at": NOW + 2 * MS,
         "link": "plink_0123456789abcdefABCDEF",
         "restocked_at": NOW,
         "submissions": (NOW, NOW + 10 * MS),

@@ -43,7 +43,13 @@ LOST: dict[str, set[str]] = {
     # Addresses and answers that a customer gave; only an erasure writes a cart again, and is to
     # remove them. A link is written when it is made: for the time of an upgrade the last release
     # sells one of it, without its picture, and asks for no address.
-    "session": {"cart.customer_further", "cart.customer_mark"},
+    # It takes a wallet for a session that asks for details without asking for them.
+    "session": {
+        "cart.customer_further",
+        "cart.customer_mark",
+        "cart.collect_json",
+        "cart.details_at",
+    },
     "link": {"collect_json", "description", "image", "most"},
     # It knows no limits of refunds: the changelog says so. There a member may not refund at all.
     "key": {"refund_cap"},

@@ -98,7 +98,10 @@ _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
 PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
 _PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
+_ASKED: Final = {"collect_json": '{"asked":["email","name"],"required":["email"]}'}
 STATES: Final[dict[str, State]] = {
+    "details": State(fields=_ASKED),
+    "details-given": State(fields={**_ASKED, "details_at": NOW}, offers=True),
     "open": State(),
     "open-providers": State(offers=True),
     "open-pictures": State(fields={"line_items": PICTURED}, offers=True),

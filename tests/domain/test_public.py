@@ -54,6 +54,8 @@ HIDDEN = {
     "customer_details",
     "customer_further",
     "customer_mark",
+    "collect_json",
+    "details_at",
     "echo_json",
     "later_json",
     "request_id",

@@ -120,6 +120,7 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"line_items": [an_item(name="😀" * 200, description="")]},
         {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
         {"client_reference_id": "😀" * 200},
+        {"collect": None},
         {"locale": "sw"},
         {"locale": "PT-br"},
         {"locale": "en-" + "a1b2c3d4-" * 3 + "a1b2c"},

@@ -66,6 +66,9 @@ PICTURES = [
     "data:image/png;base64,AA==",
     "a.png",
 ]
+SIZE = {"label": "Size", "kind": "dropdown", "options": ["S", "L"]}
+COUNTRY = "collect.ships_to[1]"
+OPTIONS, LABEL = "collect.questions[0].options", "collect.questions[0].label"
 SECOND = "line_items[1].price_data.currency"
 INTEGER = "parameter_invalid_integer"
 INVALID = "parameter_invalid"
@@ -110,6 +113,17 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     *each("expires_in_seconds", [299, 86_401, 0, -1], INTEGER),
     *each("expires_in_seconds", [True, "300", 300.0, [], None], INTEGER),
     *each("locale", ["", "xx", "en-" + "a" * 33, 1, True, None, ["en"]], INVALID),
+    # details of customers
+    *each("collect", ["email", 1, [], {}, {"questions": []}], INVALID),
+    *each("collect", [{"email": "yes"}, {"email": True}], INVALID, "collect.email"),
+    *each("collect", [{"Email": "required"}], "parameter_unknown", "collect.Email"),
+    *each("collect", [{"email": "optional", "ships_to": ["DE"]}], INVALID, "collect.ships_to"),
+    *each("collect", [{"shipping": "optional", "ships_to": ["de", "XX"]}], INVALID, COUNTRY),
+    *each("collect", [{"questions": [{**SIZE, "options": []}]}], INVALID, OPTIONS),
+    *each("collect", [{"questions": [{**SIZE, "options": ["S", "S"]}]}], INVALID, OPTIONS),
+    *each("collect", [{"questions": [{**SIZE, "kind": "text"}]}], INVALID, OPTIONS),
+    *each("collect", [{"questions": [SIZE] * 4}], INVALID, "collect.questions"),
+    *each("collect", [{"questions": [{**SIZE, "label": " "}]}], INVALID, LABEL),
     # amounts
     *each_item("unit_amount", [-1], "amount_too_small", f"{PRICE}.unit_amount"),
     *each_item("unit_amount", [10**12], "amount_too_large", f"{PRICE}.unit_amount"),

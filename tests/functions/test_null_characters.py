@@ -93,7 +93,9 @@ def bracketed(place: Place) -> str:
 )
 def test_in_the_native_api(path: str, place: Place) -> None:
     api = MerchantApi()
-    valid = a_body() if "sessions" in path else {"session": SESSION_ID}
+    valid: dict[str, Any] = a_body() if "sessions" in path else {"session": SESSION_ID}
+    if "questions" in place:
+        valid["collect"] = {"questions": [{"label": "Size", "kind": "text"}]}
     answer = api.post(path, with_nul(valid, place), key=api.refunder)
     assert (answer.status, answer.code) == (400, "parameter_invalid"), answer
     error = answer.json["error"]

@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo import places
+from checkout.domain.collect import Collect, Detail
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
 from checkout.domain.new_session import NewSession
 from checkout.domain.payment import Attention
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
-from checkout.flows.checkout import approve, ends, lookup, prepare, purchase, reconcile
+from checkout.flows.checkout import (
+    approve,
+    ends,
+    give_details,
+    lookup,
+    prepare,
+    purchase,
+    reconcile,
+)
 from checkout.flows.checkout.create import create_session
 from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
@@ -37,6 +47,7 @@ from tests.simulation.refunding import Labeler
 if TYPE_CHECKING:
     from tests.simulation.sim_world import Answer, SimWorld
 
+MUST: Final = Collect(asked=frozenset({Detail.EMAIL}), required=frozenset({Detail.EMAIL}))
 SWEEP_TIME: Final = timedelta(seconds=50)
 MINUTE: Final = 60_000  # milliseconds
 COUNTED_WITHIN: Final = CLOCK_IS_FINAL_AFTER + expiries.GATHERED  # of its end
@@ -45,12 +56,14 @@ LOOKS_MAX: Final = 40  # how often an open page asks
 TASK_VISIBILITY: Final = 360_000  # milliseconds; template.yaml's
 TASK_RECEIVES_MAX: Final = 3
 EARLY: Final = 0.25  # of the storms: money comes while its session waits for its customer
+ASKS: Final = 0.2  # of the storms: sessions ask for details before the wallet
 CROSSED: Final = 0.05  # of the storms: others write while a callback is frozen
 # Each of these in every storm: how some seeded bugs are hunted.
 EARLY_MONEY: Final = "money comes before the approval"
 LATE_MONEY: Final = "money comes after the end"
 CROSSED_CLAIMS: Final = "others write while a callback is frozen"
-IN_ALL_STORMS: Final = (EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS)
+ASKED_DETAILS: Final = "sessions ask for details"
+IN_ALL_STORMS: Final = (EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS, ASKED_DETAILS)
 
 
 def populate(world: SimWorld) -> None:
@@ -128,6 +141,7 @@ class Merchant:
             success_url="https://shop.example/thanks",
             cancel_url="https://shop.example/basket",
             expires_in_seconds=seconds,
+            collect_json=MUST.to_json() if world.asks else None,
         )
         bodies = set()
         for _ in range(6):
@@ -285,6 +299,8 @@ class Customer(Reader):
         session: Session | None = None
         for turn in range(TURNS_MAX):
             self._pause(200, 20_000)
+            if self.world.asks:
+                self._say()
             session = self._pay() or self._look()
             session = self._watch(session)
             if session is None or session.terminal or self._gives_up(turn):
@@ -308,6 +324,16 @@ class Customer(Reader):
         world.counts[f"{world.profile} at once"] += paid and self.approvals == 1
         if world.profile == "calm" and not (paid and self.approvals == 1):
             world.checker.fail("calm_customers_pay_at_once", f"{self.approvals} approvals")
+
+    def _say(self) -> None:
+        """Give the details, and now and then none, or others than before. The draws are apart."""
+        world = self.world
+        rng = world.apart(f"details {self.session_id} {world.scheduler.now}")
+        said = CustomerDetails(email=f"ana{rng.randrange(3)}@customer.example")
+        if rng.random() < 0.8:
+            self.ask(
+                "details", lambda s: give_details.give(s, lookup.load(s, self.session_id), said)
+            )
 
     def _pay(self) -> Session | None:
         """From the wallet address to what the callback shows; None where it went astray."""
@@ -643,6 +669,8 @@ def last_customer(world: SimWorld, session_id: str) -> None:
         if session is None or session.terminal:
             break
         if session.status in (Status.OPEN, Status.AWAITING_APPROVAL):
+            if session.lacks_details:
+                customer._say()
             customer._watch(customer._pay())
         world.scheduler.sleep(MINUTE)
     stored = world.checker.sessions[session_id]

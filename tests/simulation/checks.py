@@ -156,6 +156,12 @@ class Checker:
         self.budgets.written(changes, by)
         self.refunds.written(changes, by)
 
+    def _details_come_first(self, session: Session) -> None:
+        """No wallet is taken of a customer who has not said what the shop requires."""
+        taken = session.status is Status.PREPARING or session.customer is not None
+        if taken and (session.details_at is None or session.customer_details is None):
+            self.fail("details_come_before_the_wallet", f"{session.status}")
+
     def _stock(self) -> None:
         """No item of the payment link is lost, or sold twice."""
         link = self._world.link
@@ -193,6 +199,8 @@ class Checker:
                 self.fail("sweeps_put_off_no_look", f"{before.updated_at} to {after.updated_at}")
             if before.restocked_at is None and after.restocked_at is not None:
                 self._restocked(after)
+        if after.collect_json is not None:
+            self._details_come_first(after)
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
@@ -848,7 +856,8 @@ def _new(session: Session) -> bool:
 
 def _moved(session: Session) -> set[str]:
     """Return the events of the session but those that leave it as it is."""
-    return {entry.event for entry in session.history} - {"created", Event.METADATA_CHANGED}
+    kept = {"created", Event.METADATA_CHANGED, Event.DETAILS_GIVEN}
+    return {entry.event for entry in session.history} - kept
 
 
 def _last(url: str) -> str:

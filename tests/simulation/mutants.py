@@ -707,6 +707,13 @@ SALE_MUTANTS: Final = (
         only=actors.CROSSED_CLAIMS,
     ),
     line(
+        "a wallet is taken without the details that the shop requires",
+        "checkout.flows.checkout.prepare:submit_wallet",
+        "if session.lacks_details and session.status_at(services.clock.now()) is Status.OPEN:",
+        "if False:",
+        only=actors.ASKED_DETAILS,
+    ),
+    line(
         "an unknown outcome counts as not sent",
         f"{_INSTRUCT}:send",
         "except op.NotSent as error:",

@@ -35,6 +35,7 @@ from checkout.domain.merchant import ApiKey, Merchant, ServiceKey, private_key_p
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.schedule import expiries
 from checkout.flows.webhooks.deliver import MessageResult as Delivered
@@ -220,7 +221,9 @@ class SimWorld:
         self.late_money = comes and bool(self.refunding) and chance < refunding.LATE_MONEY
         self.early_money = comes and self.apart("early payer").random() < actors.EARLY
         crossed = comes and self.apart("crosser's chance").random() < actors.CROSSED
+        self.asks = comes and self.apart("details asked").random() < actors.ASKS
         if stormy:
+            self.asks |= only == actors.ASKED_DETAILS
             self.late_money |= only == actors.LATE_MONEY
             self.early_money |= only == actors.EARLY_MONEY
             crossed |= only == actors.CROSSED_CLAIMS
@@ -729,6 +732,9 @@ class SimWorld:
             self.faults.happened(Wider.LAGS)
         return Lag(lambda: self.scheduler.now, longest, lambda: self.rng.randrange(longest + 1))
 
+    def _details_key(self) -> str:
+        return details.new_key(self.vault, self.apart("details key").randbytes, "mer_1")
+
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
         """The merchant is there before the world begins; some want to be told of every end."""
         endpoint = Endpoint(
@@ -761,6 +767,7 @@ class SimWorld:
             asset_code=self.swarm.asset[0],
             asset_scale=self.swarm.asset[1],
             tolerance=self.swarm.tolerance,
+            details_key=self._details_key() if self.asks else None,
         )
         code, scale = self.swarm.asset
         key = a_key(created_at=BEGINNING, asset_code=code, asset_scale=scale)

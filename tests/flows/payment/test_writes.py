@@ -10,12 +10,13 @@ import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain import transitions
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows import erase
-from checkout.flows.checkout import approve, ends, metadata, reconcile
+from checkout.flows.checkout import approve, ends, give_details, metadata, reconcile
 from checkout.flows.payment import sealed
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
@@ -26,6 +27,9 @@ from tests.sources import nodes
 
 TESTED = "ping"  # which no flow of a session makes
 DAY = 24 * 3600
+
+
+ASKED = '{"asked":["email"],"required":["email"]}'
 
 
 def submit(world: World) -> Session:
@@ -202,6 +206,10 @@ def annotate(world: World, session: Session) -> None:
     metadata.update(world.services, world.key(), session.id, lambda before: {"a": "1"})
 
 
+def say(world: World, session: Session) -> None:
+    give_details.give(world.services, session, CustomerDetails(email="ana@customer.example"))
+
+
 def annotate_after(how: Callable[..., Session]) -> Callable[[World], None]:
     return lambda world: annotate(world, how(world.services, world.key(), submit(world).id))
 
@@ -260,6 +268,7 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.COMPLETED, E.PAID_ELSEWHERE): note_after(pay),
     (S.EXPIRED, E.PAID_ELSEWHERE): note_after(pay_late(ends.expire)),
     (S.CANCELED, E.PAID_ELSEWHERE): note_after(pay_late(ends.cancel)),
+    (S.OPEN, E.DETAILS_GIVEN): lambda world: say(world, world.create(collect_json=ASKED)),
     (S.OPEN, E.METADATA_CHANGED): lambda world: annotate(world, world.create()),
     (S.AWAITING_APPROVAL, E.METADATA_CHANGED): lambda world: annotate(world, submit(world)),
     (S.COMPLETED, E.METADATA_CHANGED): lambda world: annotate(world, world.pay(world.create())),

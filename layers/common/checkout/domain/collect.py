@@ -79,6 +79,11 @@ class Collect:
         return bool(self.asked or self.questions)
 
     @property
+    def requires(self) -> bool:
+        """Return whether anything of it cannot be left out."""
+        return bool(self.required) or any(each.required for each in self.questions)
+
+    @property
     def details(self) -> tuple[Detail, ...]:
         """Return the details that have a field of their own. An address asks for the name."""
         named = bool(self.places)

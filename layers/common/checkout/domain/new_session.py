@@ -39,6 +39,7 @@ class NewSession:
     client_reference_id: str | None = None
     echo_json: str | None = None
     expires_at: datetime | None = None
+    collect_json: str | None = None
 
     def fingerprint(self) -> str:
         """Return the SHA-256 in hex of the parameters.
@@ -99,6 +100,7 @@ class NewSession:
             locale=self.locale,
             client_reference_id=self.client_reference_id,
             echo_json=self.echo_json,
+            collect_json=self.collect_json,
             request_id=request_id,
             part=part_of(session_id, key.parts),
             history=(HistoryEntry(at=now, event="created"),),

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.collect import Collect, from_json
 from checkout.domain.payment import IN_DOUBT_AFTER, Attention, InFlight, Phase
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.refund import RefundRef
@@ -79,6 +80,8 @@ class Session(InFlight):
     `customer_details` is who the customer is, and `customer_further` has addresses and answers, if
     the shop has asked (domain/customer_details.py). Both are sealed. `customer_mark` is a keyed
     hash of the e-mail address, for the search.
+    `collect_json` is what the page asks of the customer before the wallet (domain/collect.py), and
+    `details_at` when they last answered it. At a payment link both are None: its own page asks.
     `part` is the part of its merchant's lists and sums to which it belongs (domain/parts.py).
 
     `link` is the row of a payment link's stock that the session holds items of; `restocked_at` is
@@ -112,6 +115,8 @@ class Session(InFlight):
     customer_details: str | None = None
     customer_further: str | None = None
     customer_mark: str | None = None
+    collect_json: str | None = None
+    details_at: datetime | None = None
     link: str | None = None
     restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()
@@ -123,6 +128,21 @@ class Session(InFlight):
     def metadata(self) -> Mapping[str, Any]:
         result: dict[str, Any] = json.loads(self.metadata_json)
         return result
+
+    @property
+    def collect(self) -> Collect:
+        """Return what the page asks of the customer before the wallet."""
+        return from_json(self.collect_json)
+
+    @property
+    def asks_first(self) -> bool:
+        """Return whether the page asks for details that nobody has given yet."""
+        return self.details_at is None and bool(self.collect)
+
+    @property
+    def lacks_details(self) -> bool:
+        """Return whether details are missing without which no wallet is taken."""
+        return self.details_at is None and self.collect.requires
 
     @property
     def amount_received(self) -> int | None:

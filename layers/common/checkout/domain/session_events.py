@@ -34,5 +34,6 @@ class Event(StrEnum):
     REFUND_REQUESTED = "refund_requested"
     PAID_ELSEWHERE = "paid_elsewhere"
     REFUND_SETTLED = "refund_settled"
+    DETAILS_GIVEN = "details_given"
     METADATA_CHANGED = "metadata_changed"
     ERASED = "erased"

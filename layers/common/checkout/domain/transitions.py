@@ -120,6 +120,10 @@ Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an end
 received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other means, and
 REFUND_SETTLED gives back what was not sent of it. Each is written in one transaction with the refund.
 
+Details (flows/checkout/give_details.py). DETAILS_GIVEN stores what the customer has said of
+themselves, sealed, in one write. It happens again if they correct it, until they give a wallet. It
+changes nothing of the payment.
+
 Metadata (flows/checkout/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
 else. It is refused while a session is prepared and while a payment is in flight, so that it never
 comes between the writes of a payment.
@@ -306,6 +310,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.COMPLETED,         _E.REFUND_SETTLED):     Row(_S.COMPLETED),
     (_S.EXPIRED,           _E.REFUND_SETTLED):     Row(_S.EXPIRED),
     (_S.CANCELED,          _E.REFUND_SETTLED):     Row(_S.CANCELED),
+    (_S.OPEN,              _E.DETAILS_GIVEN):      Row(_S.OPEN,              IN_TIME),
     (_S.OPEN,              _E.METADATA_CHANGED):   Row(_S.OPEN),
     (_S.AWAITING_APPROVAL, _E.METADATA_CHANGED):   Row(_S.AWAITING_APPROVAL, NOT_IN_FLIGHT),
     (_S.COMPLETED,         _E.METADATA_CHANGED):   Row(_S.COMPLETED),

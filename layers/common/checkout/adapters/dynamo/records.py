@@ -70,6 +70,8 @@ CART: Final = (
     "customer_details",
     "customer_further",
     "customer_mark",
+    "collect_json",
+    "details_at",
 )
 PAYMENT: Final = (
     "request_id",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended
+from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended, ParameterInvalid
 from checkout.domain.grammar import is_http
 from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
@@ -57,13 +57,22 @@ def open_session(
 ) -> Session:
     """Store an open session, after the record that `reserve` makes of it.
 
-    Raises KeyHeld, MerchantSuspended, and what `NewSession.opened` raises.
+    Raises KeyHeld, MerchantSuspended, ParameterInvalid if a merchant of an earlier release asks for
+    details, and what `NewSession.opened` raises.
     """
     if key.suspended is not None:
         raise MerchantSuspended(
             "The operator of this checkout has suspended your sales, or paused those of all "
             "merchants. Payments that have begun finish. Ask the operator."
         )
+    if new.collect_json is not None:
+        merchant = services.merchants.get(key.merchant)
+        if merchant is None or merchant.details_key is None:
+            raise ParameterInvalid(
+                "Your shop has no key for customers' details yet. Make a payment link that asks "
+                "for some in the dashboard: that makes the key.",
+                param="collect",
+            )
     opened = partial(
         new.opened, key, base_is_http=is_http(services.base_url), request_id=request_id
     )

@@ -69,6 +69,10 @@ def submit_wallet(
     """
     url = address_in(services, typed)
     session = apply_clock(services, load(services, session_id))
+    if session.lacks_details and session.status_at(services.clock.now()) is Status.OPEN:
+        raise SessionUnexpectedState(
+            "The shop asks for details of the customer, which must be given before a wallet."
+        )
     merchant = _paid_to(services, session)
     if merchant.suspended is not None:
         raise MerchantWalletError("The operator of this checkout has suspended the shop's sales.")

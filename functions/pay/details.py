@@ -1,0 +1,83 @@
+"""The page on which the customer of a session gives the details that its shop asks for.
+
+It comes before the wallet. No page before the payment shows the details that were given, because
+anybody who has the link can open it, such as a second device. Nothing here needs a script.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain import customer_details
+from checkout.domain.addresses import Fault
+from checkout.domain.collect import Place
+from checkout.domain.errors import CheckoutError
+from checkout.domain.session import Session
+from checkout.flows.checkout import give_details, reconcile
+from checkout.pages import form_fields, see_other
+from checkout.ports.services import PayServices
+from pay import browser, fields, pages
+from pay.dependencies import Injected, counted
+from pay.headers import CustomersOnly
+from pay.inputs import BODY_MAX
+from pay.problems import form_again
+from pay.view import paths_of
+
+router = APIRouter(prefix="/pay/{session_id}/details", route_class=CustomersOnly)
+READ: Final = ["GET", "HEAD"]
+
+
+@router.api_route("", methods=READ)
+async def ask(services: Injected, request: Request, session_id: str) -> Response:
+    """Show the form, also to correct what was given, or lead to the page of the session's stage."""
+    counted(services, request)
+    session = reconcile.view(services, session_id)
+    if not give_details.may_give(services, session):
+        return see_other(paths_of(session, services.base_url).home)
+    return form(services, request, session)
+
+
+@router.post("")
+async def give(services: Injected, request: Request, session_id: str) -> Response:
+    """Store what was given and lead on to the wallet, or show what is wrong with it."""
+    counted(services, request)
+    session = reconcile.view(services, session_id)
+    typed = await form_fields(request, most=BODY_MAX)
+    if not session.collect or not browser.asked_here(services, request):
+        return see_other(paths_of(session, services.base_url).home)
+    turned = fields.turned(typed, session.collect)
+    if turned is not None:
+        return form(services, request, session, typed=typed, turned=turned)
+    given, wrong = customer_details.checked(typed, session.collect)
+    if wrong:
+        return form(services, request, session, typed=typed, wrong=wrong)
+    try:
+        stored = give_details.give(services, session, given)
+    except CheckoutError as error:
+        return form_again(error, services, request, session_id)
+    return see_other(paths_of(stored, services.base_url).home)
+
+
+def form(
+    services: PayServices,
+    request: Request,
+    session: Session,
+    *,
+    typed: dict[str, str] | None = None,
+    wrong: dict[str, Fault] | None = None,
+    turned: Place | None = None,
+) -> Response:
+    """Return the page with the form, and with what was `typed` if it is shown again."""
+    now_shown = pages.seen(services, request, session)
+    reads = now_shown.reader
+    usual = fields.usual_country(reads, request.headers.get("accept-language", ""))
+    return pages.details_page(
+        request,
+        now_shown,
+        status=400 if wrong else 200,
+        groups=fields.groups(session.collect, reads, usual, typed or {}, wrong or {}),
+        turned=turned,
+        wrong=wrong,
+    )
