@@ -21,6 +21,7 @@ from checkout.domain.webhooks import (
     copies,
     ended,
     given_up,
+    noted_late,
     sent_again,
 )
 from tests.adapters.samples import an_event
@@ -165,6 +166,18 @@ def test_what_is_sent_after_success_is_caught(host: Host, deliveries: Deliveries
     step(deliveries, tried, finished(tried, 200))
     post(deliveries)
     assert host.caught[0] == "nothing_is_sent_after_success"
+
+
+def test_an_attempt_that_froze_before_another_succeeded_is_not_caught(
+    host: Host, deliveries: Deliveries
+) -> None:
+    one = step(deliveries, new(), leased(new(), BEGINNING))
+    frozen = step(deliveries, one, leased(one, BEGINNING + 60 * SECOND))
+    first = Delivery(at=BEGINNING, duration_ms=67_000, status=200)
+    post(deliveries)
+    step(deliveries, frozen, noted_late(frozen, first, now=BEGINNING + 67 * SECOND))
+    post(deliveries)
+    assert "nothing_is_sent_after_success" not in host.caught
 
 
 def test_a_duplicate_that_nothing_explains_is_caught(host: Host, deliveries: Deliveries) -> None:
