@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import Depends
+from fastapi.routing import APIRoute
 
 from checkout import wiring
 from checkout.adapters.clock import system_random
@@ -41,6 +42,7 @@ from dashboard import (
 )
 from dashboard.dependencies import visit
 from dashboard.rendering import render_problem
+from dashboard.rights import PREFIX
 
 # Allow only requests to this origin, and this response's own inline style and script. A frame may
 # show a preview of the customers' page.
@@ -51,7 +53,6 @@ POLICY: Final = (
 )
 # With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.
 REFERRER: Final = "same-origin"
-# /webhooks/check comes before /webhooks/{event_id}.
 PAGES: Final = (
     sign_in,
     sign_up,
@@ -78,7 +79,13 @@ wiring.observe("dashboard")
 wiring.build_in_lambda(wiring.dashboard_services)
 app = application(random_bytes=system_random, render=render_problem)
 for page in PAGES:
-    app.include_router(page.router, prefix="/dashboard", dependencies=[Depends(visit)])
+    app.include_router(page.router, prefix=PREFIX, dependencies=[Depends(visit)])
+app.state.names = {  # of routing.py
+    PREFIX + route.path
+    for page in PAGES
+    for route in page.router.routes
+    if isinstance(route, APIRoute) and "{" not in route.path
+}
 app.add_middleware(  # the outermost, so that every response has them
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
+from starlette.routing import Match
 
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, RateLimited
@@ -23,6 +24,7 @@ from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
 from dashboard.dependencies import Visit
+from dashboard.rights import PREFIX
 
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
@@ -143,18 +145,41 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
     visit: Visit | None = getattr(request.state, "visit", None)
     if visit is not None and problem.status == 401:
         return see(visit, f"/sign-in?next={quote(_requested(request))}")
+    home = visit.home if visit else _relative_home(request)
     return page(
         request,
         "error.html",
         status=problem.status,
         headers=dict(problem.headers),
         problem=problem,
+        home=home,
+        room=f"{home}{_room(request)}" if home and problem.status == 405 else None,
     )
+
+
+def _relative_home(request: Request) -> str | None:
+    """Return the dashboard relative to `request`: an address without a route knows no base URL."""
+    _, found, rest = request.url.path.partition(PREFIX)
+    return "../" * rest.count("/") + PREFIX[1:] if found else None
+
+
+def _room(request: Request) -> str:
+    """Return the path under the dashboard of the page that the address of a form belongs to.
+
+    It is the nearest page at or above that address.
+    """
+    path = request.scope["path"].partition(PREFIX)[2]
+    while path:
+        scope = {**request.scope, "method": "GET", "path": PREFIX + path}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            return quote(path)
+        path = path.rpartition("/")[0]
+    return FIRST
 
 
 def _requested(request: Request) -> str:
     """Return the requested path under the dashboard. A form is not sent again after a sign-in."""
     if request.method != "GET":
         return ""
-    path = request.url.path.partition("/dashboard")[2]
+    path = request.url.path.partition(PREFIX)[2]
     return safe_next(f"{path}?{request.url.query}" if request.url.query else path)

@@ -105,12 +105,12 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", "/audit"): Right.READ,
     ("POST", "/sign-out"): Right.READ,  # it ends only one's own sign-in
 }
-_PREFIX: Final = "/dashboard"
+PREFIX: Final = "/dashboard"
 
 
 def require(request: Request, actor: Actor) -> None:
     """Raise PermissionMissing unless the actor has the right that this route needs."""
-    path = request.scope["route"].path.removeprefix(_PREFIX)
+    path = request.scope["route"].path.removeprefix(PREFIX)
     needed = NEEDED.get((request.method, path))
     if needed is None or not may(actor, needed):
         raise PermissionMissing(

@@ -19,8 +19,9 @@ from checkout.open_payments.urls import MAX_URL, authority
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visit, Visited
 from dashboard.rendering import page, refused, see, set_cookie, wait_of
+from dashboard.routing import NamesFirst
 
-router = APIRouter()
+router = APIRouter(route_class=NamesFirst)
 
 
 @router.get("/sign-up")

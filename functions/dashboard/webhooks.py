@@ -36,10 +36,11 @@ from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
 from dashboard.rendering import page, refused, saved, see
+from dashboard.routing import NamesFirst
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS
 from dashboard.view import Attempt, attempt, delivered, moment
 
-router = APIRouter(prefix="/webhooks")
+router = APIRouter(prefix="/webhooks", route_class=NamesFirst)
 # The optional events: field of the form, type, and text.
 _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
 NEW: Final = "new"  # stands for the id of a new endpoint

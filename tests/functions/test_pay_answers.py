@@ -7,11 +7,13 @@ import logging
 import re
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
+from fastapi.routing import APIRoute
 
 from checkout.domain.merchant import Logo
-from pay import pages
+from pay import claims, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of
 from tests.domain.test_pictures import PICTURES
@@ -117,6 +119,25 @@ def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(visitor: Custome
         assert set(answer.headers["allow"].split(", ")) == allowed
         if rest != "/wallet":
             assert "cannot be opened this way" in answer.page.main
+
+
+def test_the_address_of_a_form_leads_back_to_the_checkout(visitor: Customer) -> None:
+    """After a reload or from the history, at every address that takes POST only."""
+    taken: dict[str, set[str]] = {}
+    for module in (claims, details, links, routes, withdrawals):
+        for route in module.router.routes:
+            assert isinstance(route, APIRoute)
+            taken.setdefault(route.path, set()).update(route.methods or ())
+    only = sorted(path for path, methods in taken.items() if methods == {"POST"})
+    assert len(only) >= 2
+    session = visitor.world.create()
+    for path in only:
+        where = path.format(session_id=session.id)
+        answer = visitor.ask("GET", where, headers={"accept": "text/html,*/*;q=0.8"})
+        assert (answer.status, answer.headers["allow"]) == (405, "POST"), path
+        assert "cannot be opened this way" in answer.page.main
+        [link] = answer.page.links
+        assert visitor.ask("GET", urljoin(where, link)).status == 200
 
 
 def test_the_way_back_of_an_error_page_is_right_at_every_depth(visitor: Customer) -> None:
