@@ -61,6 +61,8 @@ class MerchantApi:
     Each answer is held against the OpenAPI documents.
     """
 
+    details_key: str | None = None  # of the merchants that join
+
     def __init__(self, *, base_url: str = "https://pay.example") -> None:
         self.clock = HandClock()
         self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
@@ -96,9 +98,8 @@ class MerchantApi:
             **asset,
         )
         wallet = f"https://wallet.example/{merchant_id}"
-        merchant = a_merchant(
-            id=merchant_id, name="Shop", wallet_address=wallet, private_key="sealed", **asset
-        )
+        sealed = {"private_key": "sealed", "details_key": "sealed"}
+        merchant = a_merchant(id=merchant_id, name="Shop", wallet_address=wallet, **sealed, **asset)
         assert self.services.merchants.add(merchant, key) is None
         return secret, key
 

@@ -34,7 +34,9 @@ class AnyHost:
 
 
 class StripeApi(MerchantApi):
-    """`MerchantApi` whose bodies are forms."""
+    """`MerchantApi` whose bodies are forms, and whose merchants can ask for details."""
+
+    details_key = "sealed"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -14,6 +14,14 @@ from api.v1 import parity
 from api.v1.answers import IGNORED, status_of, type_of
 from api.v1.parity import Does, Kind, Parameter
 from checkout.domain import errors as e
+from checkout.domain.collect import (
+    ANSWER_MAX,
+    KEY_MAX,
+    LABEL_MAX,
+    OPTION_MAX,
+    OPTIONS_MAX,
+    QUESTIONS_MAX,
+)
 from checkout.domain.errors import CheckoutError
 from checkout.domain.grammar import EVENT_ID, REFUND_ID, SESSION_ID
 from docs.openapi import parts
@@ -103,6 +111,27 @@ _BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "limit": {"minimum": 1, "maximum": LIST_MAX},
     "client_reference_id": {"minLength": 1, "maxLength": 200},
     "customer_email": {"minLength": 1, "maxLength": 512},
+    "shipping_address_collection[allowed_countries]": {"minItems": 1},
+    "shipping_address_collection[allowed_countries][]": {"pattern": "^[A-Za-z]{2}$"},
+    "name_collection[individual]": {"required": ["enabled"]},
+    "custom_fields": {"maxItems": QUESTIONS_MAX},
+    "custom_fields[]": {"required": ["key", "label", "type"]},
+    "custom_fields[][key]": {"pattern": "^[A-Za-z0-9]+$", "maxLength": KEY_MAX},
+    "custom_fields[][label]": {"required": ["custom", "type"]},
+    "custom_fields[][label][custom]": {"minLength": 1, "maxLength": LABEL_MAX},
+    "custom_fields[][dropdown]": {"required": ["options"]},
+    "custom_fields[][dropdown][options]": {"minItems": 1, "maxItems": OPTIONS_MAX},
+    "custom_fields[][dropdown][options][]": {"required": ["label", "value"]},
+    "custom_fields[][dropdown][options][][label]": {"minLength": 1, "maxLength": OPTION_MAX},
+    "custom_fields[][dropdown][options][][value]": {
+        "pattern": "^[A-Za-z0-9]+$",
+        "maxLength": OPTION_MAX,
+    },
+    **{
+        f"custom_fields[][{kind}][{bound}_length]": {"minimum": low, "maximum": ANSWER_MAX}
+        for kind in ("numeric", "text")
+        for bound, low in (("minimum", 0), ("maximum", 1))
+    },
     "types": {"maxItems": 20},
     "description": {"minLength": 1, "maxLength": 500},
 }

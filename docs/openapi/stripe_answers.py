@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from checkout.domain.collect import Kind
 from checkout.domain.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.refund import AmountMode, Reason, RefundProblem
 from checkout.domain.session import Status
@@ -19,6 +20,7 @@ Unix = Annotated[int, Field(ge=0, description="Unix seconds.")]
 Money = Annotated[int, Field(ge=0, description="In Stripe's units of the currency.")]
 PaymentId = Annotated[str, Field(pattern="^pi_")]
 Metadata = dict[str, str]
+Country = Annotated[str, Field(pattern="^[A-Z]{2}$")]
 Empty = Annotated[list[Any], Field(max_length=0)]
 
 
@@ -36,13 +38,89 @@ class CustomText(Answer):
     terms_of_service_acceptance: None
 
 
+class Address(Answer):
+    city: str | None
+    country: Country
+    line1: str | None
+    line2: str | None
+    """With the district, where addresses have one."""
+    postal_code: str | None
+    state: str | None
+
+
+class ShippingDetails(Answer):
+    address: Address
+    name: str
+
+
+class CollectedInformation(Answer):
+    business_name: None
+    individual_name: str | None
+    shipping_details: ShippingDetails | None
+
+
+class ShippingAddressCollection(Answer):
+    allowed_countries: list[Country]
+
+
+class PhoneNumberCollection(Answer):
+    enabled: bool
+
+
+class IndividualName(Answer):
+    enabled: Literal[True]
+    optional: bool
+
+
+class NameCollection(Answer):
+    individual: IndividualName
+
+
+class CustomLabel(Answer):
+    custom: str
+    type: Literal["custom"]
+
+
+class Option(Answer):
+    label: str
+    value: str
+
+
+class Dropdown(Answer):
+    default_value: None
+    options: list[Option]
+    value: str | None
+    """The value of the option that the customer chose."""
+
+
+class Typed(Answer):
+    default_value: None
+    maximum_length: int | None
+    minimum_length: int | None
+    value: str | None
+    """The text that the customer gave."""
+
+
+class CustomField(Answer):
+    """A question of the shop; one of `dropdown`, `numeric` and `text` has the answer."""
+
+    dropdown: Dropdown = ABSENT
+    key: str
+    label: CustomLabel
+    numeric: Typed = ABSENT
+    optional: bool
+    text: Typed = ABSENT
+    type: Kind
+
+
 class CustomerDetails(Answer):
-    address: None
+    address: Address | None
+    """The billing address."""
     business_name: None
     email: str | None
-    individual_name: None
-    name: None
-    phone: None
+    individual_name: str | None
+    name: str | None
+    phone: str | None
     tax_exempt: Literal["none"]
     tax_ids: Empty
 
@@ -77,11 +155,19 @@ class PaymentFacts(Answer):
 
 
 class BillingDetails(Answer):
-    address: None
+    address: Address | None
     email: str | None
-    name: None
-    phone: None
+    name: str | None
+    phone: str | None
     tax_id: None
+
+
+class Shipping(Answer):
+    address: Address
+    carrier: None
+    name: str
+    phone: str | None
+    tracking_number: None
 
 
 class Charge(Answer):
@@ -124,7 +210,7 @@ class Charge(Answer):
     receipt_url: None
     refunded: bool
     review: None
-    shipping: None
+    shipping: Shipping | None
     source: None
     source_transfer: None
     statement_descriptor: None
@@ -176,7 +262,7 @@ class PaymentIntent(Answer):
     receipt_email: None
     review: None
     setup_future_usage: None
-    shipping: None
+    shipping: Shipping | None
     source: None
     statement_descriptor: None
     statement_descriptor_suffix: None
@@ -267,17 +353,17 @@ class Session(Answer):
     amount_subtotal: Money
     amount_total: Money
     automatic_tax: AutomaticTax
-    billing_address_collection: None
+    billing_address_collection: Literal["auto", "required"] | None
     cancel_url: str | None
     client_reference_id: str | None
     client_secret: None
-    collected_information: None
+    collected_information: CollectedInformation | None
     consent: None
     consent_collection: None
     created: Unix
     currency: Currency
     currency_conversion: None
-    custom_fields: Empty
+    custom_fields: list[CustomField]
     custom_text: CustomText
     customer: None
     customer_account: None
@@ -296,6 +382,8 @@ class Session(Answer):
     managed_payments: None
     metadata: Metadata
     mode: Literal["payment"]
+    name_collection: NameCollection = ABSENT
+    """If the page asks for a name of its own."""
     open_payments: OpenPayments
     optional_items: None
     origin_context: None
@@ -308,12 +396,14 @@ class Session(Answer):
     payment_method_types: list[Literal["open_payments"]]
     payment_status: Literal["paid", "unpaid"]
     permissions: None
+    phone_number_collection: PhoneNumberCollection
     recovered_from: None
     saved_payment_method_options: None
     setup_intent: None
-    shipping_address_collection: None
+    shipping_address_collection: ShippingAddressCollection | None
     shipping_cost: None
-    shipping_details: None
+    shipping_details: Shipping | None
+    """For clients of before 2025; `collected_information` has it, too."""
     shipping_options: Empty
     status: Literal["open", "complete", "expired"]
     submit_type: str | None

@@ -25,7 +25,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from checkout.domain.addresses import countries
 from checkout.domain.collect import (
     LABEL_MAX,
     OPTION_MAX,
@@ -36,6 +35,7 @@ from checkout.domain.collect import (
     Kind,
     Place,
     Question,
+    known_country,
 )
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import PICTURE_URL_MAX
@@ -82,6 +82,10 @@ class Form(BaseModel):
     def _storable(cls, value: Any) -> Any:
         """Check each text of each field; those of `metadata` are inside of one."""
         return storable(value)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
 
 
 def _letters(value: Any) -> Any:
@@ -160,7 +164,7 @@ class ProductData(Form):
     ]
     description: Annotated[
         str,
-        Field(max_length=SUBTITLE_MAX, json_schema_extra=lambda schema: schema.pop("default")),
+        Field(max_length=SUBTITLE_MAX, json_schema_extra=_without_default),
     ] = ""
     image: Annotated[
         str,
@@ -169,7 +173,7 @@ class ProductData(Form):
             f"{PICTURE_URL_MAX} characters. The page shows the pictures of the first two items "
             "that have one, in a small square.",
             examples=["https://shop.example/beans.webp"],
-            json_schema_extra=lambda schema: schema.pop("default"),
+            json_schema_extra=_without_default,
         ),
     ] = ""
 
@@ -238,21 +242,7 @@ def printable(value: str) -> str:
     return value
 
 
-def _country(value: str) -> str:
-    """Return a country's two letters in capitals."""
-    storable(value)
-    if value.upper() not in countries():
-        raise PydanticCustomError(
-            "country", "Write the two letters of a country, such as DE or US."
-        )
-    return value.upper()
-
-
 Wish = Literal["optional", "required"]
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
 
 
 def _asked(text: str) -> Any:
@@ -305,7 +295,7 @@ class CollectDetails(Form):
     shipping: Annotated[Wish | None, _asked("The shipping address, with the name")] = None
     billing: Annotated[Wish | None, _asked("The billing address, with the name")] = None
     ships_to: Annotated[
-        list[Annotated[str, AfterValidator(_country)]],
+        list[Annotated[str, AfterValidator(storable)]],
         Field(
             max_length=300,
             description="The countries of the shipping address, in two letters each; all if it is "
@@ -324,10 +314,14 @@ class CollectDetails(Form):
                 "Countries are asked with the shipping address; ask for it, too.",
                 param="collect.ships_to",
             )
+        ships_to = (
+            known_country(code, param=f"collect.ships_to[{number}]")
+            for number, code in enumerate(self.ships_to)
+        )
         found = Collect(
             asked=frozenset(asked),
             required=frozenset(each for each, wish in asked.items() if wish == "required"),
-            ships_to=tuple(dict.fromkeys(self.ships_to)),
+            ships_to=tuple(dict.fromkeys(ships_to)),
             questions=tuple(each.question(number) for number, each in enumerate(self.questions)),
         )
         if not found:
@@ -394,7 +388,7 @@ class CreateSession(Form):
             description="Your own name for the purchase, such as an order number; returned as "
             "submitted, and shown to the customer as the order number.",
             examples=["order-1234"],
-            json_schema_extra=lambda schema: schema.pop("default"),
+            json_schema_extra=_without_default,
         ),
     ] = ""
     collect: Annotated[

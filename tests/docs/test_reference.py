@@ -25,8 +25,8 @@ from tests.support import NOW
 
 PAGES = ("/docs", "/docs/v1")
 # Bytes. Nothing of it is loaded on other routes.
-PAGE_MAX = 240_000
-ALL_MAX = 600_000
+PAGE_MAX = 280_000
+ALL_MAX = 650_000
 
 
 @pytest.fixture(scope="module")

@@ -155,6 +155,12 @@ def test_answers_are_kept_with_their_questions() -> None:
     )
 
 
+def test_a_choice_with_two_spaces_in_a_row_can_be_chosen() -> None:
+    wide = Question("size", "Size", Kind.DROPDOWN, options=(("A  b", "A  b"), ("c", "C")))
+    given, wrong = checked({"answer_size": "A  b"}, Collect(questions=(wide,)))
+    assert (given.answers, wrong) == ((Answer("size", "Size", Kind.DROPDOWN, "A  b", "A  b"),), {})
+
+
 @pytest.mark.parametrize(
     ("typed", "faults"),
     [

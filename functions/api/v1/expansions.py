@@ -1,6 +1,7 @@
 """The names that `expand` takes: those that Stripe's objects have, as far as they exist here.
 
-An object that never exists here stays null, whatever is expanded inside of it.
+An object that never exists here stays null, whatever is expanded inside of it, and one that is
+always shown whole stays so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ITEMS: Final = "list"
 PAYMENT: Final = "payment_intent"
 CHARGE: Final = "charge"
 REFUND: Final = "refund"
-NOTHING: Final = ""  # an object that never exists here
+NOTHING: Final = ""  # an object that never exists here, or is always whole
 
 _OF_CHARGE: Final = dict.fromkeys(
     (

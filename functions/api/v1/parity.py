@@ -59,9 +59,12 @@ _ONE_TIME: Final = "There are one-time payments only."
 _NO_TAX: Final = "No tax is calculated here: put it into the prices."
 _NO_CUSTOMER: Final = "There are no customer records."
 _NO_CONNECT: Final = "The money goes to one wallet, without fees or transfers."
-_NO_SHIPPING: Final = "The page asks for no address; put the cost of shipping into a line item."
+_NO_SHIPPING: Final = "Shipping has no price of its own here: put it into a line item."
 _NO_INVOICE: Final = "There are no invoices."
-_NO_INPUT: Final = "The page asks for a wallet address and nothing else."
+_NO_TAX_ID: Final = "The page asks for no tax number; ask with `custom_fields`."
+_NO_BUSINESS: Final = "The page asks for no business name; ask with `custom_fields`."
+_NO_CONSENT: Final = "The page asks for no consent."
+_NO_DEFAULT: Final = "The page fills in no answer: customers give their own."
 _ALWAYS_WALLET: Final = "Customers pay from an Open Payments wallet, whatever is listed."
 _HOSTED: Final = "There is the hosted page only."
 _LOOK: Final = "The look of the page is set in the dashboard."
@@ -77,7 +80,7 @@ CREATE_SESSION: Final = (
         "client_reference_id",
         "Returned; up to 200 characters. Customers see it as the order number.",
     ),
-    _taken("customer_email", "Returned. The page does not ask for it and no mail is sent."),
+    _taken("customer_email", "Returned; the page then does not ask for it. No mail is sent."),
     _taken("currency", "Must be that of the line items."),
     _taken("expires_at", "5 minutes to 24 hours ahead.", Kind.INTEGER),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
@@ -112,6 +115,46 @@ CREATE_SESSION: Final = (
     _refused("line_items[][adjustable_quantity]", "Quantities are fixed."),
     _refused("line_items[][tax_rates]", _NO_TAX),
     _refused("line_items[][dynamic_tax_rates]", _NO_TAX),
+    _taken(
+        "shipping_address_collection[allowed_countries][]",
+        "The page asks for a shipping address in these countries, with the name.",
+    ),
+    _taken(
+        "billing_address_collection",
+        "`required`: the page asks for it, with the name. `auto`: it does not.",
+        Kind.TEXT,
+        "auto",
+        "required",
+    ),
+    _taken("phone_number_collection[enabled]", "The page asks for it.", Kind.BOOLEAN),
+    _taken("name_collection[individual][enabled]", "The page asks for it.", Kind.BOOLEAN),
+    _taken("name_collection[individual][optional]", "Customers may leave it out.", Kind.BOOLEAN),
+    _taken("custom_fields[][key]", "Required; 1 to 200 letters and digits. Returned."),
+    _taken(
+        "custom_fields[][type]",
+        "Required. What the page asks: a choice, digits, or a text.",
+        Kind.TEXT,
+        "dropdown",
+        "numeric",
+        "text",
+    ),
+    _taken("custom_fields[][label][type]", "Required.", Kind.TEXT, "custom"),
+    _taken("custom_fields[][label][custom]", "Required; up to 50 characters."),
+    _taken("custom_fields[][optional]", "Customers may leave it out.", Kind.BOOLEAN),
+    _taken("custom_fields[][dropdown][options][][label]", "Required; up to 100 characters."),
+    _taken(
+        "custom_fields[][dropdown][options][][value]",
+        "Required; up to 100 letters and digits. Returned as the answer.",
+    ),
+    *(
+        _taken(f"custom_fields[][{kind}][{bound}_length]", f"{low} to 255.", Kind.INTEGER)
+        for kind in ("numeric", "text")
+        for bound, low in (("minimum", 0), ("maximum", 1))
+    ),
+    *(
+        _ignored(f"custom_fields[][{kind}][default_value]", _NO_DEFAULT)
+        for kind in ("dropdown", "numeric", "text")
+    ),
     _taken("payment_intent_data[metadata][*]", "Returned with the expanded `payment_intent`."),
     _taken("payment_intent_data[description]", "Returned with the expanded `payment_intent`."),
     _ignored(
@@ -144,28 +187,22 @@ CREATE_SESSION: Final = (
     _ignored("saved_payment_method_options", "Wallets are not saved."),
     _ignored("automatic_tax[enabled]", _NO_TAX, "false"),
     _refused("automatic_tax", _NO_TAX),
-    _ignored("tax_id_collection[enabled]", _NO_INPUT, "false"),
-    _ignored("tax_id_collection[required]", _NO_INPUT, "never"),
-    _refused("tax_id_collection", _NO_INPUT),
+    _ignored("tax_id_collection[enabled]", _NO_TAX_ID, "false"),
+    _ignored("tax_id_collection[required]", _NO_TAX_ID, "never"),
+    _refused("tax_id_collection", _NO_TAX_ID),
     _ignored("managed_payments[enabled]", "You are the merchant of record.", "false"),
     _refused("managed_payments", "You are the merchant of record."),
     _ignored("adaptive_pricing", "Customers always pay in their wallet's own currency."),
     _ignored("allow_promotion_codes", "There are no discounts.", "false"),
     _refused("discounts", "There are no discounts: send the reduced prices."),
     _refused("optional_items", "The page sells what the line items say."),
-    _refused("shipping_address_collection", _NO_SHIPPING),
     _refused("shipping_options", _NO_SHIPPING),
-    _refused("permissions", _NO_SHIPPING),
-    _ignored("phone_number_collection[enabled]", _NO_INPUT, "false"),
-    _refused("phone_number_collection", _NO_INPUT),
-    _ignored("billing_address_collection", _NO_INPUT, "auto"),
-    _ignored("name_collection[business][enabled]", _NO_INPUT, "false"),
-    _ignored("name_collection[individual][enabled]", _NO_INPUT, "false"),
-    _refused("name_collection", _NO_INPUT),
-    _refused("custom_fields", _NO_INPUT),
-    _ignored("consent_collection[promotions]", _NO_INPUT, "none"),
-    _ignored("consent_collection[terms_of_service]", _NO_INPUT, "none"),
-    _refused("consent_collection", _NO_INPUT),
+    _refused("permissions", _HOSTED),
+    _ignored("name_collection[business][enabled]", _NO_BUSINESS, "false"),
+    _refused("name_collection[business]", _NO_BUSINESS),
+    _ignored("consent_collection[promotions]", _NO_CONSENT, "none"),
+    _ignored("consent_collection[terms_of_service]", _NO_CONSENT, "none"),
+    _refused("consent_collection", _NO_CONSENT),
     _refused("custom_text", _TEXT_LOST),
     _ignored("branding_settings", _LOOK),
     _refused("customer", _NO_CUSTOMER),
@@ -202,7 +239,10 @@ LIST_SESSIONS: Final = (
     _taken("expand[]", "Each is written `data.…`."),
     _refused("customer", _NO_CUSTOMER),
     _refused("customer_account", _NO_CUSTOMER),
-    _refused("customer_details", "Sessions are not found by their mail address."),
+    _refused(
+        "customer_details",
+        "The dashboard finds sessions by their mail address; this list does not.",
+    ),
     _refused("payment_link", "There are no payment links."),
     _refused("subscription", _ONE_TIME),
 )

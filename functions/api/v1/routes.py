@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
 from api.v1.answers import listed, performed, shown
+from api.v1.collection import first_asking
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.events import event_objects, event_query
 from api.v1.expansions import ITEMS, SESSION, expandable
@@ -47,14 +48,22 @@ async def create(
 ) -> Response:
     """Create a session. A header of the answer names the parameters that were ignored."""
     given = parsed(body, parity.CREATE_SESSION)
+
+    def opened(reserve: Reserve[Session] | None) -> Session:
+        new = new_session(services, given)
+        try:
+            return open_session(services, key, new, reserve, request_id(request))
+        except ParameterInvalid as error:
+            if error.param != "collect":
+                raise
+            raise ParameterInvalid(error.message, param=first_asking(given)) from None
+
     return performed(
         services,
         key,
         request,
         given,
-        lambda reserve: open_session(
-            services, key, new_session(services, given), reserve, request_id(request)
-        ),
+        opened,
         operation="v1 create session",
         idempotency_key=idempotency_key,
         render=_render(services, given),

@@ -19,6 +19,7 @@ from api.requests import (
     CreateSession,
     ListSessions,
 )
+from api.v1.collection import collect
 from api.v1.expansions import SESSION, expandable
 from api.v1.forms import Parsed
 from checkout.domain.errors import (
@@ -89,9 +90,12 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     currency = values.get("currency", "").lower()
     if currency and currency != new.line_items[0].currency:
         raise CurrencyMismatch("This is not the currency of the line items.", param="currency")
-    echo = json.dumps(_echo(values), separators=(",", ":"), ensure_ascii=False)
+    asked = collect(values)
     return replace(
-        new, expires_at=_expires_at(values.get("expires_at"), services.clock.now()), echo_json=echo
+        new,
+        expires_at=_expires_at(values.get("expires_at"), services.clock.now()),
+        echo_json=json.dumps(_echo(values), separators=(",", ":"), ensure_ascii=False),
+        collect_json=asked.to_json() if asked else None,
     )
 
 
@@ -293,6 +297,8 @@ def _echo(values: dict[str, Any]) -> dict[str, Any]:
     for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
         if name in values:
             echo[name] = bounded(values[name], longest, name)
+    if values.get("billing_address_collection") == "auto":
+        echo["billing_address_collection"] = "auto"
     if "cancel_url" not in values:
         echo["no_cancel_url"] = True
     if "payment_intent_data" in values:

@@ -136,14 +136,18 @@ def from_json(text: str | None) -> Collect:
 
 def known_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
     """Return the codes in capitals, each once. Raise ParameterInvalid for an unknown one."""
-    known = set(countries())
-    found = dict.fromkeys(each.strip().upper() for each in codes if each.strip())
-    for code in found:
-        if code not in known:
-            raise ParameterInvalid(
-                f"{code[:20]} is no country; write its two letters, such as DE or US.", param=param
-            )
-    return tuple(found)
+    found = (known_country(each, param=param) for each in codes if each.strip())
+    return tuple(dict.fromkeys(found))
+
+
+def known_country(code: str, *, param: str) -> str:
+    """Return the code of a country in capitals. Raise ParameterInvalid for an unknown one."""
+    found = code.strip().upper()
+    if found not in countries():
+        raise ParameterInvalid(
+            f"{found[:20]} is no country; write its two letters, such as DE or US.", param=param
+        )
+    return found
 
 
 def _known(names: list[str]) -> frozenset[Detail | Place]:

@@ -159,10 +159,11 @@ def _answer(question: Question, text: str) -> Answer | None:
     """Return the answer, or None if this cannot be one."""
     shown = text
     if question.kind is Kind.DROPDOWN:
-        label = dict(question.options).get(text)
-        if label is None:
+        chosen = (each for each in question.options if " ".join(each[0].split()) == text)
+        found = next(chosen, None)
+        if found is None:
             return None
-        shown = label
+        text, shown = found
     elif question.kind is Kind.NUMERIC:
         text = shown = _ascii_digits(text)
         if not (text.isascii() and text.isdigit()):

@@ -3,8 +3,8 @@
 Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
 units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
 Fields without a meaning here are null, so that clients that read them do not fail; those that
-Stripe itself leaves out are left out. Facts that only
-this service knows are in the field `open_payments`.
+Stripe itself leaves out are left out. Facts that only this service knows are in the field
+`open_payments`. `details` are what the customer has given, opened.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 from datetime import datetime
 from typing import Any, Final
 
+from checkout.domain import stripe_details
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import AmountNotRepresentable
 from checkout.domain.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 from checkout.domain.grammar import SESSION_ID, TestUrl
@@ -40,9 +42,7 @@ _NULL: Final = dict.fromkeys(
         "after_expiration",
         "allow_promotion_codes",
         "allowed_payment_method_types",
-        "billing_address_collection",
         "client_secret",
-        "collected_information",
         "consent",
         "consent_collection",
         "currency_conversion",
@@ -62,9 +62,7 @@ _NULL: Final = dict.fromkeys(
         "recovered_from",
         "saved_payment_method_options",
         "setup_intent",
-        "shipping_address_collection",
         "shipping_cost",
-        "shipping_details",
         "subscription",
         "wallet_options",
     )
@@ -90,7 +88,6 @@ _NULL_PAYMENT: Final = dict.fromkeys(
         "receipt_email",
         "review",
         "setup_future_usage",
-        "shipping",
         "source",
         "statement_descriptor",
         "statement_descriptor_suffix",
@@ -118,7 +115,6 @@ _NULL_CHARGE: Final = dict.fromkeys(
         "receipt_number",
         "receipt_url",
         "review",
-        "shipping",
         "source",
         "source_transfer",
         "statement_descriptor",
@@ -157,28 +153,34 @@ def to_stripe(value: int, currency: str) -> int:
     return value * theirs // ours
 
 
-def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
+def checkout_session(
+    session: Session, *, base_url: str, now: datetime, details: CustomerDetails = NONE_GIVEN
+) -> dict[str, Any]:
     """Return the session as `checkout.session`, without `line_items`."""
-    echo = echo_of(session)
+    echo, collect = echo_of(session), session.collect
     status = session.status_at(now)
     paid, shown = status is Status.COMPLETED, STATUS.get(status, "open")
     total = to_stripe(session.amount_total, session.currency)
     received = session.amount_received
     email = echo.get("customer_email")
+    known = paid or email or details != NONE_GIVEN
     return {
         "id": session.id,
         "object": "checkout.session",
         **_NULL,
+        **stripe_details.asked(collect, details, auto=echo.get("billing_address_collection")),
         "amount_subtotal": total,
         "amount_total": total,
         "automatic_tax": {"enabled": False, "liability": None, "provider": None, "status": None},
         "cancel_url": None if echo.get("no_cancel_url") else session.cancel_url,
         "client_reference_id": session.client_reference_id,
+        "collected_information": stripe_details.collected(collect, details),
         "created": unix(session.created_at),
         "currency": session.currency,
-        "custom_fields": [],
         "custom_text": dict.fromkeys(_TEXTS),
-        "customer_details": _customer(email) if paid or email else None,
+        "customer_details": (
+            stripe_details.customer(collect, details, email=email) if known else None
+        ),
         "customer_email": email,
         "discounts": [],
         "expires_at": unix(session.expires_at),
@@ -198,6 +200,7 @@ def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[
         "payment_method_collection": "if_required",
         "payment_method_types": ["open_payments"],
         "payment_status": "paid" if paid else "unpaid",
+        "shipping_details": stripe_details.shipping(details),  # read by clients of before 2025
         "shipping_options": [],
         "status": shown,
         "submit_type": echo.get("submit_type"),
@@ -209,7 +212,12 @@ def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[
 
 
 def payment_intent(
-    session: Session, *, base_url: str, now: datetime, expand_charge: bool = False
+    session: Session,
+    *,
+    base_url: str,
+    now: datetime,
+    expand_charge: bool = False,
+    details: CustomerDetails = NONE_GIVEN,
 ) -> dict[str, Any]:
     """Return the payment of a session as `payment_intent`, made or not."""
     given = echo_of(session).get("payment_intent_data", {})
@@ -219,6 +227,8 @@ def payment_intent(
     total = to_stripe(session.amount_total, session.currency)
     error = last_payment_error(session)
     made: Any = charge_id(session.id) if paid else None
+    if paid and expand_charge:
+        made = charge(session, base_url=base_url, details=details)
     return {
         "id": payment_intent_id(session.id),
         "object": "payment_intent",
@@ -234,16 +244,19 @@ def payment_intent(
         "currency": session.currency,
         "description": given.get("description"),
         "last_payment_error": error and {"type": "invalid_request_error", **error},
-        "latest_charge": charge(session, base_url=base_url) if paid and expand_charge else made,
+        "latest_charge": made,
         "livemode": livemode(base_url),
         "metadata": given.get("metadata", {}),
         "open_payments": {"session": session.id},
         "payment_method_types": ["open_payments"],
+        "shipping": stripe_details.shipping(details),
         "status": "canceled" if canceled else _PAYMENT_STATUS[status],
     }
 
 
-def charge(session: Session, *, base_url: str) -> dict[str, Any]:
+def charge(
+    session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
+) -> dict[str, Any]:
     """Return the one `charge` of a session that was paid.
 
     `amount_refunded` is what was sent back or what pending refunds hold, as in Stripe.
@@ -252,7 +265,6 @@ def charge(session: Session, *, base_url: str) -> dict[str, Any]:
     total = to_stripe(session.amount_total, session.currency)
     refunded = to_stripe(session.refunded, session.currency)
     email = echo_of(session).get("customer_email")
-    unknown = dict.fromkeys(("address", "name", "phone", "tax_id"))
     return {
         "id": charge_id(session.id),
         "object": "charge",
@@ -260,7 +272,7 @@ def charge(session: Session, *, base_url: str) -> dict[str, Any]:
         "amount": total,
         "amount_captured": total,
         "amount_refunded": min(refunded, total),
-        "billing_details": {"email": email, **unknown},
+        "billing_details": stripe_details.billing_details(details, email=email),
         "captured": True,
         "created": unix(session.completed_at or session.created_at),
         "currency": session.currency,
@@ -272,6 +284,7 @@ def charge(session: Session, *, base_url: str) -> dict[str, Any]:
         "paid": True,
         "payment_intent": payment_intent_id(session.id),
         "refunded": refunded >= total,
+        "shipping": stripe_details.shipping(details),
         "status": "succeeded",
     }
 
@@ -289,16 +302,22 @@ def line_items(
 
 
 def event_json(
-    session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
+    session: Session,
+    *,
+    event_id: str,
+    event_type: str,
+    base_url: str,
+    at: datetime,
+    details: CustomerDetails = NONE_GIVEN,
 ) -> str:
     """Return the `event` of a change of the session that happened `at`, as compact JSON.
 
     That a payment was made or has failed is told of the `payment_intent`.
     """
     if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
-        shown = payment_intent(session, base_url=base_url, now=at)
+        shown = payment_intent(session, base_url=base_url, now=at, details=details)
     else:
-        shown = checkout_session(session, base_url=base_url, now=at)
+        shown = checkout_session(session, base_url=base_url, now=at, details=details)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
 
 
@@ -422,11 +441,6 @@ def _folded(item: dict[str, Any]) -> dict[str, Any]:
     """Return the item with its product's id in place of the product."""
     price = item["price"]
     return item | {"price": price | {"product": price["product"]["id"]}}
-
-
-def _customer(email: str | None) -> dict[str, Any]:
-    unknown = dict.fromkeys(("address", "business_name", "individual_name", "name", "phone"))
-    return {"email": email, **unknown, "tax_exempt": "none", "tax_ids": []}
 
 
 def _strings(metadata: Any) -> dict[str, str]:
