@@ -48,6 +48,7 @@ class Stack:
     events_queue_url: str
     tasks_queue_url: str
     encryption_key_secret: str
+    details_kms_key: str
 
 
 def table_definitions(prefix: str) -> list[dict[str, Any]]:
@@ -84,6 +85,7 @@ def create_stack(endpoint: str, prefix: str, key: str = "local") -> Stack:
         events_queue_url=_queue(client("sqs", endpoint, key), prefix, "Events"),
         tasks_queue_url=_queue(client("sqs", endpoint, key), prefix, "Tasks"),
         encryption_key_secret=_secret(client("secretsmanager", endpoint, key), prefix),
+        details_kms_key=_kms_key(client("kms", endpoint, key), prefix),
     )
 
 
@@ -331,3 +333,15 @@ def _secret(secrets: Any, prefix: str) -> str:
         value = secrets.get_random_password(**described["GenerateSecretString"])
         secrets.create_secret(Name=name, SecretString=value["RandomPassword"])
     return name
+
+
+def _kms_key(kms: Any, prefix: str) -> str:
+    """Return the ARN of the stack's key, which is found by its alias."""
+    alias = f"alias/{prefix}"
+    try:
+        found = kms.describe_key(KeyId=alias)
+    except kms.exceptions.NotFoundException:
+        found = kms.create_key()
+        kms.create_alias(AliasName=alias, TargetKeyId=found["KeyMetadata"]["KeyId"])
+    arn: str = found["KeyMetadata"]["Arn"]
+    return arn

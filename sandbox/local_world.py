@@ -78,6 +78,7 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack, key: str) -> di
         "DATABASE_URL": stack.database_url,
         "BASE_URL": place.checkout,
         "ENCRYPTION_KEY_SECRET": stack.encryption_key_secret,
+        "DETAILS_KMS_KEY": stack.details_kms_key,
         "EVENTS_QUEUE_URL": stack.events_queue_url,
         "TASKS_QUEUE_URL": stack.tasks_queue_url,
         "ALLOW_LOOPBACK_WALLETS": "true",

@@ -28,8 +28,8 @@ _OF_THE_MAPPING: Final = {
     "sqs:GetQueueAttributes",
     "sqs:ReceiveMessage",
 }
-# DynamoDB and SQS make these for their callers, who are allowed nothing else of the key.
-_THROUGH_SERVICES: Final = "kms:"
+# DynamoDB and SQS use the key for their callers, in statements with this condition.
+_THROUGH_SERVICES: Final = "kms:ViaService"
 _TRANSACTED: Final = {
     "ConditionCheck": "dynamodb:ConditionCheckItem",
     "Delete": "dynamodb:DeleteItem",
@@ -90,7 +90,7 @@ def granted() -> set[Use]:
         for statement in policy["Statement"]
         for action in _list(statement["Action"])
         for resource in _list(statement["Resource"])
-        if action not in _OF_THE_MAPPING and not action.startswith(_THROUGH_SERVICES)
+        if action not in _OF_THE_MAPPING and _THROUGH_SERVICES not in str(statement)
     }
 
 
@@ -113,6 +113,8 @@ def _other(service: str, operation: str, request: Mapping[str, Any]) -> tuple[st
     if service == "sqs":
         action = _camel(operation).removesuffix("Batch")  # IAM knows no batches
         return f"sqs:{action}", str(request["QueueUrl"])
+    if service == "kms":
+        return f"{service}:{_camel(operation)}", "StackKey"
     assert service == "secretsmanager"
     return f"{service}:{_camel(operation)}", "EncryptionKey"
 

@@ -17,16 +17,22 @@ from urllib.parse import urlencode
 from api import clients, dependencies
 from api.app import app, handler
 from checkout.adapters.cached_merchants import CachedMerchants
+from checkout.adapters.details_keys import KmsDetailsKeys
+from checkout.adapters.vault import AesVault
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Scope
 from checkout.domain.session import Session
+from checkout.flows.checkout import details
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
 from tests import services
 from tests.adapters.samples import a_key, a_merchant
 from tests.documented import check
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.fakes.kms import KEY_ID as KMS_KEY
+from tests.fakes.kms import HandKms
 from tests.product import NotedHints, NotedTasks
 from tests.support import NOW, HandClock, a_session, seeded
 
@@ -61,11 +67,11 @@ class MerchantApi:
     Each answer is held against the OpenAPI documents.
     """
 
-    details_key: str | None = None  # of the merchants that join
-
     def __init__(self, *, base_url: str = "https://pay.example") -> None:
         self.clock = HandClock()
         self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
+        self.kms = HandKms()
+        self.vault = AesVault(lambda: "11" * 32, seeded(7))
         self.services = services.core(
             self.dynamo,
             PREFIX,
@@ -74,6 +80,7 @@ class MerchantApi:
             queue=NotedHints(),
             tasks=NotedTasks(),
             base_url=base_url,
+            details_keys=KmsDetailsKeys(lambda: self.kms, KMS_KEY, self.vault.inner),
         )
         self.documents = replace(
             self.services, merchants=CachedMerchants(self.services.merchants, self.clock)
@@ -98,8 +105,14 @@ class MerchantApi:
             **asset,
         )
         wallet = f"https://wallet.example/{merchant_id}"
-        sealed = {"private_key": "sealed", "details_key": "sealed"}
-        merchant = a_merchant(id=merchant_id, name="Shop", wallet_address=wallet, **sealed, **asset)
+        merchant = a_merchant(
+            id=merchant_id,
+            name="Shop",
+            wallet_address=wallet,
+            private_key="sealed",
+            **asset,
+            **details.new_keys(self.vault, self.services.details_keys, seeded(9), merchant_id),
+        )
         assert self.services.merchants.add(merchant, key) is None
         return secret, key
 
@@ -122,6 +135,19 @@ class MerchantApi:
         session = a_session(**changes)
         assert self.services.sessions.create(session, None) is None
         return session
+
+    def store_with(self, given: CustomerDetails, **changes: Any) -> Session:
+        """A session of `mer_1` whose customer has given these details, as its page stores them."""
+        session_id = new_session_id(self.services.random_bytes)
+        merchant = self.services.merchants.get("mer_1")
+        assert merchant is not None
+        sealed = details.seal(self.vault, merchant, session_id, given)
+        return self.store(
+            id=session_id,
+            customer_details=sealed.details,
+            customer_further=sealed.further,
+            **changes,
+        )
 
     def stored(self, session_id: str) -> Session:
         found = self.services.sessions.get(session_id)

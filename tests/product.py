@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.cached_merchants import CachedMerchants
+from checkout.adapters.details_keys import KmsDetailsKeys
 from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
@@ -47,6 +48,8 @@ from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import IncomingPayment
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.fakes.kms import KEY_ID as KMS_KEY
+from tests.fakes.kms import HandKms
 from tests.keys import KEY_ID, new_key_pair
 from tests.support import HandClock, a_link, come_back, seeded
 
@@ -170,6 +173,7 @@ class World:
         self.vault: Vault = NotedVault(
             self._encryption_key, random_bytes, clock=self.clock, derive=derived
         )
+        self.kms = HandKms()
         self.receivers = HandReceivers()
         self.hosts = AnyHost()
         self.core = services.core(
@@ -180,6 +184,7 @@ class World:
             queue=self.queue,
             tasks=self.tasks,
             base_url=BASE_URL,
+            details_keys=KmsDetailsKeys(lambda: self.kms, KMS_KEY, self.vault.inner),
         )
         self.documents = CachedMerchants(self.core.merchants, self.clock)  # of another process
         self.services = services.pay(

@@ -20,7 +20,7 @@ from checkout.domain.refund import Refund
 from checkout.domain.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
+from checkout.ports.runtime import Clock, DetailsKeys, RandomBytes, SideBySide, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Hosts
@@ -45,6 +45,7 @@ def core(
     tasks: TaskQueue,
     base_url: str,
     allow_loopback: bool = False,
+    details_keys: DetailsKeys | None = None,
 ) -> Services:
     """Return the ports of every entry point; the stores are the product's, not instrumented.
 
@@ -67,6 +68,7 @@ def core(
         tasks=tasks,
         limits=limits(clock, client, prefix, 0),
         refusals=dynamo.DynamoRefusals(client, prefix),
+        details_keys=details_keys,
     )
 
 

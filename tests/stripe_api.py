@@ -10,13 +10,11 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.v1 import dependencies as v1
 from api.v1.app import app
-from checkout.adapters.vault import AesVault
 from checkout.ports.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler
 from tests import services
 from tests.documented import check
 from tests.merchant_api import PREFIX, Answer, MerchantApi, gateway_event
-from tests.support import seeded
 
 SESSIONS = "/v1/checkout/sessions"
 ENDPOINTS = "/v1/webhook_endpoints"
@@ -34,13 +32,10 @@ class AnyHost:
 
 
 class StripeApi(MerchantApi):
-    """`MerchantApi` whose bodies are forms, and whose merchants can ask for details."""
-
-    details_key = "sealed"
+    """`MerchantApi` whose bodies are forms."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.vault = AesVault(lambda: "11" * 32, seeded(7))
         self.managing = services.dashboard(
             self.services, self.dynamo, PREFIX, vault=self.vault, hosts=AnyHost()
         )

@@ -8,6 +8,7 @@ from pydantic import AnyUrl, AwareDatetime, Field
 
 from api.requests import Scalar
 from checkout.domain.attempts import KEPT_MAX
+from checkout.domain.collect import QUESTIONS_MAX
 from checkout.domain.mandate import MandateStatus
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.public_attempts import MESSAGES
@@ -61,6 +62,40 @@ class PaymentError(Answer):
     """For people; may change."""
 
 
+class Address(Answer):
+    """An address in the form of its country."""
+
+    country: Annotated[str, Field(pattern="^[A-Z]{2}$")]
+    name: str | None
+    line1: str | None
+    line2: str | None
+    district: str | None
+    city: str | None
+    state: str | None
+    postal_code: str | None
+
+
+class CustomerAnswer(Answer):
+    """The answer to a question of yours."""
+
+    key: str
+    label: str
+    value: str
+    shown: str
+    """The label of the chosen option, or the text."""
+
+
+class CustomerDetails(Answer):
+    """What the customer has given, as your session or payment link asked for it."""
+
+    email: str | None
+    name: str | None
+    phone: str | None
+    shipping_address: Address | None
+    billing_address: Address | None
+    answers: Annotated[list[CustomerAnswer], Field(max_length=QUESTIONS_MAX)]
+
+
 class Session(Answer):
     """A checkout session."""
 
@@ -100,6 +135,9 @@ class Session(Answer):
     is made, and if none was quoted."""
     amount_refunded: Count
     """The part of amount_received that was sent back, or that pending refunds hold."""
+    customer_details: CustomerDetails | None
+    """What the customer has given; null until then, and after an erasure. Answers to POST requests
+    have null, because they are kept for repeats."""
 
 
 class PaymentAttempt(Answer):

@@ -21,7 +21,7 @@ from checkout.domain.public import public_session
 from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session import Session
 from checkout.flows import limits
-from checkout.flows.checkout import ends, lists, lookup
+from checkout.flows.checkout import details, ends, lists, lookup
 from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.ports.services import Services
@@ -51,7 +51,11 @@ async def list_sessions(services: Injected, request: Request) -> Response:
     asked = list_query(request.query_params.multi_items())
     limits.admit_list(services, key.merchant)
     listed = lists.list_page(services, key, asked)
-    shown = [public_session(each, base_url=services.base_url, now=now) for each in listed.sessions]
+    known = details.known(services, listed.sessions)
+    shown = [
+        public_session(each, base_url=services.base_url, now=now, details=known[each.id])
+        for each in listed.sessions
+    ]
 
     def page(size: int) -> dict[str, Any]:
         next_cursor = listed.next_cursor
@@ -74,7 +78,8 @@ async def get(services: Injected, request: Request, session_id: str) -> Response
     key, expanded = api_key(services, request), expands(request)
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
-    shown = public_session(session, base_url=services.base_url, now=now)
+    known = details.known(services, [session])[session.id]
+    shown = public_session(session, base_url=services.base_url, now=now, details=known)
     return json_response(json_text(shown | _attempts(session) if expanded else shown))
 
 

@@ -88,6 +88,7 @@ class Shop:
             "DATABASE_URL": outputs["DatabaseUrl"],
             "BASE_URL": outputs["BaseUrl"],
             "ENCRYPTION_KEY_SECRET": outputs["EncryptionKeySecret"],
+            "DETAILS_KMS_KEY": outputs["StackKeyArn"],
             "EXTRA_CA_FILE": str(self.place.ca_file),
         }
 

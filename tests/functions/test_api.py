@@ -86,6 +86,7 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
         "client_reference_id": "Bestellung 42 ☕",
         "customer_debit": None,
         "amount_refunded": 0,
+        "customer_details": None,
     }
     assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
     read = api.get(f"{SESSIONS}/{session['id']}")

@@ -608,8 +608,8 @@ def given_by(shop: Dashboard, **given: Any) -> Session:
     stored = shop.services.merchants.get(shop.merchant().id)
     assert stored is not None
     if stored.details_key is None:
-        key = details.new_key(shop.services.vault, seeded(5), stored.id)
-        stored = stored.changed(details_key=key)
+        keys = details.new_keys(shop.services.vault, None, seeded(5), stored.id)
+        stored = stored.changed(**keys)
         shop.services.merchants.replace(stored)
     session_id = new_session_id(shop.services.random_bytes)
     sealed = details.seal(shop.services.vault, stored, session_id, CustomerDetails(**given))

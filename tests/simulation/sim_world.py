@@ -732,8 +732,8 @@ class SimWorld:
             self.faults.happened(Wider.LAGS)
         return Lag(lambda: self.scheduler.now, longest, lambda: self.rng.randrange(longest + 1))
 
-    def _details_key(self) -> str:
-        return details.new_key(self.vault, self.apart("details key").randbytes, "mer_1")
+    def _details_keys(self) -> details.KeyFields:
+        return details.new_keys(self.vault, None, self.apart("details key").randbytes, "mer_1")
 
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
         """The merchant is there before the world begins; some want to be told of every end."""
@@ -767,7 +767,7 @@ class SimWorld:
             asset_code=self.swarm.asset[0],
             asset_scale=self.swarm.asset[1],
             tolerance=self.swarm.tolerance,
-            details_key=self._details_key() if self.asks else None,
+            details_key=self._details_keys()["details_key"] if self.asks else None,
         )
         code, scale = self.swarm.asset
         key = a_key(created_at=BEGINNING, asset_code=code, asset_scale=scale)

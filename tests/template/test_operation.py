@@ -184,8 +184,9 @@ def test_a_deployment_asks_nothing() -> None:
 
 def test_the_outputs_have_what_the_setup_command_wants() -> None:
     descriptions = " ".join(each["Description"] for each in template()["Outputs"].values())
-    assert {"BaseUrl", "DatabaseUrl", "EncryptionKeySecret"} <= set(template()["Outputs"])
-    for setting in ("DATABASE_URL", "ENCRYPTION_KEY_SECRET"):
+    outputs = {"BaseUrl", "DatabaseUrl", "EncryptionKeySecret", "StackKeyArn"}
+    assert outputs <= set(template()["Outputs"])
+    for setting in ("DATABASE_URL", "DETAILS_KMS_KEY", "ENCRYPTION_KEY_SECRET"):
         assert setting in descriptions
 
 

@@ -44,12 +44,12 @@ LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 EVERYWHERE = {"BASE_URL", "DATABASE_URL", "RETENTION_DAYS", "TEST_WALLETS"}
 QUEUES = {"EVENTS_QUEUE_URL", "TASKS_QUEUE_URL"}
 ENVIRONMENTS = {
-    "ApiFunction": QUEUES | {"CLIENT_LIMIT", "EDGE_SECRET"},
+    "ApiFunction": QUEUES | {"CLIENT_LIMIT", "DETAILS_KMS_KEY", "EDGE_SECRET"},
     "PayFunction": QUEUES
     | {"CLIENT_LIMIT", "COMPLETION_POLICY", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET"}
     | {"RECEIPT_SENDER", "WALLET_PROVIDERS"},
     "DashboardFunction": QUEUES
-    | {"RECEIPT_SENDER", "SIGN_UP"}
+    | {"DETAILS_KMS_KEY", "RECEIPT_SENDER", "SIGN_UP"}
     | {"CLIENT_LIMIT", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET", "WALLET_PROVIDERS"},
     "ExpirerFunction": QUEUES | {"COMPLETION_POLICY", "ENCRYPTION_KEY_SECRET", "RECEIPT_SENDER"},
     "TasksFunction": {"ENCRYPTION_KEY_SECRET"},
@@ -130,7 +130,8 @@ def test_receipts_are_sent_from_their_address_only_and_only_if_it_is_set() -> No
 def test_the_stacks_key_is_used_through_the_services_that_hold_what_it_encrypts() -> None:
     used = {}
     for name, statement in _statements():
-        if any(action.startswith("kms:") for action in _list(statement["Action"])):
+        of_key = any(action.startswith("kms:") for action in _list(statement["Action"]))
+        if of_key and statement["Sid"] != "CustomerDetails":
             used[name] = statement["Condition"]
     through = "{}.${{AWS::Region}}.amazonaws.com"
     assert used == {
@@ -141,6 +142,31 @@ def test_the_stacks_key_is_used_through_the_services_that_hold_what_it_encrypts(
         }
         for name, keepers in USES_KEY.items()
     }
+
+
+def test_the_api_opens_only_customers_details_and_the_dashboard_only_encrypts_them() -> None:
+    direct = {
+        name: (statement["Action"], statement["Resource"], statement["Condition"])
+        for name, statement in _statements()
+        if "kms:" in str(statement["Action"]) and "kms:ViaService" not in str(statement)
+    }
+    key = {"Fn::GetAtt": "StackKey.Arn"}
+    purpose = {"StringEquals": {"kms:EncryptionContext:purpose": "customer-details"}}
+    assert direct == {
+        "ApiFunction": ("kms:Decrypt", key, purpose),
+        "DashboardFunction": ("kms:Encrypt", key, purpose),
+    }
+
+
+def test_the_sender_reads_sessions_and_nothing_else_of_their_table() -> None:
+    [statement] = (
+        statement
+        for name, statement in _statements()
+        if name == "WebhookSenderFunction" and "CheckoutSessions" in str(statement["Resource"])
+    )
+    assert statement["Action"] == "dynamodb:GetItem"
+    rows = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["cs_*"]}}
+    assert statement["Condition"] == rows
 
 
 def test_functions_neither_scan_nor_delete_records_and_only_consumers_read_queues() -> None:

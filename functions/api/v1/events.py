@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from api.requests import ListSessions
@@ -13,7 +13,9 @@ from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import stripe_name
 from checkout.domain.merchant import ApiKey
 from checkout.domain.stripe_objects import envelope, event_json
+from checkout.domain.subjects import with_details
 from checkout.domain.webhooks import WebhookEvent
+from checkout.flows.checkout import details
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.services import Services
@@ -25,13 +27,27 @@ TYPES_MAX = 20
 def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
-    """Return the events as they were stored, each with the number of endpoints that lack it."""
+    """Return the events as they are sent, each with the number of endpoints that lack it."""
     pending = event_list.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body or _made_now(services, each))
         | {"pending_webhooks": pending[each.id]}
-        for each in events
+        for each in _with_details(services, events)
     ]
+
+
+def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
+    """Yield the events with what the customers of their sessions have given."""
+    named = {each.details_of for each in events if each.details_of is not None}
+    found = [session for each in named if (session := services.sessions.get(each))]
+    sessions, known = {each.id: each for each in found}, details.known(services, found)
+    for each in events:
+        session = sessions.get(each.details_of or "")
+        if session is None:
+            yield each
+        else:
+            given = known[session.id]
+            yield with_details(each, session, given, base_url=services.base_url)
 
 
 def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) -> EventQuery:

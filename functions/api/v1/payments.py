@@ -6,6 +6,7 @@ by the creation of their sessions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -16,12 +17,13 @@ from api.v1.dependencies import Injected, Key, Query
 from api.v1.expansions import CHARGE, PAYMENT, expandable
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import charge_query, of_payment, payment_query
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
 from checkout.domain.stripe_objects import charge, payment_intent, session_of
 from checkout.flows import limits
-from checkout.flows.checkout import lists, lookup
+from checkout.flows.checkout import details, lists, lookup
 from checkout.ports.services import Services
 
 router = APIRouter(prefix="/v1")
@@ -36,7 +38,8 @@ async def list_payments(services: Injected, key: Key, request: Request, query: Q
     limits.admit_list(services, key.merchant)
     asked = payment_query(services, key, given)
     result = lists.list_page(services, key, asked)
-    data = [_intent(services, each, given, f"data.{_CHARGE}") for each in result.sessions]
+    known, name = details.known(services, result.sessions), f"data.{_CHARGE}"
+    data = [_intent(services, each, given, name, known) for each in result.sessions]
     return listed(request, data, more=result.next_cursor is not None, upward=asked.upward)
 
 
@@ -47,7 +50,8 @@ async def get_payment(
     given = parsed(query, parity.ONE)
     expandable(given, PAYMENT)
     session = _named(services, key, "pi_", payment_id)
-    return shown(request, _intent(services, session, given, _CHARGE))
+    known = details.known(services, [session])
+    return shown(request, _intent(services, session, given, _CHARGE, known))
 
 
 @router.get("/charges")
@@ -62,7 +66,8 @@ async def list_charges(services: Injected, key: Key, request: Request, query: Qu
     else:
         result = lists.list_page(services, key, asked)
         found, more = result.sessions, result.next_cursor is not None
-    data = [_charge(services, each, given, "data.") for each in found]
+    known = details.known(services, found)
+    data = [_charge(services, each, given, known, "data.") for each in found]
     return listed(request, data, more=more, upward=asked.upward)
 
 
@@ -75,25 +80,38 @@ async def get_charge(
     session = _named(services, key, "ch_", charge_id)
     if session.status is not Status.COMPLETED:
         raise ResourceMissing(f"No such charge: '{charge_id[:100]}'")
-    return shown(request, _charge(services, session, given))
+    known = details.known(services, [session])
+    return shown(request, _charge(services, session, given, known))
 
 
 def _charge(
-    services: Services, session: Session, given: Parsed, within: str = ""
+    services: Services,
+    session: Session,
+    given: Parsed,
+    known: Mapping[str, CustomerDetails],
+    within: str = "",
 ) -> dict[str, Any]:
     """Return the charge, with its payment if `expand` names it, in lists after `within`."""
-    found, name = charge(session, base_url=services.base_url), f"{within}payment_intent"
+    found = charge(session, base_url=services.base_url, details=known[session.id])
+    name = f"{within}payment_intent"
     if given.expands(name):
-        found["payment_intent"] = _intent(services, session, given, f"{name}.{_CHARGE}")
+        found["payment_intent"] = _intent(services, session, given, f"{name}.{_CHARGE}", known)
     return found
 
 
-def _intent(services: Services, session: Session, given: Parsed, name: str) -> dict[str, Any]:
+def _intent(
+    services: Services,
+    session: Session,
+    given: Parsed,
+    name: str,
+    known: Mapping[str, CustomerDetails],
+) -> dict[str, Any]:
     return payment_intent(
         session,
         base_url=services.base_url,
         now=services.clock.now(),
         expand_charge=given.expands(name),
+        details=known[session.id],
     )
 
 

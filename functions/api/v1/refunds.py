@@ -30,7 +30,7 @@ from checkout.domain.refund import Reason, Refund
 from checkout.domain.stripe_objects import charge, from_stripe, payment_intent, session_of
 from checkout.domain.stripe_refunds import refund_object
 from checkout.flows import limits
-from checkout.flows.checkout import lookup
+from checkout.flows.checkout import details, lookup
 from checkout.flows.idempotency import json_text
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
@@ -84,7 +84,7 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
         except ResourceMissing as missing:
             raise ResourceMissing(missing.message, param="starting_after") from None
         found, more = page.refunds, page.next_cursor is not None
-    data = [_object(services, given, each, "data.") for each in found]
+    data = [_object(services, given, each, "data.", whole=True) for each in found]
     return listed(request, data, more=more)
 
 
@@ -94,7 +94,8 @@ async def get(
 ) -> Response:
     given = parsed(query, parity.ONE)
     expandable(given, REFUND)
-    return shown(request, _object(services, given, refunds.get(services, key, refund_id)))
+    refund = refunds.get(services, key, refund_id)
+    return shown(request, _object(services, given, refund, whole=True))
 
 
 @router.post("/{refund_id}")
@@ -186,24 +187,28 @@ def _render(services: Services, given: Parsed) -> Callable[[Refund], str]:
     return lambda refund: json_text(_object(services, given, refund))
 
 
-def _object(services: Services, given: Parsed, refund: Refund, within: str = "") -> dict[str, Any]:
+def _object(
+    services: Services, given: Parsed, refund: Refund, within: str = "", *, whole: bool = False
+) -> dict[str, Any]:
     """Return the refund with the charge and the payment, if `expand` names them.
 
-    A refund outlives its session by a month; then their ids are left.
+    A refund outlives its session by a month; then their ids are left. With `whole` they have the
+    details of the customer; answers that are kept for repeats of their request have none.
     """
-    base_url = services.base_url
-    found = refund_object(refund, base_url=base_url)
+    found = refund_object(refund, base_url=services.base_url)
     named = [each for each in ("charge", "payment_intent") if given.expands(f"{within}{each}")]
     session = services.sessions.get(refund.session) if named else None
     if session is None:
         return found
-    intent = partial(payment_intent, session, base_url=base_url, now=services.clock.now())
+    known = details.known(services, [session] if whole else [])[session.id]
+    seen: dict[str, Any] = {"base_url": services.base_url, "details": known}
+    intent = partial(payment_intent, session, now=services.clock.now(), **seen)
     if "payment_intent" in named:
-        whole = given.expands(f"{within}payment_intent.latest_charge")
-        found["payment_intent"] = intent(expand_charge=whole)
+        expanded = given.expands(f"{within}payment_intent.latest_charge")
+        found["payment_intent"] = intent(expand_charge=expanded)
     if "charge" in named:
-        found["charge"] = charge(session, base_url=base_url)
+        found["charge"] = charge(session, **seen)
         if given.expands(f"{within}charge.payment_intent"):
-            whole = given.expands(f"{within}charge.payment_intent.latest_charge")
-            found["charge"]["payment_intent"] = intent(expand_charge=whole)
+            expanded = given.expands(f"{within}charge.payment_intent.latest_charge")
+            found["charge"]["payment_intent"] = intent(expand_charge=expanded)
     return found

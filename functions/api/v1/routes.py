@@ -27,7 +27,7 @@ from checkout.domain.errors import ParameterInvalid, ResourceMissing, SessionUne
 from checkout.domain.session import Session
 from checkout.domain.stripe_objects import line_items, livemode
 from checkout.flows import limits
-from checkout.flows.checkout import ends, lists, lookup, metadata
+from checkout.flows.checkout import details, ends, lists, lookup, metadata
 from checkout.flows.checkout.create import open_session
 from checkout.flows.idempotency import Reserve, json_text
 from checkout.flows.webhooks import delivery_log, event_list
@@ -87,7 +87,11 @@ async def list_sessions(services: Injected, key: Key, request: Request, query: Q
         found, more = result.sessions, result.next_cursor is not None
     if more and not found:
         raise _too_wide("status")
-    data = [session_shown(services, each, given, now, within="data.") for each in found]
+    known = details.known(services, found)
+    data = [
+        session_shown(services, each, given, now, within="data.", details=known[each.id])
+        for each in found
+    ]
     return listed(request, data, more=more, upward=asked.upward)
 
 
@@ -99,7 +103,8 @@ async def get(
     expandable(given, SESSION)
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
-    return shown(request, session_shown(services, session, given, now))
+    known = details.known(services, [session])[session.id]
+    return shown(request, session_shown(services, session, given, now, details=known))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}")

@@ -22,6 +22,7 @@ from api.requests import (
 from api.v1.collection import collect
 from api.v1.expansions import SESSION, expandable
 from api.v1.forms import Parsed
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import (
     CurrencyMismatch,
     ParameterInvalid,
@@ -100,14 +101,21 @@ def new_session(services: Services, given: Parsed) -> NewSession:
 
 
 def shown(
-    services: Services, session: Session, given: Parsed, now: datetime, *, within: str = ""
+    services: Services,
+    session: Session,
+    given: Parsed,
+    now: datetime,
+    *,
+    within: str = "",
+    details: CustomerDetails = NONE_GIVEN,
 ) -> Any:
     """Return the session at `now` with the objects that `expand` names.
 
-    In lists the names begin with `within`.
+    In lists the names begin with `within`. Answers that are kept for repeats of their request show
+    no `details` of the customer.
     """
     base_url = services.base_url
-    found = checkout_session(session, base_url=base_url, now=now)
+    found = checkout_session(session, base_url=base_url, now=now, details=details)
     if given.expands(f"{within}line_items"):
         product = given.expands(f"{within}line_items.data.price.product")
         found["line_items"] = {
@@ -119,7 +127,7 @@ def shown(
     if found["payment_intent"] and given.expands(f"{within}payment_intent"):
         whole = given.expands(f"{within}payment_intent.latest_charge")
         found["payment_intent"] = payment_intent(
-            session, base_url=base_url, now=now, expand_charge=whole
+            session, base_url=base_url, now=now, expand_charge=whole, details=details
         )
     return found
 

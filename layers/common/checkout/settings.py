@@ -47,6 +47,11 @@ class Settings:
     encryption_key_secret: str = _setting(
         "in place of ENCRYPTION_KEY: the Secrets Manager secret that holds it", default=""
     )
+    details_kms_key: str = _setting(
+        "the KMS key under which the API can read the details of customers (its ARN); empty: the "
+        "API shows none",
+        default="",
+    )
     completion_policy: CompletionPolicy = _setting(
         "`received` (money seen at the merchant) or `instructed` (the wallet accepted the payment)",
         default=CompletionPolicy.RECEIVED,
@@ -115,6 +120,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         base_url=_base_url(_required(environment, "BASE_URL")),
         encryption_key=environment.get("ENCRYPTION_KEY", ""),
         encryption_key_secret=environment.get("ENCRYPTION_KEY_SECRET", ""),
+        details_kms_key=environment.get("DETAILS_KMS_KEY", ""),
         completion_policy=_policy(environment.get("COMPLETION_POLICY", "received")),
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),

@@ -37,7 +37,7 @@ from checkout.ports.erasure import AllRecords
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
 from checkout.ports.people import People
-from checkout.ports.runtime import Vault
+from checkout.ports.runtime import DetailsKeys, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
 from checkout.ports.subscribers import Subscribers
@@ -143,6 +143,7 @@ def api_services() -> Services:
         tasks=_tasks_queue(),
         limits=_limits(),
         refusals=dynamo.DynamoRefusals(_store(BRIEF), prefix),
+        details_keys=_details_keys(),
     )
 
 
@@ -337,6 +338,21 @@ def _mail() -> Mail | None:
     from checkout.adapters.mail import ONCE, SesMail
 
     return SesMail(cache(lambda: boto3.client("sesv2", config=ONCE)), sender)
+
+
+def _details_keys() -> DetailsKeys | None:
+    key_id = settings().details_kms_key
+    if not key_id:
+        return None
+    from checkout.adapters.details_keys import KmsDetailsKeys
+
+    return KmsDetailsKeys(cache(lambda: boto3.client("kms", config=USUAL)), key_id, _under)
+
+
+def _under(key: str) -> Vault:
+    from checkout.adapters import vault
+
+    return vault.AesVault(lambda: key, system_random, derive=bytes.fromhex)
 
 
 def _vault() -> Vault:

@@ -54,7 +54,7 @@ def test_it_opens_for_no_other_session_and_no_other_merchant(world: World) -> No
     moved = sold(sealed, id=f"cs_{'9' * 22}")
     with pytest.raises(SecretUnreadable):
         details.opened(vault, merchant, moved)
-    other = replace(merchant, id="mer_2", details_key=details.new_key(vault, seeded(3), "mer_2"))
+    other = replace(merchant, id="mer_2", **details.new_keys(vault, None, seeded(3), "mer_2"))
     with pytest.raises(SecretUnreadable):
         details.opened(vault, other, sold(sealed))
 
@@ -72,3 +72,83 @@ def test_a_merchant_whose_key_is_not_known_yet_sells_in_a_minute(world: World) -
     session = a_session(customer_details="v1.00000000.eA")
     for unknown in (keyless, None):
         assert details.opened(world.services.vault, unknown, session) == CustomerDetails()
+
+
+def ours(world: World, sealed: details.Sealed, **fields: Any) -> Session:
+    return sold(sealed, **{"merchant": world.merchant.id, **fields})
+
+
+def known_by_api(world: World, *sessions: Session) -> list[CustomerDetails]:
+    """Read as functions/api does, which has no vault."""
+    found = details.known(world.core, sessions)
+    return [found[each.id] for each in sessions]
+
+
+def test_the_api_reads_what_was_given_through_kms(world: World) -> None:
+    sealed = details.seal(world.services.vault, world.stored(), SESSION_ID, GIVEN)
+    assert known_by_api(world, ours(world, sealed)) == [GIVEN]
+
+
+def test_a_list_asks_kms_once_and_the_store_once_for_its_merchant(world: World) -> None:
+    ids = [f"cs_{number:022d}" for number in range(3)]
+    vault, merchant = world.services.vault, world.stored()
+    sessions = [ours(world, details.seal(vault, merchant, each, GIVEN), id=each) for each in ids]
+    world.kms.calls.clear()
+    before = world.dynamo.calls["get_item"]
+    assert known_by_api(world, *sessions) == [GIVEN] * 3
+    assert world.kms.calls == ["decrypt"]
+    assert world.dynamo.calls["get_item"] == before + 1
+
+
+def test_nothing_is_asked_for_sessions_without_details(world: World) -> None:
+    world.kms.calls.clear()
+    before = world.dynamo.calls["get_item"]
+    assert known_by_api(world, a_session()) == [CustomerDetails()]
+    assert (world.kms.calls, world.dynamo.calls["get_item"]) == ([], before)
+
+
+def test_the_api_shows_no_details_of_a_merchant_whose_key_it_has_not(world: World) -> None:
+    sealed = details.seal(world.services.vault, world.stored(), SESSION_ID, GIVEN)
+    world.services.merchants.replace(world.stored().changed(details_key_kms=None))
+    assert known_by_api(world, ours(world, sealed)) == [CustomerDetails()]
+    without_kms = replace(world.core, details_keys=None)
+    assert details.known(without_kms, [ours(world, sealed)])[SESSION_ID] == CustomerDetails()
+    unknown = ours(world, sealed, merchant="mer_none")
+    assert known_by_api(world, unknown) == [CustomerDetails()]
+
+
+def test_details_that_do_not_open_leave_the_rest_of_a_list(world: World) -> None:
+    vault, merchant = world.services.vault, world.stored()
+    sealed = details.seal(vault, merchant, SESSION_ID, GIVEN)
+    moved = ours(world, sealed, id=f"cs_{'9' * 22}")
+    assert known_by_api(world, moved, ours(world, sealed)) == [CustomerDetails(), GIVEN]
+    world.services.merchants.replace(merchant.changed(details_key_kms="AAAA"))
+    assert known_by_api(world, ours(world, sealed), ours(world, sealed)) == [CustomerDetails()] * 2
+
+
+def test_while_kms_does_not_answer_the_api_says_so_and_nothing_untrue(world: World) -> None:
+    sealed = details.seal(world.services.vault, world.stored(), SESSION_ID, GIVEN)
+    world.kms.error = "ThrottlingException"
+    with pytest.raises(Unavailable):
+        known_by_api(world, ours(world, sealed))
+
+
+@pytest.mark.parametrize("lost", [None, "AAAA"])
+def test_the_wrapping_is_made_again_from_the_sealed_key(world: World, lost: str | None) -> None:
+    merchant = world.stored().changed(details_key_kms=lost)
+    sealed = details.seal(world.services.vault, merchant, SESSION_ID, GIVEN)
+    keys = world.services.details_keys
+    again = details.wrapped_again(world.services.vault, keys, merchant)
+    world.services.merchants.replace(merchant)
+    world.services.merchants.replace(world.stored().changed(details_key_kms=again))
+    assert known_by_api(world, ours(world, sealed)) == [GIVEN]
+    assert details.wrapped_again(world.services.vault, keys, world.stored()) == again
+
+
+def test_a_deployment_without_kms_keeps_what_a_merchant_has(world: World) -> None:
+    vault, merchant = world.services.vault, world.stored()
+    assert details.wrapped_again(vault, None, merchant) == merchant.details_key_kms
+    keyless = replace(merchant, details_key=None, details_key_kms=None)
+    assert details.wrapped_again(vault, world.services.details_keys, keyless) is None
+    made = details.new_keys(vault, None, seeded(3), "mer_2")
+    assert made["details_key_kms"] is None

@@ -107,6 +107,17 @@ def test_details_of_customers_are_read_after_the_old_key_is_gone(world: World) -
     assert details.opened(only_new, world.stored(), session) == given
 
 
+def test_a_merchant_of_an_earlier_release_gets_its_key_for_the_api(world: World) -> None:
+    given = CustomerDetails(email="ana@example.com")
+    world.services.merchants.replace(world.stored().changed(details_key_kms=None))
+    sealed = details.seal(world.services.vault, world.stored(), SESSION_ID, given)
+    session = a_session(merchant=world.merchant.id, customer_details=sealed.details)
+    assert details.known(world.core, [session])[SESSION_ID] == CustomerDetails()
+    assert re_encrypt(world.services, on_progress=ignored) == Progress(checked=1, renewed=1)
+    assert details.known(world.core, [session])[SESSION_ID] == given
+    assert re_encrypt(world.services, on_progress=ignored) == Progress(checked=1, renewed=0)
+
+
 def test_a_damaged_merchant_is_named_and_its_rotation_is_not_complete(world: World) -> None:
     rotated(world)
     world.dynamo.update_item(
@@ -226,7 +237,7 @@ def open_shops(world: World, count: int) -> list[Shop]:
             id=identity,
             wallet_address=wallet,
             private_key=world.services.vault.seal(plain, place=private_key_place(identity)),
-            details_key=details.new_key(world.services.vault, seeded(), identity),
+            **details.new_keys(world.services.vault, None, seeded(), identity),
         )
         made = new_key(world.services, merchant, name="First key")
         assert world.services.merchants.add(merchant, made.key) is None

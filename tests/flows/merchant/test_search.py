@@ -252,7 +252,7 @@ def test_an_e_mail_address_in_the_metadata_is_found_as_before(world: World) -> N
 
 def test_the_hash_of_an_address_is_another_one_for_each_merchant(world: World) -> None:
     merchant, vault = world.stored(), world.services.vault
-    other = replace(merchant, id="mer_2", details_key=details.new_key(vault, seeded(4), "mer_2"))
+    other = replace(merchant, id="mer_2", **details.new_keys(vault, None, seeded(4), "mer_2"))
     ours, theirs = (details.mark(vault, each, "a@b.example") for each in (merchant, other))
     assert ours is not None
     assert theirs is not None

@@ -9,17 +9,30 @@ from typing import Any
 import pytest
 import stripe
 
-from checkout.domain.event_types import BESIDE, OPTIONAL, PAYMENT_FAILED
+from checkout.adapters.dynamo import DynamoRecords
+from checkout.domain.addresses import Address
+from checkout.domain.collect import Collect, Detail, Place
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.erasure import Wallet
+from checkout.domain.event_types import (
+    BESIDE,
+    COMPLETED,
+    OPTIONAL,
+    PAYMENT_FAILED,
+    PAYMENT_SUCCEEDED,
+)
 from checkout.domain.ids import new_session_id
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.stripe_objects import payment_intent
 from checkout.domain.webhooks import Format
-from checkout.flows.checkout import ends
+from checkout.flows import erase
+from checkout.flows.checkout import ends, give_details
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
-from tests.product import CEDAR, World
+from checkout.ports.webhooks import Receipt
+from tests.product import CEDAR, PREFIX, World
 from tests.support import NOW, a_session
 
 
@@ -260,3 +273,71 @@ def test_while_a_secret_is_rolled_the_newest_signs_last(world: World) -> None:
     only = f"t={kept['t']},v1={kept['v1']}"
     stripe.Webhook.construct_event(body, only, rolled, tolerance=10**12)
     assert headers["Checkout-Signature"].split(",")[1] == f"v1={kept['v1']}"
+
+
+# --- what the customer has given
+
+ANA = CustomerDetails(
+    email="ana@example.com",
+    name="Ana Muster",
+    shipping=Address("DE", name="Ana Muster", line1="Am langen Weg 1", city="Berlin"),
+)
+ASKED = Collect(asked=frozenset({Detail.EMAIL, Place.SHIPPING}))
+
+
+def bought(world: World) -> Session:
+    """Pay a session whose customer has given details."""
+    session = world.create(collect_json=ASKED.to_json())
+    return world.pay(give_details.give(world.services, session, ANA))
+
+
+def test_an_event_is_sent_with_what_was_given_and_stored_without(world: World) -> None:
+    secret = listens(world)
+    bought(world)
+    shown = got(world, secret).data.object
+    assert shown.customer_details.email == "ana@example.com"
+    assert shown.collected_information.shipping_details.address.line1 == "Am langen Weg 1"
+    [stored] = [each for each in world.events() if each["type"] == COMPLETED]
+    assert "Am langen Weg" not in stored["stripe_body"] + stored["body"]
+
+
+def test_a_payment_says_where_the_goods_go(world: World) -> None:
+    secret = world.listen(PAYMENT_SUCCEEDED)
+    endpoints.update(world.endpoints, world.merchant.id, {"format": Format.STRIPE})
+    bought(world)
+    sent = {each.type: each.data.object for each in all_got(world, secret)}
+    assert sent["payment_intent.succeeded"].shipping.address.line1 == "Am langen Weg 1"
+
+
+def test_the_native_form_has_none(world: World) -> None:
+    listens(world, Format.NATIVE)
+    bought(world)
+    world.deliver_hinted()
+    [(_, _, body)] = world.receivers.got
+    assert b"ana@example.com" not in body
+    assert "customer_details" not in json.loads(body)
+
+
+def test_an_attempt_after_an_erasure_sends_nothing_of_the_customer(world: World) -> None:
+    secret = listens(world)
+    world.receivers.answers = [Receipt(status=500)]
+    session = bought(world)
+    [before] = all_got(world, secret)
+    assert before.data.object.customer_details.email == "ana@example.com"
+    records = DynamoRecords(world.dynamo, PREFIX)
+    wallet = Wallet(f"{CEDAR}/alice")
+    erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
+    world.clock.pass_time(3600)
+    world.deliver(session.event or "")
+    [again] = all_got(world, secret)
+    assert again.id == before.id
+    assert again.data.object.customer_details.email is None
+    assert again.data.object.collected_information is None
+
+
+def test_an_event_whose_details_do_not_open_is_sent_without(world: World) -> None:
+    secret = listens(world)
+    bought(world)
+    world.core.merchants.replace(world.stored().changed(details_key="v1.00000000.eA"))
+    shown = got(world, secret).data.object
+    assert (shown.status, shown.customer_details.email) == ("complete", None)

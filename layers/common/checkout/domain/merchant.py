@@ -92,10 +92,10 @@ class Merchant:
     """The receiver of payments.
 
     `private_key` is sealed, and so is `details_key`, under which what customers give is sealed
-    (flows/checkout/details.py); asset and servers are from the wallet address document at setup.
-    `version` grows by one with each write. The operator sets `parts`, the number of parts of the
-    merchant's lists (domain/parts.py), and `suspended`: then no session is created and no wallet
-    taken, and payments in flight finish.
+    (flows/checkout/details.py); `details_key_kms` is that key for the API, wrapped by KMS. Asset
+    and servers are from the wallet address document at setup. `version` grows by one with each
+    write. The operator sets `parts`, the number of parts of the merchant's lists (domain/parts.py),
+    and `suspended`: then no session is created and no wallet taken, and payments in flight finish.
 
     The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
     (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
@@ -148,6 +148,7 @@ class Merchant:
     former: tuple[Identity, ...] = ()
     wallet_name: str | None = None
     ownership: Ownership | None = None
+    details_key_kms: str | None = field(default=None, repr=False)
 
     def as_of(self, identity: int | None) -> Merchant:
         """Return the merchant with the client and the wallet of this identity; None is the first.

@@ -8,12 +8,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.public_details import public_details
 from checkout.domain.session import LineItem, Session
 from checkout.open_payments.models import Amount
 
 
-def public_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
-    """Return `session` as its merchant sees it at `now`.
+def public_session(
+    session: Session, *, base_url: str, now: datetime, details: CustomerDetails = NONE_GIVEN
+) -> dict[str, Any]:
+    """Return `session` as its merchant sees it at `now`, with the details of its customer.
 
     After its expiry it is shown as `expired`, even before that is written. `base_url` has no
     trailing slash. Amounts are in minor units.
@@ -40,6 +44,7 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
         "client_reference_id": session.client_reference_id,
         "customer_debit": amount(session.customer_debit),
         "amount_refunded": session.refunded,
+        "customer_details": public_details(details),
     }
 
 

@@ -130,6 +130,17 @@ _PAYMENT_STATUS: Final = {
     Status.PROCESSING: "processing",
     Status.COMPLETED: "succeeded",
 }
+# The fields of each object that hold what the customer has given.
+_GIVEN: Final = {
+    "charge": ("billing_details", "shipping"),
+    "checkout.session": (
+        "collected_information",
+        "custom_fields",
+        "customer_details",
+        "shipping_details",
+    ),
+    "payment_intent": ("shipping",),
+}
 _TEXTS: Final = ("after_submit", "shipping_address", "submit", "terms_of_service_acceptance")
 
 
@@ -319,6 +330,25 @@ def event_json(
     else:
         shown = checkout_session(session, base_url=base_url, now=at, details=details)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
+
+
+def filled(
+    stripe_body: str, session: Session, details: CustomerDetails, *, base_url: str, at: datetime
+) -> str:
+    """Return the `event` with what the customer of its session has given, as compact JSON.
+
+    An event is stored without it, so that it can be erased.
+    """
+    event: dict[str, Any] = json.loads(stripe_body)
+    shown = event["data"]["object"]
+    if shown["object"] == "charge":
+        whole = charge(session, base_url=base_url, details=details)
+    elif shown["object"] == "payment_intent":
+        whole = payment_intent(session, base_url=base_url, now=at, details=details)
+    else:
+        whole = checkout_session(session, base_url=base_url, now=at, details=details)
+    shown |= {name: whole[name] for name in _GIVEN[shown["object"]]}
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False)
 
 
 def envelope(

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain import mandate_transitions, refund_transitions, transitions
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.machine import Change
 from checkout.domain.mandate import Mandate
@@ -52,6 +53,7 @@ def _session_event(
         stripe_body=event_json(
             session, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
         ),
+        details_of=_details_of(session),
     )
 
 
@@ -70,7 +72,23 @@ def charge_event(
     event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)
     shown = charge(session, base_url=base_url)
     stripe = envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
-    return replace(event, stripe_body=stripe)
+    return replace(event, stripe_body=stripe, details_of=_details_of(session))
+
+
+def with_details(
+    event: WebhookEvent, session: Session, details: CustomerDetails, *, base_url: str
+) -> WebhookEvent:
+    """Return the event with what the customer of its session has given, in Stripe's form."""
+    from checkout.domain.stripe_objects import filled
+
+    if event.stripe_body is None or details == NONE_GIVEN:
+        return event
+    body = filled(event.stripe_body, session, details, base_url=base_url, at=event.created_at)
+    return replace(event, stripe_body=body)
+
+
+def _details_of(session: Session) -> str | None:
+    return session.id if session.customer_details is not None else None
 
 
 def _refund_event(

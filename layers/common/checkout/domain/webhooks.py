@@ -105,8 +105,9 @@ class WebhookEvent:
     attempt sends the same bytes. Events of earlier releases have only one. `attempts` counts the
     attempts of this round; resending begins a new round. While it is pending, no attempt is made
     before `next_at`. `subject` is the id of the record that it is about, and `part` that record's;
-    a test event has none. `writer` is a nonce that distinguishes two leases taken at the same
-    instant.
+    a test event has none. With `details_of`, what the customer of that session has given is put
+    into `stripe_body` when it is sent or read (subjects.with_details), and nothing after an
+    erasure. `writer` is a nonce that distinguishes two leases taken at the same instant.
     """
 
     id: str
@@ -126,6 +127,7 @@ class WebhookEvent:
     stripe_body: str | None = None
     part: int = 0
     endpoint: str | None = None
+    details_of: str | None = None
 
     @property
     def event(self) -> str:

@@ -86,6 +86,24 @@ class Vault(Protocol):
         ...
 
 
+class DetailsKeys(Protocol):
+    """Wrap merchants' keys for customers' details, and open what was sealed under them.
+
+    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens for its merchant only.
+    """
+
+    def wrap(self, key: str, *, merchant: str) -> str:
+        """Return the key, which is 64 hexadecimal characters, wrapped.
+
+        Raises `errors.Unavailable`.
+        """
+        ...
+
+    def vault(self, wrapped: str, *, merchant: str) -> Vault:
+        """Return the vault under the wrapped key. Raises `errors.Unavailable`, SecretUnreadable."""
+        ...
+
+
 class Database(Protocol):
     """Answer the health check."""
 

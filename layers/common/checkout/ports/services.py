@@ -23,7 +23,14 @@ from checkout.ports.notes import Notes, Withdrawals
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.refunds import Refunds
 from checkout.ports.refusals import RefusalLog
-from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
+from checkout.ports.runtime import (
+    Clock,
+    Database,
+    DetailsKeys,
+    RandomBytes,
+    SideBySide,
+    Vault,
+)
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.subscribers import Subscribers
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
@@ -37,7 +44,7 @@ class Services:
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
     endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
     hosted page. `test_wallets` is the address below which a test stage has its wallets, "" on any
-    other stage.
+    other stage. Without `details_keys`, the API shows no details of customers.
     """
 
     clock: Clock
@@ -57,6 +64,7 @@ class Services:
     tasks: TaskQueue
     limits: RateLimits
     refusals: RefusalLog
+    details_keys: DetailsKeys | None = None
 
     def __post_init__(self) -> None:
         if self.test:

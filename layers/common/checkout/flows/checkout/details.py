@@ -2,13 +2,17 @@
 
 It is kept for years, so it is sealed under a key of its merchant, which is itself sealed: after
 ENCRYPTION_KEY was rotated only the merchants' keys are sealed again (flows/merchant/rotation.py).
+The API cannot read ENCRYPTION_KEY, so it has the merchant's key wrapped by KMS (decision 66).
 """
 
 from __future__ import annotations
 
 import hmac
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails, from_json
 from checkout.domain.errors import Unavailable
@@ -17,8 +21,8 @@ from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import merchants
-from checkout.ports.runtime import RandomBytes, Vault
-from checkout.ports.services import DashboardServices
+from checkout.ports.runtime import DetailsKeys, RandomBytes, SecretUnreadable, Vault
+from checkout.ports.services import DashboardServices, Services
 
 DETAILS: Final = "customer_details"
 FURTHER: Final = "customer_further"
@@ -28,24 +32,58 @@ _MARK_SIZE: Final = 32  # hexadecimal characters
 _NOTHING: Final = NONE_GIVEN.further_json()
 
 
-def new_key(vault: Vault, random_bytes: RandomBytes, merchant_id: str) -> str:
-    """Return a new key for the details of a merchant's customers, sealed."""
-    return vault.seal(random_bytes(_KEY_SIZE).hex(), place=details_key_place(merchant_id))
+class KeyFields(TypedDict):
+    """The fields of a merchant that hold its key for details: sealed, and wrapped for the API."""
+
+    details_key: str
+    details_key_kms: str | None
+
+
+def new_keys(
+    vault: Vault, keys: DetailsKeys | None, random_bytes: RandomBytes, merchant_id: str
+) -> KeyFields:
+    """Return a new key for the details of a merchant's customers. Raises Unavailable."""
+    key = random_bytes(_KEY_SIZE).hex()
+    return {
+        "details_key": vault.seal(key, place=details_key_place(merchant_id)),
+        "details_key_kms": keys.wrap(key, merchant=merchant_id) if keys is not None else None,
+    }
 
 
 def make_key(services: DashboardServices, merchant_id: str) -> None:
-    """Give a merchant of an earlier release its key for the details of customers.
+    """Give a merchant of an earlier release its key for the details of customers, or its wrapping.
 
-    Raises Conflict.
+    Raises Conflict, Unavailable.
     """
 
     def with_key(current: Merchant) -> Merchant:
-        if current.details_key is not None:
-            return current
-        made = new_key(services.vault, services.random_bytes, current.id)
-        return current.changed(details_key=made)
+        if current.details_key is None:
+            made = new_keys(
+                services.vault, services.details_keys, services.random_bytes, current.id
+            )
+            return current.changed(**made)
+        if current.details_key_kms is None and services.details_keys is not None:
+            return current.changed(
+                details_key_kms=wrapped_again(services.vault, services.details_keys, current)
+            )
+        return current
 
     merchants.change(services.merchants, merchant_id, with_key)
+
+
+def wrapped_again(vault: Vault, keys: DetailsKeys | None, merchant: Merchant) -> str | None:
+    """Return the merchant's key as KMS wraps it now, or what the merchant has if that opens.
+
+    Raises SecretUnreadable if the sealed key does not open, and Unavailable.
+    """
+    before = merchant.details_key_kms
+    if keys is None or merchant.details_key is None:
+        return before
+    if before is not None:
+        with suppress(SecretUnreadable):  # by another KMS key, as after a move
+            keys.vault(before, merchant=merchant.id)
+            return before
+    return keys.wrap(_key(vault, merchant.id, merchant.details_key), merchant=merchant.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +150,40 @@ def opened(vault: Vault, merchant: Merchant | None, session: Session) -> Custome
     """
     if session.customer_details is None or merchant is None or merchant.details_key is None:
         return NONE_GIVEN
-    inner = vault.inner(_key(vault, merchant.id, merchant.details_key))
+    return _opened(vault.inner(_key(vault, merchant.id, merchant.details_key)), session)
+
+
+def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
+    """Return what the customers of these sessions have given, by the session, as the API reads it.
+
+    Nothing is read for sessions without details. Details that do not open are left out: the
+    operator gets an alarm, and the rest of the answer is true. Raises Unavailable.
+    """
+    found: dict[str, CustomerDetails] = defaultdict(lambda: NONE_GIVEN)
+    vaults: dict[str, Vault | None] = {}
+    for each in sessions:
+        if each.customer_details is None:
+            continue
+        with suppress(SecretUnreadable):
+            if each.merchant not in vaults:
+                vaults[each.merchant] = None
+                vaults[each.merchant] = _vault_of_api(services, each.merchant)
+            vault = vaults[each.merchant]
+            if vault is not None:
+                found[each.id] = _opened(vault, each)
+    return found
+
+
+def _vault_of_api(services: Services, merchant_id: str) -> Vault | None:
+    """Return the vault of a merchant's details, or None if the API can have none."""
+    merchant = services.merchants.get(merchant_id)
+    if merchant is None or merchant.details_key_kms is None or services.details_keys is None:
+        return None
+    return services.details_keys.vault(merchant.details_key_kms, merchant=merchant.id)
+
+
+def _opened(inner: Vault, session: Session) -> CustomerDetails:
+    assert session.customer_details is not None
     further = session.customer_further
     return from_json(
         inner.open(session.customer_details, place=_place(session.id, DETAILS)),

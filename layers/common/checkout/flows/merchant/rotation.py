@@ -21,6 +21,7 @@ from checkout.domain.merchant import (
     private_key_place,
 )
 from checkout.domain.webhooks import Endpoint
+from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.ports.services import PayServices
@@ -72,7 +73,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 
     def changed(current: Merchant) -> Merchant:
         nonlocal renewed
-        after = _renewed(services.vault, current)
+        after = _renewed(services, current)
         renewed = after is not current
         return after
 
@@ -86,11 +87,13 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
         progress.renewed += renewed
 
 
-def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
+def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
     """Return the merchant encrypted with the newest key, or the same object if it is already.
 
-    Raises SecretUnreadable if a secret does not open.
+    A merchant of an earlier release gets its key for details as the API reads it. Raises
+    SecretUnreadable if a secret does not open.
     """
+    vault = services.vault
     place = private_key_place(merchant.id)
     private_key = _again(vault, merchant.private_key, place)
     first = merchant.endpoint and _endpoint(vault, merchant, merchant.endpoint)
@@ -104,6 +107,7 @@ def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
         endpoint=first,
         further_endpoints=further,
         details_key=details_key,
+        details_key_kms=details.wrapped_again(vault, services.details_keys, merchant),
         service_keys=_all_again(vault, merchant.service_keys, place),
         former=_all_again(vault, merchant.former, place),
     )

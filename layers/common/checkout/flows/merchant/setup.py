@@ -113,7 +113,9 @@ def _new(services: PayServices, found: _Found, *, name: str, **more: Any) -> Mer
         wallet_address=wallet.id,
         wallet_name=wallet.public_name,
         **_signer(services, merchant_id, found),
-        details_key=details.new_key(services.vault, services.random_bytes, merchant_id),
+        **details.new_keys(
+            services.vault, services.details_keys, services.random_bytes, merchant_id
+        ),
         asset_code=wallet.asset_code,
         asset_scale=wallet.asset_scale,
         auth_server=wallet.auth_server,

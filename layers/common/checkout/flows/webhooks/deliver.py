@@ -24,6 +24,7 @@ from typing import Final
 from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
+from checkout.domain.subjects import with_details
 from checkout.domain.webhook_signature import signed_headers, stripe_header
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
@@ -44,8 +45,16 @@ from checkout.domain.webhooks import (
     noted_late,
 )
 from checkout.flows import merchants
+from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports.runtime import WHOLE, Clock, ShardRange, SideBySide, Vault
+from checkout.ports.runtime import (
+    WHOLE,
+    Clock,
+    SecretUnreadable,
+    ShardRange,
+    SideBySide,
+    Vault,
+)
 from checkout.ports.services import Services
 from checkout.ports.webhooks import (
     DueEvent,
@@ -110,11 +119,12 @@ def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: st
         if event.attempts >= ATTEMPTS_MAX:  # the process of the last attempt died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(vault, merchant, endpoint, now)
+        body = _body(services, vault, merchant, event, endpoint)
         event = leased(event, now, writer=new_nonce(services.random_bytes))
         services.events.save(event)
     except StaleEvent:
         return MessageResult.NOTHING
-    return _attempt(services, receivers, event, endpoint, secrets)
+    return _attempt(services, receivers, event, endpoint, secrets, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +211,31 @@ def _secrets(vault: Vault, merchant: Merchant, endpoint: Endpoint, now: datetime
     return [vault.open(s.sealed, place=place) for s in endpoint.signing(now)]
 
 
+def _body(
+    services: Services, vault: Vault, merchant: Merchant, event: WebhookEvent, endpoint: Endpoint
+) -> str:
+    """Return the bytes to send, with the details of the customer in Stripe's form.
+
+    They are not stored with the event, so after an erasure no attempt sends them. An event whose
+    details do not open is sent without them: the operator gets an alarm, and the shop its event.
+    """
+    session = None
+    if event.details_of is not None and endpoint.format is Format.STRIPE:
+        session = services.sessions.get(event.details_of)
+    if session is not None:
+        with suppress(SecretUnreadable):
+            given = details.opened(vault, merchant, session)
+            event = with_details(event, session, given, base_url=services.base_url)
+    return event.body_for(endpoint)
+
+
 def _attempt(
     services: Services,
     receivers: Receivers,
     event: WebhookEvent,
     endpoint: Endpoint,
     secrets: list[str],
+    body: str,
 ) -> MessageResult:
     """Send the leased event and record the outcome.
 
@@ -215,7 +244,6 @@ def _attempt(
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
         return MessageResult.NOTHING
-    body = event.body_for(endpoint)
     headers = signed_headers(event.event, event.type, body, secrets=secrets, now=began)
     if endpoint.format is Format.STRIPE:
         headers |= stripe_header(body, secrets=secrets, now=began)

@@ -1,0 +1,218 @@
+"""What a customer has given is read by both APIs, and kept by no answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.domain.addresses import Address
+from checkout.domain.collect import Collect, Kind, Question
+from checkout.domain.customer_details import Answer as Given
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.session import Status
+from tests.functions.test_refunds_api import PAID
+from tests.merchant_api import SESSIONS as NATIVE
+from tests.merchant_api import a_body
+from tests.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+
+HOME = Address(
+    "JP",
+    name="Ana Muster",
+    line1="1-2-3 Higashi",
+    line2="Room 4",
+    district="Nishi",
+    city="Osaka",
+    state="27",
+    postal_code="540-0001",
+)
+OFFICE = Address("US", name="Ana Muster", line1="1 Main St", city="Troy", postal_code="12180")
+SIZE = Given("size", "Size", Kind.DROPDOWN, "l", "Large")
+ANA = CustomerDetails(
+    email="ana@example.com",
+    name="Ana Muster",
+    phone="+81 6 1234 5678",
+    shipping=HOME,
+    billing=OFFICE,
+    answers=(SIZE,),
+)
+# Written a second time, in Stripe's form.
+SHIPPED = {
+    "city": "Osaka",
+    "country": "JP",
+    "line1": "1-2-3 Higashi",
+    "line2": "Room 4, Nishi",
+    "postal_code": "540-0001",
+    "state": "27",
+}
+BILLED = {
+    "city": "Troy",
+    "country": "US",
+    "line1": "1 Main St",
+    "line2": None,
+    "postal_code": "12180",
+    "state": None,
+}
+SHIPPING = {
+    "address": SHIPPED,
+    "carrier": None,
+    "name": "Ana Muster",
+    "phone": "+81 6 1234 5678",
+    "tracking_number": None,
+}
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    return StripeApi()
+
+
+# --- /v1
+
+
+def test_a_session_shows_what_was_given(api: StripeApi) -> None:
+    session = api.store_with(ANA)
+    shown = api.ask(f"{SESSIONS}/{session.id}").json
+    assert shown["customer_details"] == {
+        "address": BILLED,
+        "business_name": None,
+        "email": "ana@example.com",
+        "individual_name": None,  # only if the name was asked by itself
+        "name": "Ana Muster",
+        "phone": "+81 6 1234 5678",
+        "tax_exempt": "none",
+        "tax_ids": [],
+    }
+    assert shown["collected_information"] == {
+        "business_name": None,
+        "individual_name": None,  # only if the name was asked by itself
+        "shipping_details": {"address": SHIPPED, "name": "Ana Muster"},
+    }
+    # Of a payment link the session knows the answers and not the questions.
+    [field] = shown["custom_fields"]
+    assert (field["key"], field["type"], field["dropdown"]["value"]) == ("size", "dropdown", "l")
+    [listed] = api.ask(SESSIONS).json["data"]
+    assert listed == shown
+
+
+def test_an_answer_stands_in_the_field_that_asked(api: StripeApi) -> None:
+    options = (("s", "Small"), ("l", "Large"))
+    questions = (
+        Question("size", "Size", Kind.DROPDOWN, options=options),
+        Question("engraving", "Engraving", Kind.TEXT, required=False),
+    )
+    asked = Collect(questions=questions).to_json()
+    session = api.store_with(CustomerDetails(answers=(SIZE,)), collect_json=asked)
+    size, engraving = api.ask(f"{SESSIONS}/{session.id}").json["custom_fields"]
+    assert size["dropdown"]["value"] == "l"
+    assert (engraving["text"]["value"], engraving["optional"]) == (None, True)
+
+
+def test_payment_and_charge_show_where_the_goods_go_and_whom_they_bill(api: StripeApi) -> None:
+    session = api.store_with(ANA, **PAID)
+    payment = session.id.replace("cs_", "pi_")
+    shown = api.ask(f"{PAYMENTS}/{payment}", {"expand": ["latest_charge"]}).json
+    charge = shown["latest_charge"]
+    assert shown["shipping"] == charge["shipping"] == SHIPPING
+    assert charge["billing_details"] == {
+        "address": BILLED,
+        "email": "ana@example.com",
+        "name": "Ana Muster",
+        "phone": "+81 6 1234 5678",
+        "tax_id": None,
+    }
+    assert api.ask(f"{CHARGES}/{session.id.replace('cs_', 'ch_')}").json == charge
+    assert api.ask(CHARGES).json["data"] == [charge]
+    whole = {"expand": ["data.latest_charge"]}
+    assert api.ask(PAYMENTS, whole).json["data"] == [shown]
+    sessions = {"expand": ["data.payment_intent.latest_charge"]}
+    [listed] = api.ask(SESSIONS, sessions).json["data"]
+    assert listed["payment_intent"] == shown
+
+
+def test_a_refund_shows_them_with_its_charge_and_keeps_none(api: StripeApi) -> None:
+    session = api.store_with(ANA, **PAID)
+    values = {"payment_intent": session.id.replace("cs_", "pi_"), "expand": ["charge"]}
+    made = api.form(REFUNDS, values, key=api.refunder).json
+    assert made["charge"]["shipping"] is None  # kept for repeats of the request
+    path, whole = f"{REFUNDS}/{made['id']}", {"expand": ["charge.payment_intent"]}
+    read = api.ask(path, whole).json
+    assert read["charge"]["shipping"] == read["charge"]["payment_intent"]["shipping"] == SHIPPING
+    [listed] = api.ask(REFUNDS, {"expand": ["data.charge"]}).json["data"]
+    assert listed["charge"]["shipping"] == SHIPPING
+
+
+def test_the_address_that_the_shop_sent_is_shown_until_another_is_given(api: StripeApi) -> None:
+    created = api.form(SESSIONS, a_purchase(customer_email="shop@b.example")).json
+    assert created["customer_details"]["email"] == created["customer_email"] == "shop@b.example"
+    session = api.store_with(ANA, echo_json='{"customer_email":"shop@b.example"}', **PAID)
+    shown = api.ask(f"{SESSIONS}/{session.id}").json
+    assert shown["customer_email"] == "shop@b.example"
+    assert shown["customer_details"]["email"] == "ana@example.com"
+
+
+def test_no_answer_that_is_kept_for_repeats_has_what_was_given(api: StripeApi) -> None:
+    session = api.store_with(ANA)
+    key = {"Idempotency-Key": "k1"}
+    path = f"{SESSIONS}/{session.id}"
+    updated = api.form(path, {"metadata": {"a": "1"}}, headers=key)
+    assert (updated.status, updated.json["customer_details"]) == (200, None)
+    assert api.form(path, {"metadata": {"a": "1"}}, headers=key).body == updated.body
+    assert api.ask(path).json["customer_details"]["name"] == "Ana Muster"
+
+
+# --- the native API
+
+
+def test_the_native_api_shows_them_in_its_own_form(api: StripeApi) -> None:
+    session = api.store_with(ANA)
+    shown = api.get(f"{NATIVE}/{session.id}").json["customer_details"]
+    assert shown == {
+        "email": "ana@example.com",
+        "name": "Ana Muster",
+        "phone": "+81 6 1234 5678",
+        "shipping_address": {
+            "country": "JP",
+            "name": "Ana Muster",
+            "line1": "1-2-3 Higashi",
+            "line2": "Room 4",
+            "district": "Nishi",
+            "city": "Osaka",
+            "state": "27",
+            "postal_code": "540-0001",
+        },
+        "billing_address": {
+            "country": "US",
+            "name": "Ana Muster",
+            "line1": "1 Main St",
+            "line2": None,
+            "district": None,
+            "city": "Troy",
+            "state": None,
+            "postal_code": "12180",
+        },
+        "answers": [{"key": "size", "label": "Size", "value": "l", "shown": "Large"}],
+    }
+    [listed] = api.get(NATIVE).json["data"]
+    assert listed["customer_details"] == shown
+
+
+def test_an_end_of_the_native_api_keeps_none(api: StripeApi) -> None:
+    session = api.store_with(ANA, status=Status.OPEN)
+    key = {"Idempotency-Key": "k1"}
+    ended = api.post(f"{NATIVE}/{session.id}/cancel", headers=key)
+    assert (ended.status, ended.json["customer_details"]) == (200, None)
+    assert "ana@example.com" not in str(api.rows("idempotency_keys"))
+
+
+def test_a_session_of_which_nothing_was_given_asks_kms_nothing(api: StripeApi) -> None:
+    created = api.post(NATIVE, a_body()).json
+    api.kms.calls.clear()
+    assert api.get(f"{NATIVE}/{created['id']}").json["customer_details"] is None
+    assert api.ask(f"{SESSIONS}/{created['id']}").status == 200
+    assert api.kms.calls == []
+
+
+def test_while_kms_does_not_answer_the_api_is_unavailable(api: StripeApi) -> None:
+    session = api.store_with(ANA)
+    api.kms.error = "ThrottlingException"
+    for path in (f"{NATIVE}/{session.id}", f"{SESSIONS}/{session.id}"):
+        assert api.get(path).status == 503
