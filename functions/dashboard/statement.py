@@ -30,9 +30,10 @@ TITLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A day of the statement, or the sum of all."""
+    """A day of the statement, or the sum of all. On phones, only days that `moved` are unfolded."""
 
     name: str
+    moved: bool
     payments: int
     paid: str
     difference: str
@@ -101,6 +102,7 @@ def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> Row:
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
     return Row(
         name=name,
+        moved=any(each.payments or each.refunds or each.received.value for each in days),
         payments=sum(each.payments for each in days),
         paid=sum_of(key, paid),
         difference=readable(_sum([each.difference for each in days])),

@@ -13,17 +13,24 @@ from playwright.sync_api import Browser, Page, expect
 from checkout.domain.payment import Attention
 from checkout.domain.session import Status
 from checkout.domain.webhooks import EventStatus, GivenUp
+from checkout.open_payments.models import Amount
 from dashboard.app import app
 from tests.browser.judge import Judge
 from tests.dashboard_pages import Dashboard, dashboard
 from tests.functions.test_dashboard_needs import flag, set_endpoint
+from tests.functions.test_dashboard_statement import refund_of
 from tests.functions.test_dashboard_story import PAID
+from tests.functions.test_dashboard_transactions import paid
 from tests.functions.test_dashboard_webhooks import stored
 from tests.ports import free_base
 from tests.serving import serving
 
 URL = "https://shop.example/hooks"
 BOOKS = "https://books.example/hooks/of-a-very-long-path-that-has-to-be-broken-somewhere"
+
+# The cells whose text is wider than they are, and the first words that the style adds to each.
+CUT = "all => [...all.querySelectorAll('*')].filter(one => one.scrollWidth > one.clientWidth + 1)"
+NAMES = "all => all.map(one => getComputedStyle(one, '::before').content.split(' /')[0])"
 
 pytestmark = pytest.mark.browser
 
@@ -183,6 +190,44 @@ def test_a_phone_shows_two_lines_for_each_payment_and_folds_the_filters(
     expect(page.get_by_text("Filters (1)")).to_be_visible()
     expect(page.get_by_label("Created from")).to_be_hidden()
     judge.done()
+
+
+def test_a_statement_is_read_on_a_phone_as_a_list_of_its_days(browser: Browser, axe: str) -> None:
+    with served() as shop:
+        million = {"received": 987_654_321, "amount_total": 987_654_321}
+        session = paid(shop, **million, receive=Amount(987_654_321, "USD", 2))
+        refund_of(shop, session, 350)
+        paid(shop, received=1200, updated_at=shop.clock.now() - timedelta(days=2))
+        judge = Judge(browser, axe, 375)
+        page = judge.page
+        sign_in(page, shop)
+        page.goto(f"{shop.base}/dashboard/statement?from=2026-02-27")
+        judge("statement")
+        page.set_viewport_size({"width": 375, "height": 800})
+        region = page.get_by_role("region", name="Statement", exact=True)
+        assert region.locator("tbody").evaluate(CUT) == []
+        rows = region.locator("tbody").get_by_role("row")
+        cells = ("Payments", "Paid", "Difference", "Received", "Refunds", "Refunded", "Net")
+        for number in (2, 3):  # the day on which money moved, and the sum
+            names = rows.nth(number).get_by_role("cell").evaluate_all(NAMES)
+            assert names == [f'"{each} "' for each in cells]
+            day, net = (
+                each.bounding_box()
+                for each in (
+                    rows.nth(number).get_by_role("rowheader"),
+                    rows.nth(number).get_by_role("cell").last,
+                )
+            )
+            assert day
+            assert net
+            assert day["y"] == net["y"]
+            assert day["x"] < net["x"]
+        expect(rows.nth(3).get_by_role("cell").nth(1)).to_have_text("9,876,555.21 USD")
+        assert rows.nth(1).get_by_role("cell").all_inner_texts() == ["0.00 USD"], "a day at rest"
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert rows.nth(1).get_by_role("cell").count() == len(cells)
+        assert region.locator("td").first.evaluate_all(NAMES) == ["none"]
+        judge.done()
 
 
 def test_the_rooms_are_at_the_thumb_and_beside_the_page_on_a_desk(
