@@ -86,7 +86,7 @@ class CustomerAnswer(Answer):
 
 
 class CustomerDetails(Answer):
-    """What the customer has given, as your session or payment link asked for it."""
+    """The details that the customer has given, as your session or payment link asked for it."""
 
     email: str | None
     name: str | None
@@ -136,8 +136,8 @@ class Session(Answer):
     amount_refunded: Count
     """The part of amount_received that was sent back, or that pending refunds hold."""
     customer_details: CustomerDetails | None
-    """What the customer has given; null until then, and after an erasure. Answers to POST requests
-    have null, because they are kept for repeats."""
+    """The details that the customer has given; null until then, and after an erasure. Answers to
+    POST requests have null, because they are kept for repeats."""
 
 
 class PaymentAttempt(Answer):

@@ -36,7 +36,7 @@ def api() -> StripeApi:
 
 
 def asked(api: StripeApi, **parameters: Any) -> Collect:
-    """What the page of a session with these parameters asks."""
+    """Return what the page of a session with these parameters asks."""
     answer = api.form(SESSIONS, a_purchase(**parameters))
     assert answer.status == 200, answer
     return api.stored(answer.json["id"]).collect

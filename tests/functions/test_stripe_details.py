@@ -1,4 +1,4 @@
-"""What a customer has given is read by both APIs, and kept by no answer."""
+"""Both APIs show what a customer has given, and no answer that is kept has it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def bound(session: Any, kind: str, which: str) -> str:
 
 
 def beside(path: Path, value: str) -> dict[Path, str]:
-    """What Stripe requires beside a parameter."""
+    """Return what Stripe requires beside a parameter."""
     if path == (*NAME, "optional"):
         return {(*NAME, "enabled"): "true"}
     if path[0] != "custom_fields":

@@ -132,7 +132,7 @@ CREATE_SESSION: Final = (
     _taken("custom_fields[][key]", "Required; 1 to 200 letters and digits. Returned."),
     _taken(
         "custom_fields[][type]",
-        "Required. What the page asks: a choice, digits, or a text.",
+        "Required. The answer: a choice, digits, or a text.",
         Kind.TEXT,
         "dropdown",
         "numeric",

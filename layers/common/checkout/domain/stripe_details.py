@@ -1,4 +1,4 @@
-"""What a customer is asked, and has given, as the objects of `stripe_objects` show it.
+"""Show what a customer is asked, and has given, in the objects of `stripe_objects`.
 
 The details are those that were opened; without them each shape says that nothing was given.
 """
