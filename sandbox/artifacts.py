@@ -23,7 +23,7 @@ from checkout.domain.languages import LANGUAGES
 
 RUNTIME: Final = (3, 13)
 # The AWS services of the clients in checkout/wiring.py.
-SERVICES: Final = {"dynamodb", "secretsmanager", "sesv2", "sqs"}
+SERVICES: Final = {"dynamodb", "kms", "secretsmanager", "sesv2", "sqs"}
 
 
 class Unusable(Exception):

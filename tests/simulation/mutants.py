@@ -823,6 +823,12 @@ SALE_MUTANTS: Final = (
         "untold = untold, frozenset()",
     ),
     line(
+        "an end that a slower clock does not see yet is forgotten",
+        f"{_EXPIRIES}:_untold",
+        "early.add(session_id)",
+        "pass",
+    ),
+    line(
         "the sweep puts off the page's look at money from outside",
         f"{_SWEEP}:_begin_session",
         "Event.CHECKED, updated_at=looked",

@@ -25,7 +25,7 @@ from checkout.ports.sessions import Positions, Walk
 from tests.adapters.stores import Watched
 from tests.product import PREFIX, World, interrupt, raising
 from tests.protected import CLOCK_IS_FINAL_AFTER
-from tests.support import NOW, between
+from tests.support import NOW, HandClock, between
 
 HALF_AN_HOUR = 1800
 MINUTE = 60
@@ -300,6 +300,25 @@ def test_no_event_is_lost_while_the_sweep_may_not_write_ends(
     assert len(world.events()) == 30
     world.clock.pass_time(FINAL)
     assert follow(world) == Followed(counted=30)
+
+
+def test_no_event_is_lost_to_a_process_whose_clock_is_behind(world: World) -> None:
+    """Seen in the simulated worlds 461004699, 461008747 and 461029355."""
+    world.listen(EXPIRED)
+    session = world.create()
+    behind = HandClock()
+    left = session.expires_at - world.clock.now()
+    world.clock.pass_time(left.total_seconds())
+    behind.pass_time(left.total_seconds() - 1)
+    ours = world.services
+    mistake = raising(TypeError("a mistake of ours"))
+    world.services = replace(ours, sessions=between(ours.sessions, "save", mistake, times=1))
+    assert follow(world) == Followed(failed=1)
+    world.services = replace(ours, clock=behind)
+    assert follow(world) == Followed()
+    world.services = ours
+    assert follow(world) == Followed(reported=1)
+    assert len(world.events()) == 1
 
 
 def test_a_round_without_time_tries_none_again_and_forgets_none(world: World) -> None:

@@ -125,18 +125,21 @@ def _follow(
 def _untold(
     services: PayServices, ended: Mapping[str, Session | None], done: Followed
 ) -> frozenset[str]:
-    """Write the ends for merchants who want the event; return those that could not be written.
+    """Write the ends for merchants who want the event; return those that are still to be written.
 
     A session that is None is read first. Raises Unavailable; then none is passed.
     """
-    failed = set()
+    failed, early = set(), set()
     for session_id, known in ended.items():
         try:
             session = known or services.sessions.get(session_id)
             if session is None or session.terminal or not _wanted(services, session.merchant):
                 continue
-            write_clock(services, session)
-            done.reported += 1
+            after = write_clock(services, session)
+            if after.left_to_clock and not after.terminal:
+                early.add(session_id)  # the process that passed it had a faster clock
+            else:
+                done.reported += 1
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - one damaged record stops no other
@@ -147,7 +150,7 @@ def _untold(
             )
             failed.add(session_id)
     done.failed += len(failed)
-    return frozenset(failed)
+    return frozenset(failed | early)
 
 
 def _offered(services: PayServices, merchant_id: str) -> Sequence[Provider]:
