@@ -208,6 +208,21 @@ def test_a_merchant_of_an_earlier_release_gets_a_key_for_details(
     assert shop.services.merchants.get(shop.merchant().id) == with_key
 
 
+def test_a_merchant_of_an_earlier_release_gets_that_key_for_the_api(
+    shop: Dashboard, browser: Browser
+) -> None:
+    stored = shop.services.merchants.get(shop.merchant().id)
+    assert stored is not None
+    shop.services.merchants.replace(stored.changed(details_key_kms=None))
+    made(browser, ask_email="optional")
+    after = shop.services.merchants.get(shop.merchant().id)
+    assert after is not None
+    assert (after.details_key, after.details_key_kms) == (
+        stored.details_key,
+        stored.details_key_kms,
+    )
+
+
 def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Browser) -> None:
     path = made(
         browser,
