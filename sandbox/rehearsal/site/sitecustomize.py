@@ -1,13 +1,17 @@
-"""Rehearsal: make TLS in the emulator and its functions also trust the CA of REHEARSAL_CA.
+"""Rehearsal: make TLS also trust the CA of REHEARSAL_CA, in the emulator and in its functions.
 
-Python imports this file at startup, through PYTHONPATH. The product's code and settings know
-nothing of it, and the artifacts stay as they were built.
+The emulator also learns a key of AWS's for conditions of policies. Python imports this file at
+startup, through PYTHONPATH. The product's code and settings know nothing of it, and the artifacts
+stay as they were built.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
+from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 _create = ssl.create_default_context
@@ -20,3 +24,33 @@ def _trusting(*args: Any, **options: Any) -> ssl.SSLContext:
 
 
 ssl.create_default_context = _trusting
+
+
+def _know_encryption_contexts() -> None:
+    """Let the emulator's policies see the encryption context of a KMS request, as in AWS.
+
+    The functions' policies have conditions on it, and the emulator has no such key of conditions.
+    """
+    from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-not-found]
+
+    prefix = "kms:encryptioncontext:"
+    asked: ContextVar[dict[str, str] | None] = ContextVar("asked", default=None)
+    action_of, value_of = iam_actions.extract_iam_action, iam_evaluator._resolve_condition_key
+
+    def action(service: str, *request: Any, **options: Any) -> Any:
+        if service == "kms":
+            body = json.loads(request[3] or b"{}")
+            asked.set(body.get("EncryptionContext", {}))
+        return action_of(service, *request, **options)
+
+    def value(key: str, context: Any) -> Any:
+        if key.lower().startswith(prefix):
+            return (asked.get() or {}).get(key[len(prefix) :])
+        return value_of(key, context)
+
+    iam_actions.extract_iam_action = action
+    iam_evaluator._resolve_condition_key = value
+
+
+with suppress(ImportError):  # in the functions there is no emulator
+    _know_encryption_contexts()
