@@ -17,7 +17,7 @@ PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000
 FIELDS = words("""
 id object status url amount_total currency mode line_items metadata success_url cancel_url
 customer_wallet incoming_payment outgoing_payment expires_at created_at completed_at
-amount_received client_reference_id customer_debit amount_refunded
+amount_received client_reference_id customer_debit amount_refunded customer_details
 """)  # spec.md, in its order, and those added since
 
 RENAMED = {
@@ -51,7 +51,6 @@ HIDDEN = {
     "attention",
     "event",
     "locale",
-    "customer_details",
     "customer_further",
     "customer_mark",
     "collect_json",
@@ -98,6 +97,7 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
         "client_reference_id": None,
         "customer_debit": None,
         "amount_refunded": 0,
+        "customer_details": None,
     }
 
 

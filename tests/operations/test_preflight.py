@@ -207,7 +207,7 @@ def test_executions_that_the_stack_has_reserved_count_as_free() -> None:
 
 
 def test_an_environment_that_lambda_would_refuse_is_refused_before() -> None:
-    logo = "A" * 3000
+    logo = "A" * 2850
     assert refusals(FakeAccount(), WalletProviders=logo) == []
     found = refusals(FakeAccount(), WalletProviders=logo + "A" * 1000)
     assert {each.split()[3] for each in found} == {"PayFunction", "DashboardFunction"}
