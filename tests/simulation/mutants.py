@@ -827,6 +827,7 @@ SALE_MUTANTS: Final = (
         f"{_EXPIRIES}:_untold",
         "early.add(session_id)",
         "pass",
+        refunds=True,
     ),
     line(
         "the sweep puts off the page's look at money from outside",
