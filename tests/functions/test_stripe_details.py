@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from checkout.domain.addresses import Address
@@ -9,10 +12,18 @@ from checkout.domain.collect import Collect, Kind, Question
 from checkout.domain.customer_details import Answer as Given
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.session import Status
+from checkout.domain.stripe_objects import (
+    charge,
+    checkout_session,
+    envelope,
+    filled,
+    payment_intent,
+)
 from tests.functions.test_refunds_api import PAID
 from tests.merchant_api import SESSIONS as NATIVE
 from tests.merchant_api import a_body
 from tests.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.support import NOW
 
 HOME = Address(
     "JP",
@@ -216,3 +227,20 @@ def test_while_kms_does_not_answer_the_api_is_unavailable(api: StripeApi) -> Non
     api.kms.error = "ThrottlingException"
     for path in (f"{NATIVE}/{session.id}", f"{SESSIONS}/{session.id}"):
         assert api.get(path).status == 503
+
+
+@pytest.mark.parametrize("kind", ["charge", "payment_intent", "checkout.session"])
+def test_an_event_of_each_object_is_filled_with_what_was_given(api: StripeApi, kind: str) -> None:
+    session = api.store_with(ANA, **PAID)
+    base: dict[str, Any] = {"base_url": "https://pay.example"}
+    objects = {
+        "charge": charge(session, **base),
+        "payment_intent": payment_intent(session, now=NOW, **base),
+        "checkout.session": checkout_session(session, now=NOW, **base),
+    }
+    named = {"event_id": "evt_1", "event_type": "checkout.session.completed"}
+    stored = envelope(objects[kind], at=NOW, **named, **base)
+    assert "Higashi" not in stored
+    shown = json.loads(filled(stored, session, ANA, at=NOW, **base))["data"]["object"]
+    place = shown["shipping_details"] if kind == "checkout.session" else shown["shipping"]
+    assert place["address"] == SHIPPED
