@@ -35,7 +35,7 @@ from checkout.domain.collect import (
     Kind,
     Place,
     Question,
-    known_country,
+    listed_countries,
 )
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import PICTURE_URL_MAX
@@ -314,14 +314,10 @@ class CollectDetails(Form):
                 "Countries are asked with the shipping address; ask for it, too.",
                 param="collect.ships_to",
             )
-        ships_to = (
-            known_country(code, param=f"collect.ships_to[{number}]")
-            for number, code in enumerate(self.ships_to)
-        )
         found = Collect(
             asked=frozenset(asked),
             required=frozenset(each for each, wish in asked.items() if wish == "required"),
-            ships_to=tuple(dict.fromkeys(ships_to)),
+            ships_to=listed_countries(self.ships_to, param="collect.ships_to"),
             questions=tuple(each.question(number) for number, each in enumerate(self.questions)),
         )
         if not found:

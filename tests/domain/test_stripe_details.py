@@ -12,7 +12,13 @@ from checkout.domain.collect import Collect, Detail, Kind, Place, Question
 from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
 from checkout.domain.event_types import PAYMENT_SUCCEEDED
 from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import charge, checkout_session, event_json, payment_intent
+from checkout.domain.stripe_objects import (
+    charge,
+    checkout_session,
+    event_json,
+    filled,
+    payment_intent,
+)
 from tests.support import NOW, a_session
 
 URL: Final = "https://pay.example"
@@ -282,14 +288,11 @@ def test_a_payment_without_a_parcel_has_no_shipping() -> None:
 
 
 def test_events_show_the_details_that_they_are_given() -> None:
-    def told(event_type: str, **more: Any) -> dict[str, Any]:
-        named: dict[str, Any] = {
-            "event_id": "evt_1",
-            "event_type": event_type,
-            "base_url": URL,
-            "at": NOW,
-        }
-        text = event_json(sold(), **named, **more)
+    def told(event_type: str, details: CustomerDetails = NONE_GIVEN) -> dict[str, Any]:
+        named = {"event_id": "evt_1", "event_type": event_type}
+        text = event_json(sold(), **named, base_url=URL, at=NOW)
+        if details != NONE_GIVEN:
+            text = filled(text, sold(), details, base_url=URL, at=NOW)
         found: dict[str, Any] = json.loads(text)["data"]["object"]
         return found
 

@@ -26,7 +26,13 @@ from checkout.domain.payment import Problem
 from checkout.domain.refund import Refund, RefundProblem, RefundStatus
 from checkout.domain.retention import RETENTION
 from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import charge, checkout_session, event_json, payment_intent
+from checkout.domain.stripe_objects import (
+    charge,
+    checkout_session,
+    event_json,
+    filled,
+    payment_intent,
+)
 from checkout.domain.stripe_refunds import refund_event_json
 from checkout.domain.subjects import charge_event
 from checkout.flows.refund import request
@@ -145,7 +151,9 @@ def of_details(api: StripeApi) -> Iterator[tuple[str, Any]]:
             yield "Stripe.Charge", charge(sold, **common, details=details)
             for name in ("checkout.session.completed", "payment_intent.succeeded"):
                 named = {"event_id": f"evt_{7:022d}", "event_type": name}
-                text = event_json(sold, **common, **named, at=NOW, details=details)
+                text = filled(
+                    event_json(sold, **common, **named, at=NOW), sold, details, **common, at=NOW
+                )
                 yield "Stripe.Event", json.loads(text)
 
 

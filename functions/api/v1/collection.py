@@ -18,7 +18,7 @@ from checkout.domain.collect import (
     Kind,
     Place,
     Question,
-    known_country,
+    listed_countries,
 )
 from checkout.domain.errors import ParameterInvalid, ParameterInvalidInteger, ParameterMissing
 
@@ -52,14 +52,12 @@ def collect(values: Mapping[str, Any]) -> Collect:
     questions = _questions(values.get("custom_fields", []))
     if (asked or questions) and "customer_email" not in values:
         asked.add(Detail.EMAIL)
-    place = "shipping_address_collection[allowed_countries]"
-    ships_to = (
-        known_country(code, param=f"{place}[{number}]") for number, code in enumerate(countries)
-    )
     return Collect(
         asked=frozenset(asked),
         required=frozenset(asked - {Detail.NAME} if name.get("optional") else asked),
-        ships_to=tuple(dict.fromkeys(ships_to)),
+        ships_to=listed_countries(
+            countries, param="shipping_address_collection[allowed_countries]"
+        ),
         questions=questions,
     )
 

@@ -140,6 +140,12 @@ def known_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def listed_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
+    """Return the codes as `known_countries` does; the error names the place in the list."""
+    found = (known_country(each, param=f"{param}[{at}]") for at, each in enumerate(codes))
+    return tuple(dict.fromkeys(found))
+
+
 def known_country(code: str, *, param: str) -> str:
     """Return the code of a country in capitals. Raise ParameterInvalid for an unknown one."""
     found = code.strip().upper()

@@ -313,22 +313,16 @@ def line_items(
 
 
 def event_json(
-    session: Session,
-    *,
-    event_id: str,
-    event_type: str,
-    base_url: str,
-    at: datetime,
-    details: CustomerDetails = NONE_GIVEN,
+    session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
     """Return the `event` of a change of the session that happened `at`, as compact JSON.
 
     That a payment was made or has failed is told of the `payment_intent`.
     """
     if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
-        shown = payment_intent(session, base_url=base_url, now=at, details=details)
+        shown = payment_intent(session, base_url=base_url, now=at)
     else:
-        shown = checkout_session(session, base_url=base_url, now=at, details=details)
+        shown = checkout_session(session, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
 
 
