@@ -36,13 +36,16 @@ _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 # In currencies of three digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
+# In the order of the compression dictionary, also where a value takes the place of the null.
 _NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
         "after_expiration",
         "allow_promotion_codes",
         "allowed_payment_method_types",
+        "billing_address_collection",
         "client_secret",
+        "collected_information",
         "consent",
         "consent_collection",
         "currency_conversion",
@@ -62,7 +65,9 @@ _NULL: Final = dict.fromkeys(
         "recovered_from",
         "saved_payment_method_options",
         "setup_intent",
+        "shipping_address_collection",
         "shipping_cost",
+        "shipping_details",
         "subscription",
         "wallet_options",
     )
@@ -88,6 +93,7 @@ _NULL_PAYMENT: Final = dict.fromkeys(
         "receipt_email",
         "review",
         "setup_future_usage",
+        "shipping",
         "source",
         "statement_descriptor",
         "statement_descriptor_suffix",
@@ -115,6 +121,7 @@ _NULL_CHARGE: Final = dict.fromkeys(
         "receipt_number",
         "receipt_url",
         "review",
+        "shipping",
         "source",
         "source_transfer",
         "statement_descriptor",
@@ -179,7 +186,6 @@ def checkout_session(
         "id": session.id,
         "object": "checkout.session",
         **_NULL,
-        **stripe_details.asked(collect, details, auto=echo.get("billing_address_collection")),
         "amount_subtotal": total,
         "amount_total": total,
         "automatic_tax": {"enabled": False, "liability": None, "provider": None, "status": None},
@@ -188,6 +194,7 @@ def checkout_session(
         "collected_information": stripe_details.collected(collect, details),
         "created": unix(session.created_at),
         "currency": session.currency,
+        **stripe_details.asked(collect, details, auto=echo.get("billing_address_collection")),
         "custom_text": dict.fromkeys(_TEXTS),
         "customer_details": (
             stripe_details.customer(collect, details, email=email) if known else None
