@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Browser, Error, Page, Request
 
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
@@ -76,6 +76,10 @@ class Recording:
         self.page, self.pages, self.id, self.script = page, pages, session.id, script
         self.seconds: list[Second] = []
         self._incoming: set[str] = set()  # what the session has asked the customer to pay
+        self._under_way: set[Request] = set()
+        page.on("request", lambda request: self._under_way.add(request))
+        for ended in ("requestfinished", "requestfailed"):
+            page.on(ended, lambda request: self._under_way.discard(request))
 
     def run(self, seconds: int, *, until: Callable[[Second], bool] = lambda now: False) -> None:
         for _ in range(seconds):
@@ -83,11 +87,21 @@ class Recording:
             reconcile.advance_pending(self.pages.world.services, self.id)  # as the shop's reads do
             if self.script:
                 self.page.clock.run_for(1_000)
+                self._wait_for_answers()
             elif len(self.seconds) % 3 == 0:  # as the page itself asks its browser to
                 self.pages.reopen(self.page, self.pages.world.session(self.id))
             self.seconds.append(self._look())
             if until(self.seconds[-1]):
                 return
+
+    def _wait_for_answers(self) -> None:
+        """Let the page have its answers within this second: on a busy machine they take longer."""
+        for _ in range(2):  # an answer may make it ask again
+            for _ in range(500):
+                if not self._under_way:
+                    break
+                self.page.wait_for_timeout(10)
+            self.page.wait_for_timeout(10)
 
     def _look(self) -> Second:
         before = self._truth()
