@@ -534,3 +534,17 @@ def test_what_a_customer_gave_at_a_link_is_in_no_table_and_its_sealed_form_goes_
     with dashboard_of(shop.world) as browser:
         for path in (f"/transactions/{session.id}", "/export/transactions.csv"):
             assert all(each not in browser.get(path).body for each in VALUES)
+
+
+def test_an_e_mail_address_that_the_shop_gave_goes_with_the_wallet(shop: Shop) -> None:
+    session = shop.paid(body={"customer_email": "ana@example.com"})
+    sealed = (session.customer_details, session.customer_mark)
+    before = shop.raw()
+    assert all(each is not None and each in before for each in sealed)
+    asked = shop.deployed.call("GET", f"/sessions/{session.id}").json
+    assert asked["customer_details"]["email"] == "ana@example.com"
+    shop.pass_days(2)
+    assert shop.erase() == 0
+    after = shop.raw()
+    assert all(each is not None and each not in after for each in sealed)
+    assert shop.deployed.call("GET", f"/sessions/{session.id}").json["customer_details"] is None

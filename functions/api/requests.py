@@ -38,7 +38,7 @@ from checkout.domain.collect import (
     listed_countries,
 )
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.grammar import PICTURE_URL_MAX
+from checkout.domain.grammar import EMAIL_MAX, PICTURE_URL_MAX, email_of
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
@@ -242,6 +242,14 @@ def printable(value: str) -> str:
     return value
 
 
+def _email(value: str) -> str:
+    """Return an e-mail address without the blanks around it, as the forms of the pages do."""
+    found = email_of(value)
+    if found is None:
+        raise PydanticCustomError("email_form", "This is not an e-mail address.")
+    return found
+
+
 Wish = Literal["optional", "required"]
 
 
@@ -305,8 +313,11 @@ class CollectDetails(Form):
     ] = []
     questions: Annotated[list[CollectQuestion], Field(max_length=QUESTIONS_MAX)] = []
 
-    def collect(self) -> Collect:
-        """Return it in the domain's form. Raise ParameterInvalid."""
+    def collect(self, *, email_known: bool) -> Collect:
+        """Return it in the domain's form. Raise ParameterInvalid.
+
+        An e-mail address that is known may be left out.
+        """
         wishes = {each: getattr(self, each.value) for each in (*Detail, *Place)}
         asked = {each: wish for each, wish in wishes.items() if wish}
         if self.ships_to and Place.SHIPPING not in asked:
@@ -314,11 +325,13 @@ class CollectDetails(Form):
                 "Countries are asked with the shipping address; ask for it, too.",
                 param="collect.ships_to",
             )
+        required = {each for each, wish in asked.items() if wish == "required"}
         found = Collect(
             asked=frozenset(asked),
-            required=frozenset(each for each, wish in asked.items() if wish == "required"),
+            required=frozenset(required - {Detail.EMAIL} if email_known else required),
             ships_to=listed_countries(self.ships_to, param="collect.ships_to"),
             questions=tuple(each.question(number) for number, each in enumerate(self.questions)),
+            email_known=email_known,
         )
         if not found:
             raise ParameterInvalid("Ask for something, or leave this out.", param="collect")
@@ -391,11 +404,25 @@ class CreateSession(Form):
         CollectDetails | None,
         Field(
             description="Details that the page asks of the customer before the wallet. They are "
-            "stored encrypted; the dashboard, its export and the receipt show them. They are not "
-            "part of the session that is returned, and not of events.",
+            "stored encrypted; the dashboard, its export, the receipt, and `customer_details` of a "
+            "session that is read show them. They are not part of the answer to this request.",
             json_schema_extra=_without_default,
         ),
     ] = None
+    customer_email: Annotated[
+        str,
+        Field(
+            max_length=EMAIL_MAX,
+            description="The customer's e-mail address, if you know it. It is stored encrypted, "
+            "shown in `customer_details`, and found by the dashboard's search. The page does not "
+            "show it before the payment. If `collect` asks for the address, the customer may leave "
+            "it out or give another one. No e-mail is sent to it unless the customer asks for the "
+            "receipt.",
+            examples=["ana@example.com"],
+            json_schema_extra=_without_default,
+        ),
+        AfterValidator(_email),
+    ] = ""
 
     def new_session(self) -> NewSession:
         """Return the new session of the domain."""
@@ -407,8 +434,14 @@ class CreateSession(Form):
             expires_in_seconds=self.expires_in_seconds,
             locale=self.locale or None,
             client_reference_id=self.client_reference_id or None,
-            collect_json=self.collect.collect().to_json() if self.collect else None,
+            collect_json=self._collect_json(),
+            customer_email=self.customer_email or None,
         )
+
+    def _collect_json(self) -> str | None:
+        if self.collect is None:
+            return None
+        return self.collect.collect(email_known=bool(self.customer_email)).to_json()
 
 
 def whole_number(value: Any) -> Any:

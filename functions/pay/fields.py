@@ -48,7 +48,7 @@ _CALLED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A field. `fault` says what is wrong with it; `first` is the first wrong one.
+    """A field, with a `hint` below. `fault` says what is wrong; `first` is the first wrong one.
 
     With `options`, values and their texts, it is a list to choose from.
     """
@@ -63,6 +63,7 @@ class Ask:
     autocomplete: str = "off"
     dir: str = "auto"
     options: tuple[tuple[str, str], ...] = ()
+    hint: str | None = None
     fault: str | None = None
     first: bool = False
 
@@ -174,6 +175,7 @@ def _quantity(form: _Form, most: int, *, left: bool) -> Ask:
 
 def _detail(form: _Form, collect: Collect, detail: Detail) -> Ask:
     texts = form.reader.texts
+    known = detail is Detail.EMAIL and collect.email_known
     return form.ask(
         detail.value,
         texts[f"buy.{detail}"],
@@ -183,6 +185,7 @@ def _detail(form: _Form, collect: Collect, detail: Detail) -> Ask:
         type=_TYPES.get(detail, "text"),
         autocomplete="tel" if detail is Detail.PHONE else detail.value,
         dir="auto" if detail is Detail.NAME else "ltr",
+        hint=texts["buy.email.known"] if known else None,
     )
 
 

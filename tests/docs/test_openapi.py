@@ -130,6 +130,7 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
     )
     fields = SCHEMAS["CreateSession"]["properties"]
     added = {"metadata", "expires_in_seconds", "locale", "client_reference_id", "collect"}
+    added |= {"customer_email"}
     assert set(fields) == {*a_body(), *added}
     assert SCHEMAS["CreateSession"]["required"] == list(a_body())
     expires = fields["expires_in_seconds"]
@@ -143,6 +144,7 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
 def test_each_field_of_the_request_is_passed_on() -> None:
     chosen: dict[str, Any] = {"metadata": {"order": "1"}, "expires_in_seconds": 300, "locale": "de"}
     chosen["collect"] = {"email": "required"}
+    chosen["customer_email"] = "ana@example.com"
     body = {**a_body(), **chosen, "client_reference_id": "order-1"}
     assert set(body) == set(CreateSession.model_fields)
     new = CreateSession.model_validate(body).new_session()

@@ -25,9 +25,10 @@ FULL = Collect(
         Question("note", "Note", Kind.TEXT, required=False, least=1, most=300),
     ),
 )
+KNOWN = Collect(asked=frozenset({Detail.EMAIL}), email_known=True)
 
 
-@pytest.mark.parametrize("collect", [FULL, NOTHING_ASKED, Collect(frozenset({Detail.NAME}))])
+@pytest.mark.parametrize("collect", [FULL, NOTHING_ASKED, Collect(frozenset({Detail.NAME})), KNOWN])
 def test_it_is_read_as_it_was_written(collect: Collect) -> None:
     assert from_json(collect.to_json()) == collect
 

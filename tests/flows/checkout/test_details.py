@@ -89,6 +89,24 @@ def test_the_api_reads_what_was_given_through_kms(world: World) -> None:
     assert known_by_api(world, ours(world, sealed)) == [GIVEN]
 
 
+def test_the_api_seals_as_the_page_does(world: World) -> None:
+    vault, merchant = world.services.vault, world.stored()
+    sealed = details.seal_by_api(world.core, merchant, SESSION_ID, GIVEN)
+    assert details.opened(vault, merchant, sold(sealed)) == GIVEN
+    assert sealed.mark == details.seal(vault, merchant, SESSION_ID, GIVEN).mark
+
+
+def test_the_api_seals_nothing_for_a_merchant_whose_key_it_has_not(world: World) -> None:
+    merchant = world.stored()
+    without_kms = replace(world.core, details_keys=None)
+    with pytest.raises(Unavailable):
+        details.seal_by_api(without_kms, merchant, SESSION_ID, GIVEN)
+    for unusable in (None, "AAAA"):
+        changed = replace(merchant, details_key_kms=unusable)
+        with pytest.raises(Unavailable):
+            details.seal_by_api(world.core, changed, SESSION_ID, GIVEN)
+
+
 def test_a_list_asks_kms_once_and_the_store_once_for_its_merchant(world: World) -> None:
     ids = [f"cs_{number:022d}" for number in range(3)]
     vault, merchant = world.services.vault, world.stored()

@@ -244,6 +244,13 @@ def test_an_e_mail_address_finds_who_gave_it_once_they_can_pay(world: World) -> 
     assert "ana@shop.example" not in stored.casefold()
 
 
+def test_an_e_mail_address_that_the_shop_gave_is_found_as_one_that_was_typed(world: World) -> None:
+    session = world.create(customer_email="Ana@Shop.Example")
+    assert found(world, "ana@shop.example") == []  # no wallet was given yet
+    world.submit(session)
+    assert found(world, "ana@shop.example") == [session.id]
+
+
 def test_an_e_mail_address_in_the_metadata_is_found_as_before(world: World) -> None:
     session = with_metadata(world, order="A-1", buyer="ana@shop.example")
     world.submit(session)

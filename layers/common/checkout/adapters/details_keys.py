@@ -53,9 +53,12 @@ class KmsDetailsKeys:
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
     def vault(self, wrapped: str, *, merchant: str) -> Vault:
-        return self._known(wrapped, merchant)
+        return self._known(wrapped, merchant)[0]
 
-    def _opened(self, wrapped: str, merchant: str) -> Vault:
+    def key(self, wrapped: str, *, merchant: str) -> str:
+        return self._known(wrapped, merchant)[1]
+
+    def _opened(self, wrapped: str, merchant: str) -> tuple[Vault, str]:
         try:
             answer = self._client().decrypt(
                 KeyId=self._key_id,
@@ -68,7 +71,8 @@ class KmsDetailsKeys:
             raise Unavailable("The key service is not answering.") from error
         except ValueError:  # no base64
             raise _unreadable() from None
-        return self._under(answer["Plaintext"].hex())
+        key = answer["Plaintext"].hex()
+        return self._under(key), key
 
 
 def _unreadable() -> SecretUnreadable:

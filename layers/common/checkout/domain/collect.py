@@ -67,13 +67,15 @@ class Question:
 class Collect:
     """The things that are asked. Those in `required` cannot be left out.
 
-    `ships_to` are the countries of the shipping address; all, if it is empty.
+    `ships_to` are the countries of the shipping address; all, if it is empty. With `email_known`
+    the shop has given the e-mail address, and a customer who leaves it out keeps that one.
     """
 
     asked: frozenset[Detail | Place] = frozenset()
     required: frozenset[Detail | Place] = frozenset()
     ships_to: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
+    email_known: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.asked or self.questions)
@@ -114,6 +116,8 @@ class Collect:
             found["ships_to"] = list(self.ships_to)
         if self.questions:
             found["questions"] = [_question_json(each) for each in self.questions]
+        if self.email_known:
+            found["email_known"] = True
         return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -131,6 +135,7 @@ def from_json(text: str | None) -> Collect:
         required=_known(found.get("required", ())),
         ships_to=tuple(found.get("ships_to", ())),
         questions=tuple(map(_question_from, found.get("questions", ()))),
+        email_known=found.get("email_known", False),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -27,7 +27,8 @@ class NewSession:
     """The validated parameters.
 
     `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
-    place of `expires_in_seconds`; its bounds must have been checked by the caller.
+    place of `expires_in_seconds`; its bounds must have been checked by the caller. `customer_email`
+    is sealed before it is stored (flows/checkout/create.py), and shows in no log.
     """
 
     line_items: tuple[LineItem, ...]
@@ -40,6 +41,7 @@ class NewSession:
     echo_json: str | None = None
     expires_at: datetime | None = None
     collect_json: str | None = None
+    customer_email: str | None = field(default=None, repr=False)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 in hex of the parameters.

@@ -103,6 +103,10 @@ class DetailsKeys(Protocol):
         """Return the vault under the wrapped key. Raises `errors.Unavailable`, SecretUnreadable."""
         ...
 
+    def key(self, wrapped: str, *, merchant: str) -> str:
+        """Return the key that `wrap` was given. Raises as `vault` does."""
+        ...
+
 
 class Database(Protocol):
     """Answer the health check."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended, ParameterInvalid
 from checkout.domain.grammar import is_http
 from checkout.domain.ids import new_nonce, new_session_id
-from checkout.domain.merchant import ApiKey
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
 from checkout.domain.session import Session
+from checkout.flows.checkout import details
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
 from checkout.ports.services import Services
 from checkout.ports.sessions import KeyHeld, Reservation
@@ -57,25 +60,26 @@ def open_session(
 ) -> Session:
     """Store an open session, after the record that `reserve` makes of it.
 
-    Raises KeyHeld, MerchantSuspended, ParameterInvalid if a merchant of an earlier release asks for
-    details, and what `NewSession.opened` raises.
+    Raises KeyHeld, MerchantSuspended, Unavailable, ParameterInvalid if a merchant of an earlier
+    release asks for details or gives an e-mail address, and what `NewSession.opened` raises.
     """
     if key.suspended is not None:
         raise MerchantSuspended(
             "The operator of this checkout has suspended your sales, or paused those of all "
             "merchants. Payments that have begun finish. Ask the operator."
         )
-    if new.collect_json is not None:
-        merchant = services.merchants.get(key.merchant)
-        if merchant is None or merchant.details_key is None:
-            raise ParameterInvalid(
-                "Your shop has no key for customers' details yet. Make a payment link that asks "
-                "for some in the dashboard: that makes the key.",
-                param="collect",
-            )
-    opened = partial(
-        new.opened, key, base_is_http=is_http(services.base_url), request_id=request_id
-    )
+    merchant = _keyed_merchant(services, key, new)
+
+    def opened(**made: Any) -> Session:
+        session = new.opened(
+            key, base_is_http=is_http(services.base_url), request_id=request_id, **made
+        )
+        if merchant is None or new.customer_email is None:
+            return session
+        given = CustomerDetails(email=new.customer_email)
+        sealed = details.seal_by_api(services, merchant, session.id, given)
+        return replace(session, customer_details=sealed.details, customer_mark=sealed.mark)
+
     session = opened(
         session_id=new_session_id(services.random_bytes, test=services.test),
         writer=new_nonce(services.random_bytes),
@@ -92,6 +96,29 @@ def open_session(
             _make_sure(services, opened, held)
         raise KeyHeld(held)
     return session
+
+
+def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:
+    """Return the merchant if the session needs the key for customers' details; else None.
+
+    Raises ParameterInvalid if the merchant has none that this process can use.
+    """
+    seals = new.customer_email is not None
+    if not seals and new.collect_json is None:
+        return None
+    if seals and services.details_keys is None:
+        raise ParameterInvalid(
+            "This checkout cannot encrypt it here: its operator has not set DETAILS_KMS_KEY.",
+            param="customer_email",
+        )
+    merchant = services.merchants.get(key.merchant)
+    if merchant is None or merchant.details_key is None or (seals and not merchant.details_key_kms):
+        raise ParameterInvalid(
+            "Your shop has no key for customers' details yet. Make a payment link that asks for "
+            "some in the dashboard: that makes the key.",
+            param="customer_email" if seals else "collect",
+        )
+    return merchant
 
 
 def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:

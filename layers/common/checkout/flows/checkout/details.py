@@ -106,7 +106,29 @@ def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDet
     if details == NONE_GIVEN:
         return Sealed()
     key = _key_of(vault, merchant)
-    inner, further = vault.inner(key), details.further_json()
+    return _sealed(vault.inner(key), key, session_id, details)
+
+
+def seal_by_api(
+    services: Services, merchant: Merchant, session_id: str, details: CustomerDetails
+) -> Sealed:
+    """Return the details sealed for this session, as the API does, which has no vault.
+
+    Raises Unavailable.
+    """
+    keys, wrapped = services.details_keys, merchant.details_key_kms
+    if keys is None or wrapped is None:
+        raise Unavailable("The shop's settings are being read again; try again in a minute.")
+    try:
+        inner = keys.vault(wrapped, merchant=merchant.id)
+        key = keys.key(wrapped, merchant=merchant.id)
+    except SecretUnreadable:  # the operator gets an alarm
+        raise Unavailable("The shop's key for customers' details does not open.") from None
+    return _sealed(inner, key, session_id, details)
+
+
+def _sealed(inner: Vault, key: str, session_id: str, details: CustomerDetails) -> Sealed:
+    further = details.further_json()
     return Sealed(
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
         inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,

@@ -6,6 +6,9 @@ a wallet: from then on the e-mail address has a row in the search. No wallet is 
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import (
     CheckoutError,
@@ -14,6 +17,7 @@ from checkout.domain.errors import (
     SessionUnexpectedState,
 )
 from checkout.domain.machine import IllegalTransition
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows import merchants
@@ -21,6 +25,7 @@ from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
@@ -39,18 +44,20 @@ def may_give(services: PayServices, session: Session) -> bool:
 def give(services: PayServices, session: Session, given: CustomerDetails) -> Session:
     """Store what was given in the place of what was given before; return the session.
 
-    The details must have been checked by what the session asks. Raises SessionUnexpectedState if it
-    asks for none or has ended, SessionBusy while a wallet is asked, PaymentInProgress,
-    ResourceMissing, Unavailable; then nothing was stored.
+    An e-mail address that the shop gave stays until the customer gives another one. The details
+    must have been checked by what the session asks. Raises SessionUnexpectedState if it asks for
+    none or has ended, SessionBusy while a wallet is asked, PaymentInProgress, ResourceMissing,
+    Unavailable; then nothing was stored.
     """
     if not session.collect:
         raise SessionUnexpectedState("This session asks for no details.")
     merchant = merchants.get(services.merchants, session.merchant)
-    sealed = details.seal(services.vault, merchant, session.id, given)
     for _ in range(TRIES):
         session = apply_clock(services, session)
         if session.wallet_given:
             raise _refusal(session)
+        kept = _with_known_email(services, merchant, session, given)
+        sealed = details.seal(services.vault, merchant, session.id, kept)
         try:
             return writes.move(
                 services,
@@ -66,6 +73,20 @@ def give(services: PayServices, session: Session, given: CustomerDetails) -> Ses
         except StaleSession as stale:
             session = stale.current
     raise SessionBusy("This session is being changed by other requests; try again shortly.")
+
+
+def _with_known_email(
+    services: PayServices, merchant: Merchant, session: Session, given: CustomerDetails
+) -> CustomerDetails:
+    """Return what was given, with the stored e-mail address if the shop gave one and they did not.
+
+    One that does not open is left out: the operator gets an alarm, and the purchase goes on.
+    """
+    if given.email is None and session.collect.email_known:
+        with suppress(SecretUnreadable):
+            stored = details.opened(services.vault, merchant, session)
+            return replace(given, email=stored.email)
+    return given
 
 
 def _refusal(session: Session) -> CheckoutError:
