@@ -48,7 +48,7 @@ _CALLED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A field, with a `hint` below. `fault` says what is wrong; `first` is the first wrong one.
+    """A field, with a `hint` above it. `fault` says what is wrong; `first` is the first wrong one.
 
     With `options`, values and their texts, it is a list to choose from.
     """

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
+from checkout.domain.collect import Collect, Detail, Kind, Question
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.merchant import Footer
 from checkout.domain.payment import Attention, Phase, Problem
@@ -99,8 +100,23 @@ _LONG: Final = timedelta(days=1)
 PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
 _PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
 _ASKED: Final = {"collect_json": '{"asked":["email","name"],"required":["email"]}'}
+# The longest texts of a shop's questions, with and without a place to break them.
+_LONG_TEXTS: Final = (
+    "W" * 100,
+    "Which name may we engrave on the lid? " * 2 + "Write it as on the box.",
+)
+_QUESTIONS: Final = Collect(
+    asked=frozenset({Detail.EMAIL}),
+    email_known=True,
+    questions=(
+        Question("long", _LONG_TEXTS[0], Kind.TEXT, required=False),
+        Question("sentence", _LONG_TEXTS[1], Kind.NUMERIC),
+        Question("choice", "C" * 100, Kind.DROPDOWN, options=(("a", "O" * 100), ("b", "B"))),
+    ),
+)
 STATES: Final[dict[str, State]] = {
     "details": State(fields=_ASKED),
+    "details-long-labels": State(fields={"collect_json": _QUESTIONS.to_json()}),
     "details-given": State(fields={**_ASKED, "details_at": NOW}, offers=True),
     "open": State(),
     "open-providers": State(offers=True),

@@ -122,6 +122,8 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
         {"client_reference_id": "😀" * 200},
         {"collect": None},
+        {"collect": {"questions": [{"label": "😀" * 100, "kind": "text"}] * 3}},
+        {"collect": {"questions": [{"label": "Q", "kind": "dropdown", "options": ["O" * 100]}]}},
         {"locale": "sw"},
         {"locale": "PT-br"},
         {"locale": "en-" + "a1b2c3d4-" * 3 + "a1b2c"},

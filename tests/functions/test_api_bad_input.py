@@ -124,6 +124,7 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     *each("collect", [{"questions": [{**SIZE, "kind": "text"}]}], INVALID, OPTIONS),
     *each("collect", [{"questions": [SIZE] * 4}], INVALID, "collect.questions"),
     *each("collect", [{"questions": [{**SIZE, "label": " "}]}], INVALID, LABEL),
+    *each("collect", [{"questions": [{**SIZE, "label": "x" * 101}]}], INVALID, LABEL),
     *each("customer_email", ["", "ana", "ana@localhost", "a" * 243 + "@example.com"], INVALID),
     *each("customer_email", ["ana@example.com\nBcc: eva@example.com", 1, None, []], INVALID),
     # amounts

@@ -264,8 +264,8 @@ def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Bro
     [
         ({"ask_shipping": "required", "ships_to": "Germany"}, "GERMANY is no country"),
         ({"ships_to": "DE"}, "Countries are asked with the shipping address"),
-        ({"question_1": "x" * 51}, "A question must be 1 to 50 printable characters"),
-        ({"question_1": "a\u202eb"}, "A question must be 1 to 50 printable characters"),
+        ({"question_1": "x" * 101}, "A question must be 1 to 100 printable characters"),
+        ({"question_1": "a\u202eb"}, "A question must be 1 to 100 printable characters"),
         ({"question_1": "Size", "kind_1": "colour"}, "Choose what the answer is"),
         ({"question_1": "Size", "kind_1": "dropdown"}, "Give 1 to 200 choices"),
         ({"question_1": "Size", "kind_1": "dropdown", "options_1": "x" * 101}, "Give 1 to 200"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
+from stripe.params.checkout import _session_create_params
 
 from checkout.domain.collect import Collect, Detail, Kind, Place, Question
 from tests.merchant_api import Answer
@@ -208,7 +210,7 @@ A = {"label": "A", "value": "a"}
             "[label][custom]",
         ),
         (
-            changed(MEMBER, label={"type": "custom", "custom": "a" * 51}),
+            changed(MEMBER, label={"type": "custom", "custom": "a" * 101}),
             "parameter_invalid",
             "[label][custom]",
         ),
@@ -271,13 +273,27 @@ def test_the_bounds_of_a_custom_field_are_taken_at_their_limits(api: StripeApi) 
     field = changed(
         MONOGRAM,
         key="k" * 200,
-        label={"type": "custom", "custom": "l" * 50},
+        label={"type": "custom", "custom": "l" * 100},
         text={"minimum_length": 0, "maximum_length": 255},
     )
     many = choosing(*({"label": "L" * 100, "value": f"{each:0100}"} for each in range(200)))
     [text, choice] = asked(api, custom_fields=[field, many]).questions
-    assert (text.key, text.label, text.least, text.most) == ("k" * 200, "l" * 50, 0, 255)
+    assert (text.key, text.label, text.least, text.most) == ("k" * 200, "l" * 100, 0, 255)
     assert choice.options[199] == ("0" * 97 + "199", "L" * 100)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Custom text for the label, displayed to the customer. Up to 100 characters.",
+        "The label for the option, displayed to the customer. Up to 100 characters.",
+        "Must be unique to this option, alphanumeric, and up to 100 characters.",
+        "Must be unique to this field, alphanumeric, and up to 200 characters.",
+        "Up to 200 options allowed.",
+    ],
+)
+def test_the_limits_are_those_that_stripes_library_names(said: str) -> None:
+    assert said in inspect.getsource(_session_create_params)
 
 
 def test_two_custom_fields_have_two_keys_and_a_fourth_is_refused(api: StripeApi) -> None:

@@ -139,7 +139,7 @@ CREATE_SESSION: Final = (
         "text",
     ),
     _taken("custom_fields[][label][type]", "Required.", Kind.TEXT, "custom"),
-    _taken("custom_fields[][label][custom]", "Required; up to 50 characters."),
+    _taken("custom_fields[][label][custom]", "Required; up to 100 characters."),
     _taken("custom_fields[][optional]", "Customers may leave it out.", Kind.BOOLEAN),
     _taken("custom_fields[][dropdown][options][][label]", "Required; up to 100 characters."),
     _taken(

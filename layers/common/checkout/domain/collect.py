@@ -13,7 +13,7 @@ from checkout.domain.errors import ParameterInvalid
 
 QUESTIONS_MAX: Final = 3
 KEY_MAX: Final = 200  # characters, ASCII letters and digits
-LABEL_MAX: Final = 50  # characters
+LABEL_MAX: Final = 100  # characters
 OPTIONS_MAX: Final = 200
 OPTION_MAX: Final = 100  # characters
 ANSWER_MAX: Final = 255  # characters
