@@ -22,7 +22,7 @@ from checkout.domain.erasure import Wallet
 from checkout.domain.machine import Change
 from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.webhooks import Delivery, EventStatus, Format, WebhookEvent
 from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import audit, erase
 from checkout.flows.checkout import details, purchase
@@ -548,3 +548,30 @@ def test_an_e_mail_address_that_the_shop_gave_goes_with_the_wallet(shop: Shop) -
     after = shop.raw()
     assert all(each is not None and each not in after for each in sealed)
     assert shop.deployed.call("GET", f"/sessions/{session.id}").json["customer_details"] is None
+
+
+def test_what_a_receiver_answered_to_an_event_of_another_wallet_of_the_customer_goes_too(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = shop.world
+    endpoint = replace(world.endpoint(), format=Format.STRIPE, asked=("*",))
+    world.services.merchants.replace(world.stored().changed(endpoint=endpoint))
+    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
+    session = world.session(begun.session_id)
+    world.settle(world.pay(session, f"{CEDAR}/no-funds"))
+    world.pay(world.session(session.id))
+    shop.pass_days(2)
+    [failed] = (each for each in shop.records.events() if each and "no-funds" in each.body)
+    assert failed.details_of == session.id
+    sent = replace(failed, version=failed.version + 1, status=EventStatus.PENDING, ended_at=None)
+    world.services.events.save(sent)
+    assert shop.erase() == 1
+    assert "1 webhook events that are still to be delivered" in capsys.readouterr().err
+    told = Delivery(at=NOW, duration_ms=1, status=200, answer="Ana Bel, 1 Main St: no stock")
+    world.services.events.save(replace(failed, version=sent.version + 1, deliveries=(told,)))
+    assert shop.erase() == 0
+    assert all(each not in shop.raw() for each in VALUES)
+    assert world.event(failed.id).deliveries == (replace(told, answer=None),)
+    after = shop.raw()
+    assert shop.erase() == 0
+    assert shop.raw() == after

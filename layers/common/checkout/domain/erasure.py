@@ -143,11 +143,13 @@ def _cleaned(session: Session, wallet: Wallet) -> Session:
     return replace(after, **own) if own else after
 
 
-def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
+def event_without_wallet(
+    event: WebhookEvent, wallet: Wallet, *, answers: bool = False
+) -> WebhookEvent:
     """Return the next version of an event without the wallet; the same if it has nothing of it.
 
     If its customer is erased, the receivers' answers are removed, too, because they may repeat the
-    body.
+    body. With `answers` they are removed although no body names this wallet.
     """
     bodies = {name: getattr(event, name) for name in _BODIES}
     changed: dict[str, Any] = {
@@ -155,7 +157,7 @@ def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
         for name, body in bodies.items()
         if body is not None and (without := body_without_wallet(body, wallet)) != body
     }
-    if changed:
+    if changed or (answers and any(each.answer for each in event.deliveries)):
         deliveries = tuple(replace(each, answer=None) for each in event.deliveries)
         event = replace(event, deliveries=deliveries, **changed)
     elif wallet.cleaned(event) is event:

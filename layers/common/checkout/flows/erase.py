@@ -77,12 +77,14 @@ def erase(
     Raises `errors.Unavailable`; then the next run continues.
     """
     report = Report()
+    erased: set[str] = set()  # sessions, of every customer who was erased
     for session in _each(records.sessions(), "sessions", report, on_progress):
-        _erase_session(services, session, wallet, report)
+        if _erase_session(services, session, wallet, report).erased:
+            erased.add(session.id)
     for refund in _each(records.refunds(), "refunds", report, on_progress):
         _erase_refund(services, refund, wallet, report)
     for event in _each(records.events(), "webhook events", report, on_progress):
-        _erase_event(services, event, wallet, report)
+        _erase_event(services, event, wallet, report, theirs=event.details_of in erased)
     for entry in _each(records.audit_entries(), "audit entries", report, on_progress):
         if (cleaned := wallet.cleaned(entry)) is not entry:
             services.audit.add(cleaned)
@@ -112,9 +114,10 @@ def _each(
 
 def _erase_session(
     services: DashboardServices, session: Session, wallet: Wallet, report: Report
-) -> None:
+) -> Session:
+    """Erase a session that needs its customer's wallet no more. Return what is stored now."""
     if not in_session(session, wallet):
-        return
+        return session
 
     def erased(current: Session) -> Change[Session] | None:
         if not in_session(current, wallet) or _needed(current) is not None:
@@ -129,12 +132,13 @@ def _erase_session(
         session = writes.write_decided(services, session, erased)
     except StaleSession:
         report.kept[Kept.BUSY] += 1
-        return
+        return session
     reason = _needed(session)
     if reason is None:
         report.erased["sessions"] += 1
     else:
         report.kept[reason] += 1
+    return session
 
 
 def _erase_refund(
@@ -202,18 +206,28 @@ def _needed(session: Session) -> Kept | None:
 
 
 def _erase_event(
-    services: DashboardServices, event: WebhookEvent, wallet: Wallet, report: Report
+    services: DashboardServices,
+    event: WebhookEvent,
+    wallet: Wallet,
+    report: Report,
+    *,
+    theirs: bool,
 ) -> None:
     """Erase an event that was delivered or given up.
 
-    Pending events must still name the customer.
+    Pending events must still name the customer. With `theirs`, the event may have been sent with
+    what an erased customer had given, and a receiver may have repeated it, whichever wallet the
+    body names: the customer had tried another one, or had money sent back to it. While such an
+    event is pending, an answer may still be on its way.
     """
-    if event_without_wallet(event, wallet) is event:
+    waits = theirs and event.status is EventStatus.PENDING
+    if not waits and event_without_wallet(event, wallet, answers=theirs) is event:
         return
 
     def erased(current: WebhookEvent) -> WebhookEvent:
-        pending = current.status is EventStatus.PENDING
-        return current if pending else event_without_wallet(current, wallet)
+        if current.status is EventStatus.PENDING:
+            return current
+        return event_without_wallet(current, wallet, answers=theirs)
 
     try:
         after = retry_on_conflict(event, erased, services.events.save)
