@@ -73,7 +73,9 @@ class Group:
     """Fields that belong together.
 
     An address has a `title`, a `place`, and the `country` whose form it is, which customers choose
-    among `countries`. With `same` it may be that of the shipment; `copied` if it is.
+    among `countries`. `kept` are the texts of parts that this country does not have, by the names
+    of their fields, for a customer who goes back to the other country. With `same` it may be that
+    of the shipment; `copied` if it is.
     """
 
     asks: tuple[Ask, ...]
@@ -81,6 +83,7 @@ class Group:
     place: str = ""
     country: str = ""
     countries: tuple[tuple[str, str], ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
     optional: bool = False
     same: bool = False
     copied: bool = False
@@ -195,19 +198,26 @@ def _address(form: _Form, collect: Collect, place: Place, usual: str) -> Group:
     names = form.reader.locale.territories
     named = [(code, names.get(code, code)) for code in possible]
     same = place is Place.BILLING and collect.copies
+    asked = addresses.parts_asked(country)
     return Group(
         asks=tuple(
             _part(form, place, each, required=place in collect.required and not same)
-            for each in addresses.parts_asked(country)
+            for each in asked
         ),
         title=form.reader.texts[f"ask.{place}"],
         place=place.value,
         country=country,
         countries=tuple(sorted(named, key=lambda pair: _sorted_as(pair[1]))),
+        kept=_kept(form, place, {each.part for each in asked}),
         optional=place not in collect.required,
         same=same,
         copied=same and (SAME in form.typed or not form.typed),
     )
+
+
+def _kept(form: _Form, place: Place, asked: set[Part]) -> tuple[tuple[str, str], ...]:
+    others = [f"{place}_{each}" for each in Part if each not in asked]
+    return tuple((name, form.typed[name][:PART_MAX]) for name in others if form.typed.get(name))
 
 
 def _part(form: _Form, place: Place, asked: PartAsked, *, required: bool) -> Ask:

@@ -366,6 +366,26 @@ def test_another_country_changes_the_form_and_keeps_what_was_typed(visitor: Cust
     assert answered(visitor, link, **american).status == 303
 
 
+def test_what_was_typed_into_a_part_that_a_country_lacks_is_there_again_on_the_way_back(
+    visitor: Customer,
+) -> None:
+    link = visitor.world.link(**SHIPPING)
+    city = "Berlin & <b>"
+    there = answered(visitor, link, **{**TO_BERLIN, "shipping_city": city, "turn": "shipping"})
+    assert there.page.all("input", type="hidden", name="shipping_city") == []
+    turned = {**TO_BERLIN, "shipping_city": city, "shipping_country": "JP"}
+    page = answered(visitor, link, **turned).page
+    assert page.one("input", name="shipping_city").attributes == {
+        "type": "hidden",
+        "name": "shipping_city",
+        "value": city,
+    }
+    assert page.all("input", type="hidden", name="billing_city") == []
+    back = answered(visitor, link, **{**turned, "shipping_form": "JP", "shipping_country": "DE"})
+    assert back.page.one("input", name="shipping_city").attributes["value"] == city
+    assert back.page.one("input", name="shipping_city").attributes["type"] == "text"
+
+
 @pytest.mark.parametrize("address", [TO_BERLIN, {**TO_BERLIN, **TO_TOKYO}])
 def test_goods_are_sent_where_the_customer_says(visitor: Customer, address: dict[str, str]) -> None:
     world = visitor.world
