@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from statistics import mean, median, quantiles
 from types import SimpleNamespace
 from typing import Any, Final
@@ -34,7 +35,9 @@ SPREAD: Final = 0.5  # standard deviation of the logarithm: nine of ten are betw
 ROUND_TRIPS: Final = (0.0, 0.02, 0.1)  # seconds
 STORE: Final = 0.008  # a write of ours
 CALLBACKS: Final = 2_000
-NOT_FAILED: Final[Any] = SimpleNamespace(id="https://s.example/out/1", failed=False)
+NOT_FAILED: Final[Any] = SimpleNamespace(
+    id="https://s.example/out/1", failed=False, sent=Amount(0, "USD", 2)
+)
 TOKEN: Final[Any] = None
 
 
@@ -70,11 +73,17 @@ class Provider:
 
     @property
     def services(self) -> Any:
-        payer = SimpleNamespace(get_outgoing_payment=lambda url, token: NOT_FAILED)
+        return SimpleNamespace(clock=self.clock, completion_policy=CompletionPolicy.RECEIVED)
+
+    def within(self, time: timedelta) -> Any:
+        """Return the visit that ends after this `time`."""
+        client = SimpleNamespace(get_outgoing_payment=lambda url, token: NOT_FAILED)
         return SimpleNamespace(
-            clock=self.clock,
-            completion_policy=CompletionPolicy.RECEIVED,
-            wallets=SimpleNamespace(client=lambda merchant, deadline: payer),
+            services=self.services,
+            merchant=self.merchant,
+            client=client,
+            deadline=self.clock.now() + time,
+            at_merchant=self.at_merchant,
         )
 
 

@@ -102,6 +102,8 @@ class SimTransport:
         if isinstance(answer, Response):
             if answer.status == 201 and fault is not Http.GARBLED:
                 world.checker.accepted(request)
+            if fault is not Http.GARBLED:
+                world.checker.has_read(request, answer)
             if rotates and answer.status == 200 and b"access_token" in answer.body:
                 world.checker.rotated(rotates, tokens)
             return answer
@@ -222,6 +224,7 @@ class SimDynamo:
                     result = world.apply(operation, request, what + " again", by)
             except ClientError as refused:
                 error = refused
+                world.checker.lost_a_race()
             if fault is Aws.ANSWER_LOST:
                 error = ReadTimeoutError(endpoint_url="dynamodb")
         process.pass_turn(world.rng.randrange(1, 8))

@@ -25,7 +25,7 @@ from checkout.domain.session_events import Event
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
-from checkout.open_payments.transport import Request
+from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
 from tests.protected import (
     ENDLESS_QUOTE,
@@ -85,7 +85,10 @@ class Checker:
         self._continued: Counter[str] = Counter()
         self._read_at: dict[tuple[str, str], datetime] = {}  # actor, incoming payment
         self._preparing: dict[str, str] = {}  # session -> actor that claimed it
-        self._rotated: set[str] = set()  # actors that rotated an approval's token
+        # By actor: the session whose approval's token it has rotated, and the token of before.
+        self._rotated: dict[str, tuple[str, str | None]] = {}
+        # By actor: the incoming payment that it has read last, and the sum that this showed.
+        self._shown_sum: dict[str, tuple[str, int]] = {}
         self.created = 0  # payments seen so far
         self._attempts = Attempts(lambda: world.network.state, self.fail)
         self.refunds = RefundChecks(world)
@@ -288,7 +291,7 @@ class Checker:
     def _in_order(self, before: Session, after: Session, event: Event, by: str) -> None:
         """Check what must come before this write, and the times that it sets."""
         now = moment(self._world.scheduler.now) if before.terminal else after.updated_at
-        self._kept_token(before, after, event, by)
+        self._kept_token(after, event, by)
         match event:
             case Event.WALLET_SUBMITTED | Event.APPROVAL_CLAIMED:
                 self._claimed(after, event, now, by)
@@ -310,12 +313,14 @@ class Checker:
                 self._closed(before, now)
         self._verdict(before, after, event, by)
 
-    def _kept_token(self, before: Session, after: Session, event: Event, by: str) -> None:
-        if by not in self._rotated:
+    def _kept_token(self, after: Session, event: Event, by: str) -> None:
+        """An actor that has rotated a token stores the new one before it writes anything else."""
+        session, replaced = self._rotated.pop(by, (None, None))
+        if session is None:
             return
-        self._rotated.discard(by)
-        if before.token == after.token:
-            self.fail("rotated_token_is_kept", f"{event} by {by}")
+        now = after if session == after.id else self._sessions[session]
+        if now.payment_in_flight and now.token == replaced:
+            self.fail("rotated_token_is_kept", f"{session}: {event} by {by}")
 
     def _claimed(self, after: Session, event: Event, now: datetime, by: str) -> None:
         if event is Event.WALLET_SUBMITTED:
@@ -526,6 +531,31 @@ class Checker:
         elif "/continue/" in path:
             self._sending_continue(path.rsplit("/", 1)[-1], json.loads(request.body or b"{}"))
 
+    def has_read(self, request: Request, answer: Response) -> None:
+        """The current actor has got this answer, as the wallet sent it."""
+        path = request.url.split("?")[0]
+        if request.method == "GET" and "/incoming-payments/" in path and answer.status == 200:
+            shown = int(json.loads(answer.body)["receivedAmount"]["value"])
+            self._shown_sum[self._world.scheduler.actor] = (_last(path), shown)
+
+    def lost_a_race(self) -> None:
+        """Another writer came before the current actor: what it has read is for others to tell."""
+        self._shown_sum.pop(self._world.scheduler.actor, None)
+
+    def answering(self) -> None:
+        """Before the current actor answers: a part that it has seen is stored, so pages tell it.
+
+        A sum that lacks two hundredths or one unit may still turn out to be the whole, rounded.
+        """
+        incoming, shown = self._shown_sum.pop(self._world.scheduler.actor, ("", 0))
+        session = self._sessions.get(self._session_of.get(incoming, ""))
+        if session is None or session.status is not Status.PROCESSING or not shown:
+            return
+        if session.incoming_payment is None or _last(session.incoming_payment.id) != incoming:
+            return
+        if (session.received or 0) < shown < session.receive.value * 98 // 100:
+            self.fail("a_part_that_is_seen_is_told", f"{shown}, not {session.received}")
+
     def _creating_incoming(self, body: Item) -> None:
         """It outlives the session that it may be for, even one that has just ended."""
         ends = datetime.fromisoformat(body["expiresAt"])
@@ -553,28 +583,30 @@ class Checker:
         """Return whether this actor's write is the first since it learned of its payment."""
         return by in self._at_once
 
-    def of_approval(self, request: Request) -> str | None:
-        """Return whose token of a payment's approval this asks to rotate, or None."""
+    def of_approval(self, request: Request) -> tuple[str, str] | None:
+        """Return the wallet and the receiver of the approval whose token this asks to rotate."""
         if request.method != "POST" or "/token/" not in request.url:
             return None
         state, manage_id = self._world.network.state, _last(request.url)
         grants = [each.grant_id for each in state.tokens.values() if each.manage_id == manage_id]
         for grant in (state.grants[each] for each in grants):
-            budget = "interval" in grant.access[0].get("limits", {})
-            if grant.interaction is not None and not budget:
-                wallet: str = grant.access[0]["identifier"]
-                return wallet
+            limits = grant.access[0].get("limits", {})
+            if grant.interaction is not None and "interval" not in limits:
+                return grant.access[0]["identifier"], limits["receiver"]
         return None
 
-    def rotated(self, wallet: str, tokens: Mapping[str, str | None]) -> None:
-        """The current actor has got a new token for an approval's of this wallet.
+    def rotated(self, approval: tuple[str, str], tokens: Mapping[str, str | None]) -> None:
+        """The current actor has got a new token for this approval's, of a wallet for a receiver.
 
         `tokens` are those of refunds, as they were stored when the wallet replaced it.
         """
+        wallet, receiver = approval
         if wallet in OURS:
             self.refunds.rotated(tokens)
         else:
-            self._rotated.add(self._world.scheduler.actor)
+            actor = self._world.scheduler.actor
+            session = self._session_of[_last(receiver)]
+            self._rotated[actor] = (session, self._sessions[session].token)
 
     def _sending_payment(self, process: Process, quote_url: str) -> None:
         if self.refunds.knows(quote_url):

@@ -280,12 +280,24 @@ SALE_MUTANTS: Final = (
         (
             Line(
                 f"{_COMPLETION}:await_money",
-                "at once\n                return schedule.start_closing(services, session)",
-                "at once\n                return move(services, session, Event.PAYMENT_DISPROVED)",
+                "over:\n                return schedule.start_closing(services, session)",
+                "over:\n                return move(services, session, Event.PAYMENT_DISPROVED)",
             ),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
         ),
         only="no money",
+    ),
+    line(
+        "the callback keeps a part to itself",
+        f"{_COMPLETION}:await_money",
+        "session = _tell_part(visit, session, seen, over=over)",
+        "pass",
+    ),
+    line(
+        "the fence keeps a part to itself",
+        f"{_RECONCILE}:_fence",
+        "not (told or decides)",
+        "not decides",
     ),
     cell(
         "cancel ignores a payment in flight",
@@ -516,9 +528,17 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "the rotated token is not kept",
-        f"{_RECONCILE}:_ask_wallet",
-        "move(visit.services, session, Event.CHECKED, token=kept)",
-        "move(visit.services, session, Event.CHECKED)",
+        f"{_RECONCILE}:_keep_token",
+        "Event.CHECKED, token=new",
+        "Event.CHECKED",
+    ),
+    line(
+        "the rotated token is lost with a race",
+        f"{_RECONCILE}:_keep_token",
+        "    if current.token != known or not current.payment_in_flight:\n"
+        "            return None\n",
+        "    if current.version != session.version:\n            return None\n",
+        refunds=True,
     ),
     line(
         "a completed session is not in the list of these",
@@ -529,8 +549,8 @@ SALE_MUTANTS: Final = (
     line(
         "a check goes on with the session of before the rotation",
         f"{_RECONCILE}:_ask_wallet",
-        "session = move(visit.services, session, Event.CHECKED, token=kept)",
-        "move(visit.services, session, Event.CHECKED, token=kept)",
+        "session = _keep_token(visit, session, token)",
+        "_keep_token(visit, session, token)",
         only="loses tokens",
     ),
     value(

@@ -539,6 +539,7 @@ class SimWorld:
         before = (process.sends, process.writes)
         try:
             answer = Answer(act(process))
+            self.checker.answering()
         except CheckoutError as refused:
             answer = Answer(error=refused)
             if refused.code == "callback_invalid":

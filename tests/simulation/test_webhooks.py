@@ -25,7 +25,7 @@ from checkout.domain.webhooks import (
     sent_again,
 )
 from tests.adapters.samples import an_event
-from tests.simulation.boundaries import BEGINNING
+from tests.simulation.boundaries import BEGINNING, moment
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries
 
@@ -184,6 +184,27 @@ def test_a_duplicate_that_nothing_explains_is_caught(host: Host, deliveries: Del
     post(deliveries)
     post(deliveries)
     assert host.caught == ["duplicates_are_explained"]
+
+
+def test_a_second_success_within_one_lease_is_caught(host: Host, deliveries: Deliveries) -> None:
+    step(deliveries, new(), leased(new(), moment(host.scheduler.now)))
+    post(deliveries)
+    post(deliveries)
+    assert host.caught == ["duplicates_are_explained"]
+
+
+def test_the_success_of_an_attempt_that_froze_for_two_others_is_explained(
+    host: Host, deliveries: Deliveries
+) -> None:
+    one = step(deliveries, new(), leased(new(), BEGINNING - 60 * SECOND))
+    two = step(deliveries, one, leased(one, BEGINNING - 31 * SECOND))
+    three = step(deliveries, two, leased(two, BEGINNING))
+    failed = step(deliveries, three, finished(three, 500))
+    first = Delivery(at=BEGINNING - 60 * SECOND, duration_ms=61_000, status=200)
+    post(deliveries)
+    step(deliveries, failed, noted_late(failed, first, now=BEGINNING + SECOND))
+    post(deliveries)
+    assert "duplicates_are_explained" not in host.caught
 
 
 def test_a_success_that_nobody_received_is_caught(host: Host, deliveries: Deliveries) -> None:

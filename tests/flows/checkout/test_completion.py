@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from checkout.domain.errors import CheckoutError, PaymentInProgress, SessionUnexpectedState
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
-from checkout.flows.checkout import ends
+from checkout.flows.checkout import ends, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
 from tests.product import CEDAR, World, lose_answers, on, raising
 from tests.protected import LEASE
@@ -91,6 +94,62 @@ def test_a_slow_provider_is_asked_no_longer_than_the_customer_waits(world: World
     began = world.clock.now()
     assert world.finish(session, callback).session.status is Status.PROCESSING
     assert world.clock.now() - began < LEASE
+
+
+@pytest.mark.parametrize("hangs", ["nobody", "/incoming-payments/", "/outgoing-payments/"])
+def test_the_customer_waits_two_and_a_half_seconds_for_a_page(world: World, hangs: str) -> None:
+    session, callback = world.awaiting("never-credits")
+    world.clock.pass_time(5)  # the pause before the grant may be continued
+    send = world.transport.send
+
+    def hang(request: Request, *, timeout: float) -> Response:
+        if request.method == "GET" and hangs in request.url:
+            world.clock.pass_time(timeout)
+            raise OutcomeUnknown("no answer in time")
+        return send(request, timeout=timeout)
+
+    world.transport.send = hang  # type: ignore[method-assign]
+    began = world.clock.now()
+    assert world.finish(session, callback).session.status is Status.PROCESSING
+    assert world.clock.now() - began <= timedelta(seconds=2.5)
+
+
+def test_a_part_is_told_while_the_callback_still_waits_for_the_rest(world: World) -> None:
+    session, callback = world.awaiting("never-credits")
+    told = []
+
+    def half(request: Request, response: Response) -> None:
+        if request.method == "GET" and "/incoming-payments/" in request.url:
+            now = world.session(session.id)
+            told.append((now.received, now.attention))
+            if len(told) == 2:
+                world.pay_from_outside(now, 1000)
+
+    world.transport.after = half
+    partly = world.finish(session, callback).session
+    assert (partly.status, partly.received) == (Status.PROCESSING, 1000)
+    assert told[:4] == [(None, None)] * 3 + [(1000, Attention.PARTIAL_PAYMENT)]
+
+
+def test_money_that_comes_after_the_callback_is_seen_by_the_page_s_first_look(
+    world: World,
+) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.pay_from_outside(session, 2000)
+    world.clock.pass_time(0.5)
+    waiting = reconcile.advance_pending(world.services, session.id)
+    assert waiting.status is Status.PROCESSING, "the callback may still be looking"
+    world.clock.pass_time(1)
+    assert reconcile.advance_pending(world.services, session.id).status is Status.COMPLETED
+
+
+def test_after_the_first_look_pages_ask_once_per_interval(world: World) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(3)
+    before = world.transport.count("GET", "/incoming-payments/")
+    for _ in range(5):
+        reconcile.advance_pending(world.services, session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == before + 1
 
 
 # --- the merchant decides about a part ---

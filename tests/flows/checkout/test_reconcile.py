@@ -12,6 +12,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.flows.checkout import reconcile
+from checkout.flows.payment.writes import move
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
@@ -174,6 +175,28 @@ def test_a_token_that_ran_out_is_rotated_and_kept(world: World) -> None:
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
     assert world.transport.count("POST", "/token/") >= 1
+
+
+def test_a_token_that_was_rotated_is_kept_although_another_writer_came_between(
+    world: World,
+) -> None:
+    session = world.in_doubt()
+    world.clock.pass_time(700)
+
+    def another_writes(request: Request, response: Response) -> None:
+        if "/token/" in request.url:
+            move(world.services, world.session(session.id), Event.CHECKED)
+
+    world.transport.after = another_writes
+    before = world.session(session.id)
+    with pytest.raises(StaleSession):
+        reconcile.step(world.services, before)
+    kept = world.session(session.id)
+    assert kept.payment_in_flight
+    assert before.token != kept.token
+    world.transport.after = lambda request, response: None
+    done = world.settle(session)
+    assert (done.status, done.outgoing_payment is None) == (Status.COMPLETED, False)
 
 
 def test_a_wallet_that_renews_the_token_and_then_fails_does_not_stop_the_fence(

@@ -71,7 +71,9 @@ Until one of these holds:
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
     something, but too little       W7, then flagged for the merchant: PART_ARRIVED, and in the
-                                    same transaction the event PARTIALLY_PAID, if asked for
+                                    same transaction the event PARTIALLY_PAID, if asked for. It is
+                                    written as soon as it is read: by the callback, a check, or the
+                                    fence
     nothing, and the wait is over   the fence
 
     The least accepted is the amount; where the money was converted, less the merchant's tolerance

@@ -36,7 +36,7 @@ from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
-PATIENCE: Final = 4.0  # seconds that the callback waits for the money to show
+PATIENCE: Final = 2.5  # seconds that the callback waits for the money; the customer sees no page
 
 # The values of `result` from Rafiki's authorization server; RFC 9635 has no such parameter.
 RESULTS: Final = {"grant_rejected": Outcome.DECLINED, "invalid_interaction": Outcome.TIMED_OUT}

@@ -21,7 +21,7 @@ from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
-POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0, 1.0)
+POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)
 # If it does not, the customer's wallet is asked whether the payment has failed, from then on.
 ASK_AFTER: Final = timedelta(seconds=1)
 
@@ -85,9 +85,10 @@ def await_money(
 ) -> Session:
     """Read the incoming payment of a processing session until the money shows (C9), complete it.
 
-    Begins the fence as soon as the customer's wallet says that the `payment` has failed, or the
-    incoming payment is completed with too little. Gives up after `patience` seconds. With the
-    policy `instructed` there is one read. Raises StaleSession, IllegalTransition.
+    Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet says that
+    the `payment` has failed, or the incoming payment is completed with too little. Gives up after
+    `patience` seconds, which bound its calls too. With the policy `instructed` there is one read.
+    Raises StaleSession, IllegalTransition.
     """
     services = visit.services
     if payment.failed:
@@ -95,28 +96,34 @@ def await_money(
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
         return complete(visit, session, seen_if_readable(visit, session).received or None)
     begun = services.clock.now()
-    give_up_at = begun + timedelta(seconds=patience)
-    payer = services.wallets.client(visit.merchant, deadline=give_up_at)
+    visit = visit.within(timedelta(seconds=patience))
     known: OutgoingPayment | None = None
     for pause in POLL_SECONDS:
         try:
             seen = proof.read(visit, session)
             if proof.enough(visit, session, seen.received):
                 return complete(visit, session, seen.received)
-            failed = False
+            over = seen.completed
             if services.clock.now() >= begun + ASK_AFTER:
-                before, known = known, payer.get_outgoing_payment(payment.id, token)
+                before, known = known, visit.client.get_outgoing_payment(payment.id, token)
                 if paid_but_for_rounding(visit, session, seen, before, known):
                     return complete(visit, session, seen.received)
-                failed = known.failed
-            if failed or seen.completed:
-                session = decide_by_money(visit, session, seen)  # a part is flagged at once
+                over = over or known.failed
+            session = _tell_part(visit, session, seen, over=over)
+            if over:
                 return schedule.start_closing(services, session)
         except op.OpenPaymentsError:
             pass  # the page keeps asking
-        if services.clock.now() + timedelta(seconds=pause) > give_up_at:
+        if services.clock.now() + timedelta(seconds=pause) > visit.deadline:
             break
         services.clock.sleep(pause)
+    return session
+
+
+def _tell_part(visit: WalletVisit, session: Session, seen: proof.Seen, *, over: bool) -> Session:
+    """Write what has arrived, unless the payment may still turn out to be paid but for rounding."""
+    if over or not proof.enough(visit, session, seen.received, ended=True):
+        return decide_by_money(visit, session, seen)
     return session
 
 

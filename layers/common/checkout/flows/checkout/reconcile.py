@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.machine import IllegalTransition
+from checkout.domain.machine import Change, IllegalTransition
 from checkout.domain.payment import FENCE, Attention, Phase
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -22,7 +22,7 @@ from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.checkout.lookup import load
 from checkout.flows.payment import instruct, proof, schedule, sealed
 from checkout.flows.payment.visit import WalletVisit
-from checkout.flows.payment.writes import move
+from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports.services import PayServices
@@ -33,6 +33,8 @@ DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
 # After this, a wallet that cannot be asked about an ended session is not asked any more.
 ACCOUNT_FOR: Final = timedelta(days=7)
+# After the callback, which looks for the money itself, the customer's page looks this soon.
+FIRST_LOOK: Final = timedelta(seconds=3)
 STILL_FOR: Final = 1.0  # seconds in which a payment sends nothing more, if it has ended
 
 
@@ -42,14 +44,15 @@ def view(services: PayServices, session_id: str) -> Session:
 
 
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
-    """Return `view`, after one step of reconciliation if it is due.
+    """Return `view`, after one step of reconciliation if it is due, or the first after a callback.
 
     The session itself limits the rate: however many pages poll, its wallets are asked once per
     interval. The pages of a `client` with many such sessions leave the rest to the sweep.
     """
     session = view(services, session_id)
     now = services.clock.now()
-    if not schedule.due(session, now) and not outside.may_look(session, now):
+    due = schedule.due(session, now) or _callback_over(session, now)
+    if not due and not outside.may_look(session, now):
         return session
     if not limits.admits_work(services, client):
         return session
@@ -57,6 +60,15 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
         return step(services, session, within=PAGE_DEADLINE)
     except StaleSession as stale:
         return stale.current
+
+
+def _callback_over(session: Session, now: datetime) -> bool:
+    """Return whether nobody looks for the money of a payment: its callback is over.
+
+    The sweep's first check comes later, so that W7 costs no write of the index.
+    """
+    waits = session.status is Status.PROCESSING and session.closing_at is None
+    return waits and not session.checks and now >= session.updated_at + FIRST_LOOK
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +209,14 @@ def _decide(
 
 
 def _fence(visit: WalletVisit, session: Session) -> Session:
-    """Take one step of the fence, and decide by the money that it shows."""
-    session, verdict = proof.fence(visit, session)
-    if verdict is None or verdict.received == 0:
+    """Take one step of the fence, and decide by the money that it shows; a part is told before."""
+    session, seen, decides = proof.fence(visit, session)
+    told = session.status is Status.PROCESSING
+    if seen.received == 0 or not (told or decides):
         return session
-    if session.status is not Status.PROCESSING:
-        session = move(visit.services, session, Event.PAYMENT_CREATED, check_at=verdict.begun_at)
-    return completion.decide_by_money(visit, session, verdict, final=True)
+    if not told:
+        session = move(visit.services, session, Event.PAYMENT_CREATED, check_at=seen.begun_at)
+    return completion.decide_by_money(visit, session, seen, final=decides)
 
 
 def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
@@ -222,11 +235,30 @@ def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
             if refused.reason is not op.Reason.TOKEN_INACTIVE:
                 raise
         token = visit.client.rotate_token(session.customer.auth_server, token)
-        kept = sealed.seal_token(vault, session.id, token)
-        session = move(visit.services, session, Event.CHECKED, token=kept)
+        session = _keep_token(visit, session, token)
         return Asked(session, _find(visit, session, token))
     except op.OpenPaymentsError:
         return Asked(session, answered=False)
+
+
+def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Session:
+    """Store the token that has replaced the session's, which the wallet no longer takes.
+
+    It is written on top of what others have written meanwhile; then raises StaleSession, since this
+    visit has nothing more to decide.
+    """
+    services, known = visit.services, session.token
+    new = sealed.seal_token(services.vault, session.id, fresh)
+
+    def kept(current: Session) -> Change[Session] | None:
+        if current.token != known or not current.payment_in_flight:
+            return None
+        return change(services, current, Event.CHECKED, token=new)
+
+    written = write_decided(services, session, kept)
+    if written.token != new or written.version != session.version + 1:
+        raise StaleSession(written)
+    return written
 
 
 def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingPayment | None:

@@ -99,25 +99,26 @@ def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool =
     )
 
 
-def fence(visit: WalletVisit, record: R) -> tuple[R, Seen | None]:
+def fence(visit: WalletVisit, record: R) -> tuple[R, Seen, bool]:
     """Take one step of the fence. Once closing, only received money counts.
 
-    Returns the record, and what decides it: enough money, or a read that began FENCE after the
-    close. If that shows no money, it is disproved already. Raises open_payments errors,
-    StaleSession, IllegalTransition.
+    Returns the record, what its incoming payment shows, and whether that decides: it is enough
+    money, or a read that began FENCE after the close. If that shows no money, the payment is
+    disproved already. Raises open_payments errors, StaleSession, IllegalTransition.
     """
     services = visit.services
     seen = read_and_close(visit, record) if record.closed_at is None else read(visit, record)
     if not enough(visit, record, seen.received):
         if record.closed_at is None:
             if not seen.closed:
-                return record, None
+                return record, seen, False
             now = services.clock.now()
-            return move(services, record, Event.CLOSED, closed_at=now, check_at=now + FENCE), None
+            record = move(services, record, Event.CLOSED, closed_at=now, check_at=now + FENCE)
+            return record, seen, False
         if seen.begun_at < record.closed_at + FENCE:
-            return record, None  # this read began too early to decide
+            return record, seen, False  # this read began too early to decide
     if seen.received == 0:
         problem = Problem.PAYMENT_FAILED
         note = "nothing was received, and nothing can be any more"
         record = move(services, record, Event.PAYMENT_DISPROVED, note=note, problem=problem)
-    return record, seen
+    return record, seen, True

@@ -36,6 +36,10 @@ class WalletVisit:
         client = self.services.wallets.client(merchant, deadline=self.deadline)
         return replace(self, merchant=merchant, client=client)
 
+    def within(self, time: timedelta) -> WalletVisit:
+        """Return the visit with a deadline so far from now. Raises Unavailable."""
+        return WalletVisit.begin(self.services, self.merchant, within=time)
+
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
         """Make a call about incoming payments at the merchant's wallet, with a token kept for it.
 
