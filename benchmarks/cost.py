@@ -49,7 +49,7 @@ PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 HANDSHAKE_KB: Final = 0.8  # what a client sends to open a connection: one for each host of a step
 READS: Final = 20  # seconds that a customer has the form in sight, and then the price
 LEAVES: Final = 60  # seconds that a customer who leaves has the page in sight
-POLLS_AT_MOST: Final = 30  # seconds between the polls of a page in sight (page.js)
+POLLS_AT_MOST: Final = 3  # seconds between the polls of a page in sight (page.js)
 MINUTES_A_MONTH: Final = 43_800
 MINUTE: Final = timedelta(minutes=1)
 COUNTED: Final = 115  # sessions that end in 5 minutes, of a million a month

@@ -20,7 +20,7 @@ from checkout.flows import merchants
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
-from checkout.pages import nonce_of, on_success_header
+from checkout.pages import use_policy
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
 from dashboard.rendering import page, saved, see
@@ -153,8 +153,7 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
     )
     mark = logo_mark(merchant.logo)
     path = f"{visit.home}/settings/logo?v={mark}" if mark else None
-    policy = _PREVIEW_POLICY.format(nonce=nonce_of(request))
-    on_success_header(request, "content-security-policy", policy)
+    use_policy(request, _PREVIEW_POLICY)
     return render.page(
         request,
         reads,

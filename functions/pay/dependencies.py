@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.clients import client_of
-from checkout.domain.limits import REQUEST
+from checkout.domain.limits import REQUEST, Rule
 from checkout.flows import limits
 from checkout.ports.services import PayServices
 
@@ -24,12 +24,12 @@ async def services() -> PayServices:
 Injected = Annotated[PayServices, Depends(services)]
 
 
-def counted(services: PayServices, request: Request) -> str:
-    """Count the request and return its client, before anything is read.
+def counted(services: PayServices, request: Request, rule: Rule = REQUEST) -> str:
+    """Count the request by its `rule` and return its client, before anything is read.
 
     Raise RateLimited. The routes call it themselves, because a dependency of FastAPI costs more
     time than this function.
     """
     found = client_of(request, services.edge_secret)
-    limits.admit(services, REQUEST, found)
+    limits.admit(services, rule, found)
     return found

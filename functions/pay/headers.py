@@ -1,7 +1,7 @@
 """Security headers of the hosted page, and the check for a customer's request.
 
-The policy allows only the response's own inline style and script, requests and pictures of this
-origin, and pictures from the hosts of the items' pictures. `form-action 'self'` also stops the
+The policy allows only the response's own inline style and script, requests, pictures and frames of
+this origin, and pictures from the hosts of the items' pictures. `form-action 'self'` also stops the
 redirect of a form to another origin (Chromium), so forms lead to our own pages, and a plain link
 leads to the wallet.
 """
@@ -18,8 +18,13 @@ from checkout.pages import on_success_header
 
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-    "img-src 'self' data:{pictures}; connect-src 'self'; "
+    "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# Of the one line that our own pages frame (templates/watch.html).
+LINE_POLICY: Final = (
+    "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'none'; frame-ancestors 'self'; "
+    "base-uri 'none'"
 )
 REFERRER: Final = "no-referrer"  # a session's URL is a secret
 _KEPT: Final = "private, max-age=86400"

@@ -22,10 +22,11 @@ from checkout.flows.checkout.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
-from checkout.pages import allow_pictures, see_other
+from checkout.pages import allow_pictures, see_other, use_policy
 from checkout.ports.mail import Letter
 from checkout.ports.services import PayServices
 from pay import letters, render
+from pay.headers import LINE_POLICY
 from pay.language import Reader, reader
 from pay.texts import Texts
 from pay.view import (
@@ -42,6 +43,7 @@ from pay.view import (
 )
 
 _MAILED: Final = "mailed"  # in the query after the receipt was sent
+WATCHED_EVERY: Final = 3  # seconds between two looks of a page without script
 COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
@@ -233,6 +235,40 @@ def status_json(services: PayServices, session: Session) -> Response:
             "seconds_left": seconds_left(session, services.clock.now()),
         }
     )
+
+
+def watched(services: PayServices, request: Request, session: Session, *, saw: str) -> Response:
+    """Return the line within a page without script: the state, if it is not what the page `saw`."""
+    now_shown = seen(services, request, session)
+    changed = now_shown.state != saw
+    return _line(
+        request,
+        now_shown.reader,
+        news=_title(now_shown) if changed else None,
+        home=now_shown.paths.home,
+        pause=WATCHED_EVERY,
+    )
+
+
+def unwatched(request: Request, wait: int) -> Response:
+    """Return an empty line where nothing may be read now; it comes again after `wait` seconds."""
+    headers = {"Retry-After": str(wait)}
+    values = {"news": None, "home": "", "pause": wait}
+    return _line(request, reader_of(request), status=429, headers=headers, **values)
+
+
+def _line(request: Request, reads: Reader, **values: Any) -> Response:
+    use_policy(request, LINE_POLICY)
+    return render.page(request, reads, "watch.html", **values)
+
+
+def _title(now_shown: Shown) -> str:
+    stage = now_shown.stage
+    if stage is Stage.CONFIRMING:
+        return now_shown.reader.texts[f"confirming.{now_shown.progress}.title"]
+    if stage in (Stage.COMPLETED, Stage.EXPIRED, Stage.CANCELED):
+        return now_shown.reader.texts[f"{stage}.title"]
+    return now_shown.reader.texts["watch.changed"]
 
 
 def returned(services: PayServices, request: Request, finish: Finish) -> Response:

@@ -10,7 +10,8 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError
+from checkout.domain.errors import CheckoutError, RateLimited
+from checkout.domain.limits import POLL
 from checkout.flows.checkout import approve, give_details, prepare, receipt_mail, reconcile
 from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
@@ -86,8 +87,19 @@ async def receipt(services: Injected, request: Request, session_id: str) -> Resp
 @router.api_route("/status", methods=READ)
 async def status(services: Injected, request: Request, session_id: str) -> Response:
     """Return the state of the payment to a page that stays open."""
-    session = reconcile.advance_pending(services, session_id, counted(services, request))
+    session = reconcile.advance_pending(services, session_id, counted(services, request, POLL))
     return pages.status_json(services, session)
+
+
+@router.api_route("/watch", methods=READ)
+async def watch(services: Injected, request: Request, session_id: str) -> Response:
+    """Return the same for a page without script: a line that renews itself, in a frame."""
+    try:
+        client = counted(services, request, POLL)
+    except RateLimited as limited:
+        return pages.unwatched(request, limited.retry_after)
+    session = reconcile.advance_pending(services, session_id, client)
+    return pages.watched(services, request, session, saw=request.query_params.get("saw", ""))
 
 
 @router.api_route("/grant/callback", methods=READ)

@@ -31,6 +31,7 @@ from checkout.open_payments.models import Amount, Quote
 from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
 from pay.colors import Accent, accent
+from pay.course import Progress, Step, course_of
 from pay.language import Reader
 from pay.pictures import logo_mark
 
@@ -62,16 +63,6 @@ STEPS: Final = {
 }
 
 
-class Progress(StrEnum):
-    """The known state of a payment in flight. The page has a text for each."""
-
-    SENDING = "sending"  # approved; the wallet has not said that it sends the money
-    WAITING = "waiting"  # the wallet has accepted the payment
-    PART = "part"  # less than asked has arrived
-    CLOSING = "closing"  # nothing has arrived, and the fence makes certain of it
-    UNDECIDED = "undecided"  # a provider has not answered for a long time
-
-
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Paths on this origin; `home` is the page of the current stage."""
@@ -79,6 +70,7 @@ class Paths:
     page: str
     wallet: str
     status: str
+    watch: str
     success: str
     receipt: str
     home: str
@@ -157,8 +149,9 @@ class Shown:
     wallet that is paid, `provider` the name of the wallet's provider or its host, `offers` the
     providers to choose from; with them, `expires_at` says how long the session waits for a customer
     without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
-    module. `gave` says whether the customer has given the details that the shop asks for, and can
-    still correct them; what they are is not here, because anybody who has the link sees the page.
+    module, `course` is the list of course.py. `gave` says whether the customer has given the
+    details that the shop asks for, and can still correct them; what they are is not here, because
+    anybody who has the link sees the page.
     """
 
     reader: Reader
@@ -183,6 +176,7 @@ class Shown:
     part: int | None
     asked: int
     seconds_left: int | None
+    course: tuple[Step, ...]
     arrived: str | None
     late: bool
     refunded: str | None
@@ -203,6 +197,11 @@ class Shown:
     mails: bool
     gave: bool
     paths: Paths
+
+    @property
+    def state(self) -> str:
+        """Return what an open page compares with the service's answers, to see a change."""
+        return f"{self.status},{self.progress or ''},{'' if self.part is None else self.part}"
 
 
 def stage_of(session: Session) -> Stage:
@@ -246,6 +245,7 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
         page=page,
         wallet=f"{page}/wallet",
         status=f"{page}/status",
+        watch=f"{page}/watch",
         success=success,
         receipt=f"{page}/receipt",
         home=success if after else page,
@@ -307,6 +307,7 @@ def shown(
         part=part_of(session),
         asked=session.receive.value,
         seconds_left=seconds_left(session, now),
+        course=course_of(session, progress_of(session)),
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
         refunded=_sum((each.sent for each in refunds), session, reader),

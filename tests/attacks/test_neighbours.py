@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 import pay.app
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.clients import client_of
-from checkout.domain.limits import REQUEST, RETURN, SUBMISSION
+from checkout.domain.limits import POLL, REQUEST, RETURN, SUBMISSION
 from checkout.domain.payment import Problem
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends
@@ -293,6 +293,8 @@ def test_a_flood_of_requests_is_refused_before_anything_is_read() -> None:
         session = world.create()
         here = at(world, HERE)
         for _ in range(REQUEST.burst):
+            assert here.open(session).status == 200
+        for _ in range(POLL.burst):
             assert here.open(session, "/status").status == 200
         world.forget()
         told = here.open(session, "/status")

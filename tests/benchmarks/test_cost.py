@@ -88,7 +88,7 @@ def test_an_item_is_kept_with_its_entries_until_its_time_to_live_and_copied_with
 
 
 @pytest.mark.parametrize(
-    ("pace", "seconds", "times"), [(10, 9, 0), (10, 20, 1), (10, 60, 3), (30, 29, 0), (30, 90, 3)]
+    ("pace", "seconds", "times"), [(2, 1, 0), (2, 5, 2), (3, 2, 0), (3, 20, 6), (3, 60, 20)]
 )
 def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, times: int) -> None:
     assert cost.polls(f'<main data-pace="{pace}">', seconds) == times
@@ -97,8 +97,8 @@ def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, t
 
 def test_the_poll_of_the_benchmark_is_the_script_s() -> None:
     script = (REPOSITORY / "functions/pay/templates/page.js").read_text("utf-8")
-    assert f": {cost.POLLS_AT_MOST};" in script
-    assert "wait * (crowded ? 3 : 1.5)" in script
+    assert f"CLOSELY = {cost.POLLS_AT_MOST}, " in script
+    assert "Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most())" in script
 
 
 def test_what_goes_out_to_wallets_and_endpoints_and_into_the_access_log_is_counted() -> None:
@@ -111,7 +111,7 @@ def test_what_goes_out_to_wallets_and_endpoints_and_into_the_access_log_is_count
 
 def test_who_leaves_is_counted_with_the_polls_of_a_minute_and_the_records_that_stay() -> None:
     steps = cost.measured_left()
-    assert steps["polls of the status"].requests == 2
+    assert steps["polls of the status"].requests == 20
     completed = cost.measured()[cost.KEPT]
     assert 0 < steps[cost.KEPT].kept < completed.kept
 

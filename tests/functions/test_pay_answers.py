@@ -61,7 +61,8 @@ def test_every_answer_carries_the_security_headers(visitor: Customer) -> None:
         identities.add(answer.headers["request-id"])
         assert NONCE.sub("NONCE", policy) == (
             "default-src 'none'; script-src NONCE; style-src NONCE; img-src 'self' data:; "
-            "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+            "connect-src 'self'; frame-src 'self'; form-action 'self'; "
+            "frame-ancestors 'none'; base-uri 'none'"
         )
         assert answer.headers["cache-control"] == "no-store", name
         assert answer.headers["referrer-policy"] == "no-referrer", name

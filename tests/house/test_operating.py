@@ -88,9 +88,9 @@ def test_the_limits_beside_the_tables_follow_from_the_tables() -> None:
 
     assert round(full("executions of Lambda") * 10 / 1000, 1) == full("a new account")
     assert round(full("webhook sender") * 0.25 / 10, 1) == full("endpoints that all hang")
-    carts_beside_a_checkout, looks = 7 / 3, 2  # at 30 % conversion; each in sight for a minute
-    statuses = limit("StatusThrottle") / (carts_beside_a_checkout * looks)
+    carts_beside_a_checkout, looks = 7 / 3, 20  # at 30 % conversion; each in sight for a minute
+    statuses = limit("StatusThrottle") / (carts_beside_a_checkout * looks + 12)
     assert int(statuses) == full("status requests, throttle")
     server, customers = "an edge: one merchant's server", "an edge: customers behind one address"
     assert int(limit("EdgeApiRequests") / 300 / 4.44) == full(server)
-    assert int(limit("EdgeRequests") / 300 / 6 * 10) / 10 == full(customers)
+    assert int(limit("EdgeRequests") / 300 / 18 * 10) / 10 == full(customers)

@@ -4,15 +4,15 @@
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
-  const CLOSELY = 3, CLOSELY_FOR = 120;  // seconds: how often to ask while a payment may be made, and for how long
+  const CLOSELY = 3, CLOSELY_FOR = 1800, SELDOM = 30;  // seconds: how often to ask, until a page in sight is untouched for so long
   const PAUSES = [2, 4, 8];  // seconds, before a crowded gateway is asked again
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
-  let left = false, renewals = 0, hurry, touched;
+  let left = false, renewals = 0, touched;
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
-  const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
+  const bare = () => location.pathname.replace(/\/(success|wallet|details|grant\/callback)$/, "");
   // Blanks inside an address come from copying it; of what is none nothing is taken away.
   const tidied = typed => {
     const text = typed.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "").trim();
@@ -23,13 +23,11 @@
   function follow() {
     const { poll, state, home, pace } = main.dataset;
     document.onvisibilitychange = ononline = null;
-    hurry = touched = () => {};
+    touched = () => {};
     if (!poll) return;
     const mine = turn;
-    let asked = Date.now();
-    const soonest = () => Math.min(pace, elsewhere() ? SLOW : 30);
-    let wait = soonest(), timer = later(ask, wait), since = Date.now();
-    const most = () => (pace <= CLOSELY || elsewhere()) && Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : 30;
+    let asked = Date.now(), since = asked, wait = Number(pace), timer = later(ask, wait);
+    const most = () => Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : SELDOM;
     async function ask() {
       if (document.hidden) return;
       let crowded = false;
@@ -50,16 +48,18 @@
         }
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
-      wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? 30 : most());
+      wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most());
       if (crowded) asked = Date.now() + wait * 1000;  // no hand is quicker then
       clearTimeout(timer);
       timer = later(ask, wait);
     }
-    touched = () => { if (mine === turn && Date.now() - asked >= CLOSELY * 1000) ask(); };
-    hurry = () => { clearTimeout(timer); since = Date.now(); timer = later(ask, CLOSELY); };
+    touched = () => {
+      since = Date.now();
+      if (mine === turn && since - asked >= CLOSELY * 1000) ask();
+    };
     document.onvisibilitychange = ononline = () => {
       clearTimeout(timer);
-      wait = soonest();
+      wait = Number(pace);
       since = Date.now();
       if (!document.hidden) ask();
     };
@@ -177,9 +177,8 @@
     const code = find(".phone");
     if (!code) return;
     // A click is told at once, before the code can be scanned; `toggle` comes later, and also where the browser opens it.
-    code.ontoggle = () => { if (code.open) shown(); };
-    code.querySelector("summary").onclick = shown;
-    function shown() { away(); hurry(); }
+    code.ontoggle = () => { if (code.open) away(); };
+    code.querySelector("summary").onclick = away;
   }
   const away = () => { left = true; store(() => localStorage.setItem(AWAY, bare())); };
   const elsewhere = () => left || store(() => localStorage.getItem(AWAY)) === bare();
@@ -263,8 +262,9 @@
         button.textContent = button.dataset.done;
       };
     }
-    const form = new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", { dateStyle: "long", timeStyle: "short" });
-    for (const time of main.querySelectorAll("time")) time.textContent = form.format(new Date(time.dateTime));
+    const told = style => new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", style);
+    const date = told({ dateStyle: "long", timeStyle: "short" }), clock = told({ timeStyle: "medium" });
+    for (const time of main.querySelectorAll("time")) time.textContent = (time.closest(".course") ? clock : date).format(new Date(time.dateTime));
   }
 
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };

@@ -59,12 +59,12 @@ class PageHeaders:
             return
         nonce = base64.b64encode(self._random_bytes(_NONCE_BYTES)).decode()
         state = scope.setdefault("state", {})
-        state["nonce"], state["headers"], state["pictures"] = nonce, {}, ""
+        state |= {"nonce": nonce, "headers": {}, "pictures": "", "policy": self._policy}
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["content-security-policy"] = self._policy.format(
+                headers["content-security-policy"] = state["policy"].format(
                     nonce=nonce, pictures=state["pictures"]
                 )
                 headers["referrer-policy"] = self._referrer
@@ -87,6 +87,14 @@ def nonce_of(request: Request) -> str:
 def allow_pictures(request: Request, origins: Iterable[str]) -> None:
     """Let the response's page load pictures from these origins (as returned by `urls.origin`)."""
     request.scope["state"]["pictures"] = "".join(f" {each}" for each in dict.fromkeys(origins))
+
+
+def use_policy(request: Request, policy: str) -> None:
+    """Give the response this Content-Security-Policy, with `{nonce}` in it, in place of the usual.
+
+    It holds for an error too.
+    """
+    request.scope["state"]["policy"] = policy
 
 
 def on_success_header(request: Request, header: str, value: str) -> None:

@@ -22,6 +22,9 @@ class Rule:
 
 # Any request for the hosted page: it costs a few milliseconds, and a read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
+# Open pages that ask for their state have a budget of their own: many customers behind one address
+# must not use up what their forms need.
+POLL: Final = Rule("poll", burst=40, every=timedelta(milliseconds=100))
 # A purchase that begins at a payment link writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Receipts by e-mail, which are also counted by session.

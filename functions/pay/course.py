@@ -1,0 +1,68 @@
+"""The course of a payment in flight, as its page lists it: what has happened, what is next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.public import timestamp
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
+from checkout.pages import Moment
+
+
+class Progress(StrEnum):
+    """The known state of a payment in flight. The page has a text for each."""
+
+    SENDING = "sending"  # approved; the wallet has not said that it sends the money
+    WAITING = "waiting"  # the wallet has accepted the payment
+    PART = "part"  # less than asked has arrived
+    CLOSING = "closing"  # nothing has arrived, and the fence makes certain of it
+    UNDECIDED = "undecided"  # a provider has not answered for a long time
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the course. `text` is the name of its text; `at` is when it happened, if it has.
+
+    The one that is under way is `now`; the others without a time are still to come.
+    """
+
+    text: str
+    at: Moment | None = None
+    now: bool = False
+
+
+# By state, the step that is under way and the one after it. The other states have no course: their
+# pages say what to do.
+_NEXT: Final = {
+    Progress.SENDING: ("course.sending", "course.paid"),
+    Progress.WAITING: ("course.way", "course.paid"),
+    Progress.CLOSING: ("course.certain", "course.again"),
+}
+_BEGINS: Final = (Event.APPROVAL_CLAIMED, Event.MONEY_FOUND)  # money from outside has no approval
+
+
+def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
+    """Return the steps of the session's payment, or none if the customer did not approve it."""
+    if progress not in _NEXT:
+        return ()
+    begun = [at for at, entry in enumerate(session.history) if entry.event in _BEGINS]
+    happened = session.history[begun[-1] :] if begun else ()
+    texts = {Event.APPROVAL_CLAIMED: "course.approved", Event.PAYMENT_CREATED: "course.accepted"}
+    past = [
+        Step(text, _clock(entry.at))
+        for event, text in texts.items()
+        for entry in happened
+        if entry.event == event
+    ]
+    if not past or past[0].text != "course.approved":
+        return ()
+    now, following = _NEXT[progress]
+    return (*past, Step(now, now=True), Step(following))
+
+
+def _clock(at: datetime) -> Moment:
+    return Moment(timestamp(at), f"{at.astimezone(UTC):%H:%M:%S} UTC")
