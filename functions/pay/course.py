@@ -51,7 +51,9 @@ def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
         return ()
     begun = [at for at, entry in enumerate(session.history) if entry.event in _BEGINS]
     happened = session.history[begun[-1] :] if begun else ()
-    texts = {Event.APPROVAL_CLAIMED: "course.approved", Event.PAYMENT_CREATED: "course.accepted"}
+    texts = {Event.APPROVAL_CLAIMED: "course.approved"}
+    if progress is not Progress.CLOSING:  # what the wallet has accepted has not come
+        texts[Event.PAYMENT_CREATED] = "course.accepted"
     past = [
         Step(text, _clock(entry.at))
         for event, text in texts.items()

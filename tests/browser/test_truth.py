@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Request
+from playwright.sync_api import Browser, Error, Page, Request, expect
 
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
@@ -296,6 +296,26 @@ def test_without_script_what_was_typed_stays_when_something_is_told(
     recording.run(4)
     assert recording.seconds[-1].title == CANCELED
     assert recording.page.locator("#wallet_address").input_value() == "https://cedar.example/al"
+
+
+def test_without_script_the_line_renews_itself(browser: Browser, pages: Served) -> None:
+    """No clock is held here: the browser itself does what the line asks for."""
+    context = new_context(browser, script=False, wide=False)
+    page = context.new_page()
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    line = page.frame_locator("iframe").locator("body")
+    expect(line).to_have_text("This page is up to date.")
+    ends.cancel(pages.world.services, pages.world.key(), session.id)
+    expect(line).to_contain_text(CANCELED, timeout=30_000)
+    context.close()
+
+
+@pytest.mark.parametrize("record", ["with script"], indirect=True)
+def test_with_script_there_is_no_line(record: Begun) -> None:
+    recording = record("alice")  # the form's answer has taken the place of the page
+    recording.run(4)
+    assert len(recording.page.frames) == 1
 
 
 def test_a_part_that_comes_after_minutes_is_told_as_soon(record: Begun) -> None:

@@ -131,7 +131,8 @@ def test_a_page_that_makes_certain_lists_that_too(visitor: Customer) -> None:
     world = visitor.world
     session = world.pay(world.create(), f"{CEDAR}/no-funds")
     assert session.closing_at is not None
-    assert course(visitor, session)[2:] == [
+    assert course(visitor, session) == [
+        "You approved €18.54 at localhost 12:00:05 UTC",
         "Making certain that no money arrives late",
         "Pay again, with this wallet or another",
     ]

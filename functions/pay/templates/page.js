@@ -118,6 +118,7 @@
     const page = new DOMParser().parseFromString(part("<title>", "</title>") + part("<main", "</main>"), "text/html");
     const fresh = page.querySelector("main"), status = find("[role=status]"), focused = document.activeElement.id;
     if (!fresh) throw new Error("not a page of ours");
+    fresh.querySelectorAll("noscript").forEach(each => each.remove());  // the parser has read it as if there were no script
     const at = answer.redirected ? new URL(answer.url).pathname : answer.ok && bare();
     if (at) history.replaceState(null, "", at);
     document.title = page.title;
