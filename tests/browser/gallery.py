@@ -98,6 +98,11 @@ _FOOTER: Final = Footer(
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
 PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
+_SENDING: Final = {**AWAITING, "history": (HistoryEntry(NOW, Event.APPROVAL_CLAIMED.value),)}
+_SENT: Final = {
+    **AWAITING,
+    "history": (*_SENDING["history"], HistoryEntry(NOW, Event.PAYMENT_CREATED.value)),
+}
 _PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
 _ASKED: Final = {"collect_json": '{"asked":["email","name"],"required":["email"]}'}
 # The longest texts of a shop's questions, with and without a place to break them.
@@ -150,11 +155,9 @@ STATES: Final[dict[str, State]] = {
     "interrupted": _failed(Problem.PREPARATION_INTERRUPTED),
     "asked-to-wait": State(waits=True),
     "begun-elsewhere": State(elsewhere=True),
-    "sending": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
-    "confirming": State(Status.PROCESSING, AWAITING, "/success"),
-    "closing": State(
-        Status.PROCESSING, {**AWAITING, "closing_at": NOW, "closed_at": NOW}, "/success"
-    ),
+    "sending": State(_AWAITING, {**_SENDING, "phase": Phase.PAYING}, "/success"),
+    "confirming": State(Status.PROCESSING, _SENT, "/success"),
+    "closing": State(Status.PROCESSING, {**_SENT, "closing_at": NOW, "closed_at": NOW}, "/success"),
     "confirming-long": State(
         Status.PROCESSING, {**AWAITING, "attention": Attention.UNDECIDED}, "/success"
     ),

@@ -261,7 +261,8 @@ def test_a_picture_shifts_nothing_and_leaves_no_hole_if_it_is_missing(
     ("name", "moving", "still"),
     [
         ("asking", {"busy", "turn"}, set()),
-        ("closing", {"fence"}, {"fence"}),
+        ("confirming", {"turn"}, set()),
+        ("closing", {"fence", "turn"}, {"fence"}),
         ("confirmation", {"done"}, set()),
         ("price", set(), set()),
     ],

@@ -143,6 +143,16 @@ def test_money_that_comes_after_the_callback_is_seen_by_the_page_s_first_look(
     assert reconcile.advance_pending(world.services, session.id).status is Status.COMPLETED
 
 
+def test_a_payment_that_owes_no_check_has_no_first_look(world: World) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/partial")
+    partly = world.settle(session, seconds=120)
+    assert (partly.status, partly.check_at) == (Status.PROCESSING, None)
+    before = world.transport.count("GET", "/incoming-payments/")
+    world.clock.pass_time(3)
+    reconcile.advance_pending(world.services, session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == before
+
+
 def test_after_the_first_look_pages_ask_once_per_interval(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     world.clock.pass_time(3)

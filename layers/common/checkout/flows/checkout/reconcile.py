@@ -67,8 +67,9 @@ def _callback_over(session: Session, now: datetime) -> bool:
 
     The sweep's first check comes later, so that W7 costs no write of the index.
     """
-    waits = session.status is Status.PROCESSING and session.closing_at is None
-    return waits and not session.checks and now >= session.updated_at + FIRST_LOOK
+    waits = session.status is Status.PROCESSING and session.check_at is not None
+    first = session.checks == 0 and session.closing_at is None
+    return waits and first and now >= session.updated_at + FIRST_LOOK
 
 
 @dataclass(frozen=True, slots=True)
