@@ -592,7 +592,7 @@ class Checker:
         for grant in (state.grants[each] for each in grants):
             limits = grant.access[0].get("limits", {})
             if grant.interaction is not None and "interval" not in limits:
-                return grant.access[0]["identifier"], limits["receiver"]
+                return grant.access[0]["identifier"], limits.get("receiver", "")
         return None
 
     def rotated(self, approval: tuple[str, str], tokens: Mapping[str, str | None]) -> None:
