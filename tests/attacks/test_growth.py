@@ -231,6 +231,7 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
         "cookie": Place.cookie,
     },
     ("POST", "/pay/{session_id}/grant/callback"): _of("POST", "/grant/callback", "any"),
+    ("GET", "/pay/{session_id}/watch"): _of("GET", "/watch", "saw"),
     ("GET", "/pay/{session_id}/success"): _of("GET", "/success", "mailed"),
     ("GET", "/pay/{session_id}/qr"): _of("GET", "/qr", "any"),
     ("GET", "/pay/{session_id}/logo"): _of("GET", "/logo", "v"),
