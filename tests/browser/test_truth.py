@@ -358,7 +358,8 @@ def test_hands_at_the_page_ask_once_in_three_seconds(record: Begun) -> None:
         recording.run(1)
         for _ in range(5):
             recording.page.keyboard.press("Shift")
-    assert [url.rpartition("/")[2] for url in asked] == ["status"] * 3
+    assert {url.rpartition("/")[2] for url in asked} == {"status"}
+    assert len(asked) in (3, 4)  # the page itself asks every 3 s, and may do so with a hand
 
 
 def test_a_payment_on_another_device_reaches_the_open_page(record: Begun) -> None:
