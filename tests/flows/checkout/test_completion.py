@@ -10,7 +10,7 @@ from checkout.domain.errors import CheckoutError, PaymentInProgress, SessionUnex
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
-from checkout.flows.checkout import ends, reconcile
+from checkout.flows.checkout import approve, ends, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
@@ -112,6 +112,13 @@ def test_the_customer_waits_two_and_a_half_seconds_for_a_page(world: World, hang
     began = world.clock.now()
     assert world.finish(session, callback).session.status is Status.PROCESSING
     assert world.clock.now() - began <= timedelta(seconds=2.5)
+
+
+def test_a_callback_with_all_the_time_ends_after_its_last_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approve, "PATIENCE", 60.0)
+    assert world.pay(world.create(), f"{CEDAR}/never-credits").status is Status.PROCESSING
 
 
 def test_a_part_is_told_while_the_callback_still_waits_for_the_rest(world: World) -> None:

@@ -199,6 +199,24 @@ def test_a_token_that_was_rotated_is_kept_although_another_writer_came_between(
     assert (done.status, done.outgoing_payment is None) == (Status.COMPLETED, False)
 
 
+def test_a_token_that_was_rotated_is_not_put_into_a_session_that_is_open_again(
+    world: World,
+) -> None:
+    session = world.in_doubt()
+    world.clock.pass_time(700)
+
+    def another_opens(request: Request, response: Response) -> None:
+        if "/token/" in request.url:
+            refused = {"note": "refused", "problem": Problem.PAYMENT_REFUSED}
+            move(world.services, world.session(session.id), Event.PAYMENT_REFUSED, **refused)
+
+    world.transport.after = another_opens
+    with pytest.raises(StaleSession):
+        reconcile.step(world.services, world.session(session.id))
+    opened = world.session(session.id)
+    assert (opened.status, opened.token) == (Status.OPEN, None)
+
+
 def test_a_wallet_that_renews_the_token_and_then_fails_does_not_stop_the_fence(
     world: World,
 ) -> None:
