@@ -51,17 +51,14 @@ def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
         return ()
     begun = [at for at, entry in enumerate(session.history) if entry.event in _BEGINS]
     happened = session.history[begun[-1] :] if begun else ()
-    texts = {Event.APPROVAL_CLAIMED: "course.approved"}
-    if progress is not Progress.CLOSING:  # what the wallet has accepted has not come
-        texts[Event.PAYMENT_CREATED] = "course.accepted"
-    past = [
-        Step(text, _clock(entry.at))
-        for event, text in texts.items()
-        for entry in happened
-        if entry.event == event
-    ]
-    if not past or past[0].text != "course.approved":
+    if not happened or happened[0].event != Event.APPROVAL_CLAIMED:
         return ()
+    texts = {Event.APPROVAL_CLAIMED.value: "course.approved"}
+    if progress is not Progress.CLOSING:  # what the wallet has accepted has not come
+        texts[Event.PAYMENT_CREATED.value] = "course.accepted"
+    past = [
+        Step(texts[entry.event], _clock(entry.at)) for entry in happened if entry.event in texts
+    ]
     now, following = _NEXT[progress]
     return (*past, Step(now, now=True), Step(following))
 

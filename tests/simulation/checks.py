@@ -39,7 +39,7 @@ from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
 from tests.simulation.budgeting import BudgetChecks
-from tests.simulation.providers import OURS
+from tests.simulation.providers import OURS, SKEW
 from tests.simulation.refund_checks import RefundChecks
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
-SKEW: Final = timedelta(seconds=4)  # between two clocks
 # What W7 writes. All else, it leaves as others wrote it.
 BY_W7: Final = {
     *("status", "phase", "outgoing_payment", "check_at", "checks"),

@@ -32,6 +32,7 @@ CUSTOMER: Final = f"{CEDAR}/customer"  # of the world's kind
 UNCONVERTED: Final = f"{HARBOR}/una"  # of the kinds that keep units back; in the shop's currency
 OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at the shop's provider
 SKEW_MAX: Final = 2_000  # milliseconds, of any clock either way
+SKEW: Final = timedelta(milliseconds=2 * SKEW_MAX)  # between two clocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,12 @@ from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE, DELIVERY_TIMEOUT
 from tests.simulation.boundaries import Process, moment
-from tests.simulation.providers import SKEW_MAX
+from tests.simulation.providers import SKEW
 from tests.simulation.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
 
-SKEW: Final = timedelta(milliseconds=2 * SKEW_MAX)  # between two clocks
 VISIBILITY: Final = 180_000  # milliseconds; template.yaml's
 RECEIVES_MAX: Final = 5
 SPACING: Final = 0.1

@@ -183,11 +183,10 @@ def test_a_token_that_was_rotated_is_kept_although_another_writer_came_between(
     session = world.in_doubt()
     world.clock.pass_time(700)
 
-    def another_writes(request: Request, response: Response) -> None:
-        if "/token/" in request.url:
-            move(world.services, world.session(session.id), Event.CHECKED)
+    def another_writes() -> None:
+        move(world.services, world.session(session.id), Event.CHECKED)
 
-    world.transport.after = another_writes
+    world.transport.after = on("POST", "/token/", another_writes)
     before = world.session(session.id)
     with pytest.raises(StaleSession):
         reconcile.step(world.services, before)
@@ -205,12 +204,11 @@ def test_a_token_that_was_rotated_is_not_put_into_a_session_that_is_open_again(
     session = world.in_doubt()
     world.clock.pass_time(700)
 
-    def another_opens(request: Request, response: Response) -> None:
-        if "/token/" in request.url:
-            refused = {"note": "refused", "problem": Problem.PAYMENT_REFUSED}
-            move(world.services, world.session(session.id), Event.PAYMENT_REFUSED, **refused)
+    def another_opens() -> None:
+        refused = {"note": "refused", "problem": Problem.PAYMENT_REFUSED}
+        move(world.services, world.session(session.id), Event.PAYMENT_REFUSED, **refused)
 
-    world.transport.after = another_opens
+    world.transport.after = on("POST", "/token/", another_opens)
     with pytest.raises(StaleSession):
         reconcile.step(world.services, world.session(session.id))
     opened = world.session(session.id)
