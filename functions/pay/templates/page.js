@@ -29,6 +29,7 @@
     let asked = Date.now(), since = asked, wait = Number(pace), timer = later(ask, wait);
     const most = () => Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : SELDOM;
     async function ask() {
+      clearTimeout(timer);  // a hand may be quicker
       if (document.hidden) return;
       let crowded = false;
       asked = Date.now();
