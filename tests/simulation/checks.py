@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
-# What W7 writes. All else, it leaves as others wrote it.
+# The fields that W7 writes. It leaves all others as they were.
 BY_W7: Final = {
     *("status", "phase", "outgoing_payment", "check_at", "checks"),
     *("version", "writer", "updated_at", "history"),
