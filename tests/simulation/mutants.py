@@ -280,8 +280,8 @@ SALE_MUTANTS: Final = (
         (
             Line(
                 f"{_COMPLETION}:await_money",
-                "over:\n                return schedule.start_closing(services, session)",
-                "over:\n                return move(services, session, Event.PAYMENT_DISPROVED)",
+                "seen)\n                return schedule.start_closing(services, session)",
+                "seen)\n                return move(services, session, Event.PAYMENT_DISPROVED)",
             ),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
         ),
@@ -290,8 +290,23 @@ SALE_MUTANTS: Final = (
     line(
         "the callback keeps a part to itself",
         f"{_COMPLETION}:await_money",
-        "session = _tell_part(visit, session, seen, over=over)",
+        "session = _tell_part(visit, session, seen)",
         "pass",
+    ),
+    Mutant(
+        "the callback tells a part only if the customer's wallet answers",
+        (
+            Line(
+                f"{_COMPLETION}:await_money",
+                "session = _tell_part(visit, session, seen)",
+                "pass",
+            ),
+            Line(
+                f"{_COMPLETION}:await_money",
+                "            if over:\n",
+                "            session = _tell_part(visit, session, seen)\n            if over:\n",
+            ),
+        ),
     ),
     line(
         "the fence keeps a part to itself",

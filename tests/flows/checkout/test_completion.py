@@ -138,6 +138,27 @@ def test_a_part_is_told_while_the_callback_still_waits_for_the_rest(world: World
     assert told[:4] == [(None, None)] * 3 + [(1000, Attention.PARTIAL_PAYMENT)]
 
 
+def test_a_part_is_told_although_the_customers_wallet_does_not_answer(world: World) -> None:
+    session, callback = world.awaiting("never-credits")
+    looks = []
+
+    def half(request: Request, response: Response) -> None:
+        if request.method == "GET" and "/incoming-payments/" in request.url:
+            looks.append(request.url)
+            if len(looks) == 4:  # from here on the customer's wallet is asked too
+                world.pay_from_outside(world.session(session.id), 1000)
+
+    def silent(request: Request) -> None:
+        if request.method == "GET" and "/outgoing-payments/" in request.url:
+            raise OutcomeUnknown("no answer")
+
+    world.transport.after = half
+    world.transport.before = silent
+    partly = world.finish(session, callback).session
+    assert len(looks) > 4
+    assert (partly.status, partly.received) == (Status.PROCESSING, 1000)
+
+
 def test_money_that_comes_after_the_callback_is_seen_by_the_page_s_first_look(
     world: World,
 ) -> None:

@@ -186,7 +186,7 @@ def test_a_token_that_was_rotated_is_kept_although_another_writer_came_between(
     def another_writes() -> None:
         move(world.services, world.session(session.id), Event.CHECKED)
 
-    world.transport.after = on("POST", "/token/", another_writes)
+    world.transport.after = on("POST", ":4102/token/", another_writes)
     before = world.session(session.id)
     with pytest.raises(StaleSession):
         reconcile.step(world.services, before)
@@ -208,7 +208,7 @@ def test_a_token_that_was_rotated_is_not_put_into_a_session_that_is_open_again(
         refused = {"note": "refused", "problem": Problem.PAYMENT_REFUSED}
         move(world.services, world.session(session.id), Event.PAYMENT_REFUSED, **refused)
 
-    world.transport.after = on("POST", "/token/", another_opens)
+    world.transport.after = on("POST", ":4102/token/", another_opens)
     with pytest.raises(StaleSession):
         reconcile.step(world.services, world.session(session.id))
     opened = world.session(session.id)

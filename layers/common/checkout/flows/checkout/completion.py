@@ -103,14 +103,15 @@ def await_money(
             seen = proof.read(visit, session)
             if proof.enough(visit, session, seen.received):
                 return complete(visit, session, seen.received)
+            session = _tell_part(visit, session, seen)
             over = seen.completed
             if services.clock.now() >= begun + ASK_AFTER:
                 before, known = known, visit.client.get_outgoing_payment(payment.id, token)
                 if paid_but_for_rounding(visit, session, seen, before, known):
                     return complete(visit, session, seen.received)
                 over = over or known.failed
-            session = _tell_part(visit, session, seen, over=over)
             if over:
+                session = decide_by_money(visit, session, seen)
                 return schedule.start_closing(services, session)
         except op.OpenPaymentsError:
             pass  # the page keeps asking
@@ -120,11 +121,11 @@ def await_money(
     return session
 
 
-def _tell_part(visit: WalletVisit, session: Session, seen: proof.Seen, *, over: bool) -> Session:
+def _tell_part(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
     """Write what has arrived, unless the payment may still turn out to be paid but for rounding."""
-    if over or not proof.enough(visit, session, seen.received, ended=True):
-        return decide_by_money(visit, session, seen)
-    return session
+    if proof.enough(visit, session, seen.received, ended=True):
+        return session
+    return decide_by_money(visit, session, seen)
 
 
 def paid_but_for_rounding(
