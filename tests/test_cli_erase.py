@@ -14,11 +14,12 @@ from moto import mock_aws
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.adapters.dynamo.places import search_key
+from checkout.adapters.dynamo.records import session_item
 from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
 from checkout.domain.collect import Kind
 from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.machine import Change
 from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
@@ -69,9 +70,20 @@ class Shop:
         self.records: AllRecords = DynamoRecords(SmallPages(client), PREFIX)
         self.deployed.wants_webhooks()
 
+    def asks_for_all(self) -> None:
+        """Have the merchant's endpoint ask for all events, in Stripe's form."""
+        endpoint = replace(self.world.endpoint(), format=Format.STRIPE, asked=("*",))
+        self.world.services.merchants.replace(self.world.stored().changed(endpoint=endpoint))
+
     def erase(self, wallet: str = ALICE, records: AllRecords | None = None) -> int:
+        return self.run("--wallet-address", wallet, records=records)
+
+    def erase_by_email(self, email: str) -> int:
+        return self.run("--email", email)
+
+    def run(self, *whom: str, records: AllRecords | None = None) -> int:
         return cli.main(
-            ["erase", "--wallet-address", wallet],
+            ["erase", *whom],
             lambda: replace(self.world.endpoints, allow_loopback=True),
             lambda: records or self.records,
         )
@@ -265,7 +277,7 @@ def test_a_payment_under_way_is_kept_reported_and_goes_on(
     assert shop.deployed.stored(session).erased
     assert shop.deployed.send_webhooks() != []
     assert shop.erase() == 0
-    assert "Nothing of this wallet is left" in capsys.readouterr().out
+    assert "Nothing of this customer is left" in capsys.readouterr().out
     assert "alice" not in shop.raw()
 
 
@@ -356,7 +368,7 @@ def test_what_is_no_wallet_address_is_refused(
     assert shop.erase("https://wallet.example/alice?x=1") == 1
     assert "A wallet address has no ?" in capsys.readouterr().err
     assert shop.erase(f"{CEDAR}/nobody") == 0
-    assert "No record has this wallet" in capsys.readouterr().out
+    assert "No record has this address" in capsys.readouterr().out
 
 
 class NeverFirst:
@@ -383,7 +395,10 @@ def test_what_others_keep_changing_is_reported(
     services = shop.world.endpoints
     changed: Any = {name: NeverFirst(getattr(services, name), stale)}
     report = erase.erase(
-        replace(services, **changed), shop.records, Wallet(ALICE), on_progress=lambda report: None
+        replace(services, **changed),
+        shop.records,
+        Customer((ALICE,)),
+        on_progress=lambda report: None,
     )
     assert report.kept == {erase.Kept.BUSY: 1}
     assert shop.erase() == 0
@@ -400,7 +415,7 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     report = erase.erase(
         services,
         shop.records,
-        Wallet(ALICE),
+        Customer((ALICE,)),
         on_progress=lambda report: told.append(report.read.total()),
     )
     assert report.erased["audit entries"] == 1
@@ -554,8 +569,7 @@ def test_what_a_receiver_answered_to_an_event_of_another_wallet_of_the_customer_
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = shop.world
-    endpoint = replace(world.endpoint(), format=Format.STRIPE, asked=("*",))
-    world.services.merchants.replace(world.stored().changed(endpoint=endpoint))
+    shop.asks_for_all()
     begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
     session = world.session(begun.session_id)
     world.settle(world.pay(session, f"{CEDAR}/no-funds"))
@@ -575,3 +589,123 @@ def test_what_a_receiver_answered_to_an_event_of_another_wallet_of_the_customer_
     after = shop.raw()
     assert shop.erase() == 0
     assert shop.raw() == after
+
+
+ANA = "ana@example.com"
+
+
+def test_a_cart_without_a_wallet_is_erased_by_its_e_mail_address(shop: Shop) -> None:
+    world = shop.world
+    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
+    other = purchase.begin(
+        world.services, world.link(), "2" * 22, "203.0.113.7", replace(GIVEN, email="an" + ANA)
+    )
+    cart = world.session(begun.session_id)
+    assert shop.erase_by_email(ANA) == 1  # it may still be paid
+    assert world.session(cart.id) == cart
+    shop.pass_days(2)
+    kept = world.session(other.session_id)
+    assert shop.erase_by_email("ANA@example.com") == 0
+    after = world.session(cart.id)
+    assert (after.customer_details, after.customer_further, after.customer_mark) == (None,) * 3
+    assert world.session(other.session_id) == kept
+    raw = shop.raw()
+    assert shop.erase_by_email(ANA) == 0
+    assert shop.raw() == raw
+
+
+def test_a_paid_session_found_by_e_mail_loses_its_wallets_and_others_of_them_stay(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = shop.world
+    shop.asks_for_all()
+    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
+    session = world.session(begun.session_id)
+    world.settle(world.pay(session, f"{CEDAR}/no-funds"))
+    world.pay(world.session(session.id))
+    same_wallet = shop.paid()
+    shop.pass_days(2)
+    before = [event for event in shop.records.events() if event]
+    assert any("no-funds" in each.body for each in before)
+    assert shop.erase_by_email(ANA) == 0
+    assert "Nothing of this customer is left" in capsys.readouterr().out
+    after = world.session(session.id)
+    assert after.erased
+    assert [(each.typed, each.wallet) for each in after.payment_attempts] == [(None, None)] * 2
+    assert shop.deployed.stored(same_wallet).customer is not None
+    told = [event for event in shop.records.events() if event and event.session == session.id]
+    assert told
+    assert all("no-funds" not in each.body + (each.stripe_body or "") for each in told)
+    assert all("/alice" not in each.body + (each.stripe_body or "") for each in told)
+
+
+def test_an_event_that_was_pending_when_the_cart_was_erased_is_erased_by_a_later_run(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = shop.world
+    shop.asks_for_all()
+    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
+    shop.pass_days(2)
+    [ended] = (each for each in shop.records.events() if each and each.session == begun.session_id)
+    sent = replace(ended, version=ended.version + 1, status=EventStatus.PENDING, ended_at=None)
+    world.services.events.save(sent)
+    assert shop.erase_by_email(ANA) == 1
+    assert "1 webhook events that are still to be delivered" in capsys.readouterr().err
+    told = Delivery(at=NOW, duration_ms=1, status=200, answer="Ana Bel left a cart")
+    world.services.events.save(replace(ended, version=sent.version + 1, deliveries=(told,)))
+    assert shop.erase_by_email(ANA) == 0
+    assert world.event(ended.id).deliveries == (replace(told, answer=None),)
+
+
+def test_an_e_mail_address_in_metadata_and_notes_is_erased_but_not_a_longer_one(
+    shop: Shop,
+) -> None:
+    metadata = {
+        "by": f"Ana <{ANA}>",
+        "at": "https://x.example/?m=ana%40example.com",
+        "b": "b" + ANA,
+    }
+    session = shop.paid(body={"metadata": metadata})
+    notes = shop.world.endpoints.notes
+    assert notes.put(a_note(session=session.id, text=f"write to {ANA}."))
+    shop.pass_days(2)
+    assert shop.erase_by_email(ANA) == 0
+    after = shop.deployed.stored(session)
+    assert dict(after.metadata) == {
+        "by": "Ana <erased>",
+        "at": "https://x.example/?m=erased",
+        "b": "b" + ANA,
+    }
+    assert after.customer is not None, "whose session it is, nobody has said"
+    assert notes.of([session.id])[session.id].text == "write to erased."
+
+
+def test_an_e_mail_address_that_the_shop_gave_to_stripes_api_is_found(shop: Shop) -> None:
+    session = shop.paid()
+    shop.pass_days(2)
+    stored = shop.deployed.stored(session)
+    again = replace(stored, id="cs_" + "7" * 22, echo_json=json.dumps({"customer_email": ANA}))
+    table, key = f"{PREFIX}-checkout_sessions", {"id": {"S": session.id}}
+    row = shop.client.get_item(TableName=table, Key=key)["Item"]
+    shop.client.put_item(TableName=table, Item={**row, **session_item(again)})
+    assert shop.erase_by_email(ANA) == 0
+    after = shop.world.session(again.id)
+    assert (after.customer, after.echo_json) == (None, "{}")
+    assert shop.deployed.stored(session) == stored
+
+
+def test_what_is_no_e_mail_address_is_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shop.erase_by_email("ana") == 1
+    assert "not an e-mail address" in capsys.readouterr().err
+
+
+def test_a_merchant_whose_key_does_not_open_is_named(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.submitted()
+    merchant = shop.world.stored()
+    shop.world.services.merchants.replace(merchant.changed(details_key="v1.not-a-key"))
+    assert shop.erase_by_email(ANA) == 1
+    assert f"The key of {merchant.id} for customers' details" in capsys.readouterr().err

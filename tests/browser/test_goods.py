@@ -444,7 +444,7 @@ def erase(place: Place, buyer: Buyer) -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    assert "Nothing of this wallet is left in the tables." in done.stdout
+    assert "Nothing of this customer is left in the tables." in done.stdout
     assert found_in(done.stdout + done.stderr, buyer.typed(place)) == []
 
 

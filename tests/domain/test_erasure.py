@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain.erasure import (
     ERASED,
-    Wallet,
+    Customer,
     body_without_wallet,
     event_without_wallet,
     in_session,
@@ -24,8 +24,8 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.adapters.samples import an_event
 from tests.support import NOW, a_session
 
-ALICE = Wallet("https://wallet.example/alice")
-HOST = Wallet("https://alice.example")
+ALICE = Customer(("https://wallet.example/alice",))
+HOST = Customer(("https://alice.example",))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ HOST = Wallet("https://alice.example")
     ],
 )
 def test_every_spelling_of_the_address_is_erased_wherever_it_stands(
-    wallet: Wallet, text: str
+    wallet: Customer, text: str
 ) -> None:
     assert wallet.cleaned(text) == ERASED
     for before, behind in [
@@ -76,12 +76,56 @@ def test_every_spelling_of_the_address_is_erased_wherever_it_stands(
         (HOST, "https://alice.example.org"),
     ],
 )
-def test_another_wallet_is_left_alone(wallet: Wallet, text: str) -> None:
+def test_another_wallet_is_left_alone(wallet: Customer, text: str) -> None:
     assert wallet.cleaned(text) == text
 
 
-def test_the_wallet_shows_in_no_text_about_it() -> None:
+ANA = Customer(emails=("Ana+shop@example.com",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ana+shop@example.com",
+        "ANA+SHOP@EXAMPLE.COM",
+        "ana%2Bshop%40example.com",
+        "<ana+shop@example.com>",
+        "mailto:ana+shop@example.com?subject=x",
+        '{"email":"ana+shop@example.com"}',
+        "https://shop.example/?m=ana%2Bshop%40example.com&x=1",
+        "https://shop.example/?q=%22ana%2bshop%40example.com%22",
+        "It is ana+shop@example.com.",
+    ],
+)
+def test_every_spelling_of_an_e_mail_address_is_erased(text: str) -> None:
+    after = ANA.cleaned(text)
+    assert ERASED in after
+    assert "shop@" not in after.casefold()
+    assert "shop%40" not in after.casefold()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lana+shop@example.com",
+        "j.ana+shop@example.com",
+        "ana@example.com",
+        "ana+shop@example.com.au",
+        "ana+shop@example.community",
+        "ana+shop@example-com",
+    ],
+)
+def test_another_e_mail_address_is_left_alone(text: str) -> None:
+    assert ANA.cleaned(text) == text
+
+
+def test_a_customer_without_an_address_is_in_no_text() -> None:
+    assert Customer().cleaned("any text") == "any text"
+
+
+def test_a_customer_shows_in_no_text_about_them() -> None:
     assert "alice" not in repr(ALICE)
+    assert ANA.emails[0] not in repr(ANA)
 
 
 def paid(wallet: str = "https://wallet.example/alice") -> Session:
@@ -249,7 +293,7 @@ ATTEMPTS = (
 
 @pytest.mark.parametrize("wallet", [ALICE, HOST])
 def test_a_wallet_is_erased_from_the_attempts_of_a_session_that_another_paid(
-    wallet: Wallet,
+    wallet: Customer,
 ) -> None:
     session = a_session(Status.CANCELED, payment_attempts=ATTEMPTS)
     assert in_session(session, wallet)

@@ -3,7 +3,7 @@
 `checkout setup` creates a merchant, `checkout invite` makes the link with which a person becomes a
 member, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards` spreads the
 lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets
-again after a rotation of ENCRYPTION_KEY, `checkout erase` removes a customer's wallet from
+again after a rotation of ENCRYPTION_KEY, `checkout erase` removes a customer from
 everything that is kept. `checkout merchants` lists the merchants; `checkout suspend`, `pause` and
 `resume` stop and start their sales; `checkout revoke` ends an API key. `checkout find` finds the
 session that a log line names, and `checkout show` prints a stored record without its secrets.
@@ -26,9 +26,10 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, NoRegionError
 
 from checkout import wiring
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import COMPLETED, OPTIONAL
+from checkout.domain.grammar import email_of
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.parts import PARTS
@@ -180,13 +181,13 @@ def command_line() -> argparse.ArgumentParser:
     )
     command = commands.add_parser(
         "erase",
-        help="remove a customer's wallet from everything that is kept, at the customer's request",
+        help="remove a customer from everything that is kept, at the customer's request",
     )
-    command.add_argument(
-        "--wallet-address",
-        required=True,
-        help="the customer's wallet address, as the dashboard shows it",
+    whom = command.add_mutually_exclusive_group(required=True)
+    whom.add_argument(
+        "--wallet-address", help="the customer's wallet address, as the dashboard shows it"
     )
+    whom.add_argument("--email", help="the e-mail address that the customer or the shop gave")
     command = commands.add_parser("show", help="print a stored record, without its secrets")
     command.add_argument(
         "id",
@@ -278,21 +279,31 @@ def _print_progress(progress: rotation.Progress) -> None:
 
 
 def _erase(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> int:
-    typed = chosen.wallet_address
-    try:
-        url = wallet_address.parse(typed, allow_ports=services.allow_loopback)
-    except ValueError as refused:
-        raise ParameterInvalid(str(refused)) from None
-    done = erase.erase(services, records, Wallet(url), on_progress=_print_erased)
+    customer = _whom(services, records, chosen)
+    done = erase.erase(services, records, customer, on_progress=_print_erased)
     for reason, count in done.kept.items():
         print(f"kept: {count} {reason}", file=sys.stderr)
     if done.complete and done.erased:
-        print("Nothing of this wallet is left in the tables.")
+        print("Nothing of this customer is left in the tables.")
     elif done.complete:
-        print("No record has this wallet. Give its address as the dashboard shows it.")
+        print("No record has this address. Give it as the dashboard shows it.")
     else:
         print("Run it again later: see docs/operating.md, Erase a customer.", file=sys.stderr)
     return 0 if done.complete else 1
+
+
+def _whom(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> Customer:
+    """Return the customer who is named by one of their addresses."""
+    if chosen.email is not None:
+        email = email_of(chosen.email)
+        if email is None:
+            raise ParameterInvalid("This is not an e-mail address.")
+        return erase.with_email(services, records, email)
+    try:
+        url = wallet_address.parse(chosen.wallet_address, allow_ports=services.allow_loopback)
+    except ValueError as refused:
+        raise ParameterInvalid(str(refused)) from None
+    return Customer((url,))
 
 
 def _print_erased(report: erase.Report) -> None:

@@ -11,7 +11,7 @@ import pytest
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain import transitions
 from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -173,7 +173,7 @@ def erase_after(drive: Callable[[World], object]) -> Callable[[World], None]:
 
     def erased(world: World) -> None:
         drive(world)
-        records, wallet = DynamoRecords(world.dynamo, PREFIX), Wallet(f"{CEDAR}/alice")
+        records, wallet = DynamoRecords(world.dynamo, PREFIX), Customer((f"{CEDAR}/alice",))
         done = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
         assert done.erased["sessions"] == 1
 

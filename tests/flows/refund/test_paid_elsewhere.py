@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.errors import (
     AmountTooLarge,
     CheckoutError,
@@ -65,7 +65,7 @@ def note(world: World, session: Session, amount: int | None = None, **how: Any) 
 
 def erased(world: World) -> None:
     records = DynamoRecords(world.dynamo, PREFIX)
-    erase.erase(world.endpoints, records, Wallet(ALICE), on_progress=lambda report: None)
+    erase.erase(world.endpoints, records, Customer((ALICE,)), on_progress=lambda report: None)
 
 
 def kinds(world: World) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.errors import (
     AmountTooSmallForWallet,
     CheckoutError,
@@ -194,7 +194,7 @@ def test_a_look_at_what_has_ended_gives_way(world: World, sold: Session) -> None
 
 def test_a_busy_record_is_erased_later(world: World, sold: Session) -> None:
     done = send(world, ask(world, sold))
-    records, wallet = DynamoRecords(world.dynamo, PREFIX), Wallet(ALICE)
+    records, wallet = DynamoRecords(world.dynamo, PREFIX), Customer((ALICE,))
     erasing = writes.change(world.services, done, RefundEvent.ERASED)
     services = replace(
         world.endpoints,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.errors import (
     AmountTooLarge,
     AmountTooSmall,
@@ -749,7 +749,7 @@ def test_an_erased_customer_leaves_no_trace_in_a_refund(world: World) -> None:
     session = paid(world)
     done = send(world, ask(world, session, 500))
     pending = ask(world, session, 500)
-    records, wallet = DynamoRecords(world.dynamo, PREFIX), Wallet(ALICE)
+    records, wallet = DynamoRecords(world.dynamo, PREFIX), Customer((ALICE,))
     first = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     assert first.kept[erase.Kept.REFUNDING] == 1
     assert again(world, done).wallet == ""

@@ -13,7 +13,7 @@ from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain.addresses import Address
 from checkout.domain.collect import Collect, Detail, Place
 from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.erasure import Wallet
+from checkout.domain.erasure import Customer
 from checkout.domain.event_types import (
     BESIDE,
     COMPLETED,
@@ -325,7 +325,7 @@ def test_an_attempt_after_an_erasure_sends_nothing_of_the_customer(world: World)
     [before] = all_got(world, secret)
     assert before.data.object.customer_details.email == "ana@example.com"
     records = DynamoRecords(world.dynamo, PREFIX)
-    wallet = Wallet(f"{CEDAR}/alice")
+    wallet = Customer((f"{CEDAR}/alice",))
     erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     world.clock.pass_time(3600)
     world.deliver(session.event or "")

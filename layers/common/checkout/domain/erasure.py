@@ -1,9 +1,9 @@
-"""Remove a customer's wallet from records: its address, and everything that belongs to it.
+"""Remove a customer from records: wallet and e-mail addresses, and everything that belongs to them.
 
-A record is cleaned of the address in every spelling. A session of this customer also loses the
-wallet, its quote and its outgoing payment, whose addresses may name the customer, all that the
-customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's own
-incoming payment stay: they are the merchant's accounts.
+A record is cleaned of the addresses in every spelling. A session of this customer also loses all
+wallets, quotes and outgoing payments, whose addresses may name the customer, all that the customer
+gave, and the e-mail address that the shop gave; so do its refunds and events. Times, amounts and
+the merchant's own incoming payment stay: they are the merchant's accounts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from checkout.domain.webhooks import WebhookEvent, compact
 
 T = TypeVar("T")
 
-ERASED: Final = "erased"  # replaces the wallet's address in a text
+ERASED: Final = "erased"  # replaces an address in a text
 
 # A slash in plain text, in JSON, and percent-encoded; the same for the characters before the host.
 _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
 # The address must end here: a longer one is another wallet, or a resource of a wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
+# An e-mail address must begin and end where it stands, too: a longer one is somebody else's.
+_BEFORE_EMAIL: Final = r"(?:(?<![A-Za-z0-9._+~-])|(?<=%[0-9A-F]{2}))"
+_BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 # The fields with an event's bodies, one for each form.
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
 # The session's fields about its customer in events and responses (domain/public.py).
@@ -37,27 +40,38 @@ _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "pai
 
 
 @dataclass(frozen=True, slots=True)
-class Wallet:
-    """A wallet address to be erased; `url` is its https URL. It is not shown in logs."""
+class Customer:
+    """A customer who is to be erased; the addresses are not shown in logs.
 
-    url: str = field(repr=False)
+    `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of those that
+    are theirs whichever wallet they name.
+    """
+
+    wallets: tuple[str, ...] = field(default=(), repr=False)
+    emails: tuple[str, ...] = field(default=(), repr=False)
+    sessions: frozenset[str] = frozenset()
     _pattern: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        words = re.escape(same_text(self.url)).replace("/", _SLASH)
-        object.__setattr__(self, "_pattern", re.compile(_BEFORE + words + _BEHIND, re.IGNORECASE))
+        spellings = [*map(_of_wallet, self.wallets), *map(_of_email, self.emails)]
+        pattern = re.compile("|".join(spellings) or "(?!)", re.IGNORECASE)
+        object.__setattr__(self, "_pattern", pattern)
+
+    def has(self, wallet: str) -> bool:
+        """Return whether this is a wallet of the customer."""
+        return same_text(wallet) in map(same_text, self.wallets)
 
     def gave(self, session: Session) -> bool:
-        """Return whether this is the wallet of the session's customer."""
-        customer = session.customer
-        return customer is not None and same_text(customer.id) == same_text(self.url)
+        """Return whether this is the session's customer."""
+        paying = session.customer
+        return session.id in self.sessions or (paying is not None and self.has(paying.id))
 
     def received(self, refund: Refund) -> bool:
-        """Return whether this is the wallet that a refund goes to."""
-        return same_text(refund.wallet) == same_text(self.url) or self.cleaned(refund) is not refund
+        """Return whether a refund goes to a wallet of the customer, or names one."""
+        return self.has(refund.wallet) or self.cleaned(refund) is not refund
 
     def cleaned(self, record: T) -> T:
-        """Return a frozen record, text or tuple without the address; itself if it has none."""
+        """Return a frozen record, text or tuple without the addresses; itself if it has none."""
         after = self._cleaned(record)
         return record if after == record else after
 
@@ -72,15 +86,38 @@ class Wallet:
         return value
 
 
-def in_session(session: Session, wallet: Wallet) -> bool:
-    """Return whether the session contains anything of the wallet."""
-    return wallet.gave(session) or _cleaned(session, wallet) != session
+def _of_wallet(url: str) -> str:
+    """Return the pattern of a wallet address in every spelling."""
+    return _BEFORE + re.escape(same_text(url)).replace("/", _SLASH) + _BEHIND
 
 
-def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
-    """Return the change of `Event.ERASED` with the wallet removed from the session."""
+def _of_email(email: str) -> str:
+    """Return the pattern of an e-mail address, as it is or percent-encoded."""
+    words = re.escape(same_text(email)).replace("@", "(?:@|%40)").replace(r"\+", r"(?:\+|%2B)")
+    return _BEFORE_EMAIL + words + _BEHIND_EMAIL
+
+
+def in_session(session: Session, customer: Customer) -> bool:
+    """Return whether the session contains anything of the customer."""
+    return customer.gave(session) or _cleaned(session, customer) != session
+
+
+def gave_email(session: Session, email: str, mark: str | None) -> bool:
+    """Return whether the session has this e-mail address, sealed or as the shop gave it to /v1.
+
+    `mark` is how the session's merchant marks the address, None if it marks none.
+    """
+    if mark is not None and session.customer_mark == mark:
+        return True
+    echoed = json.loads(session.echo_json or "{}").get("customer_email")
+    return isinstance(echoed, str) and same_text(echoed) == same_text(email)
+
+
+def without_wallet(change: Change[Session], customer: Customer) -> Change[Session]:
+    """Return the change of `Event.ERASED` with the customer removed from the session."""
     after = change.after
-    if wallet.gave(after):
+    theirs = customer.gave(after)
+    if theirs:
         after = replace(
             after,
             customer=None,
@@ -93,9 +130,9 @@ def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
         )
         # Fields that a later release has stored may be about the customer, too.
         after = replace(after, later_json=None)
-    attempts = tuple(_attempt_without(each, wallet) for each in after.payment_attempts)
+    attempts = tuple(_attempt_without(each, customer, theirs) for each in after.payment_attempts)
     after = replace(after, payment_attempts=attempts)
-    return replace(change, after=_cleaned(after, wallet))
+    return replace(change, after=_cleaned(after, customer))
 
 
 def _without_email(echo_json: str | None) -> str | None:
@@ -106,7 +143,7 @@ def _without_email(echo_json: str | None) -> str | None:
     return compact(echo) if echo.pop("customer_email", None) is not None else echo_json
 
 
-def refund_without(change: Change[Refund], wallet: Wallet) -> Change[Refund]:
+def refund_without(change: Change[Refund], customer: Customer) -> Change[Refund]:
     """Return the change of `RefundEvent.ERASED` with the wallet removed from the refund."""
     after = replace(
         change.after,
@@ -117,75 +154,76 @@ def refund_without(change: Change[Refund], wallet: Wallet) -> Change[Refund]:
         quote=None,
         later_json=None,
     )
-    return replace(change, after=wallet.cleaned(after))
+    return replace(change, after=customer.cleaned(after))
 
 
-def _attempt_without(attempt: PaymentAttempt, wallet: Wallet) -> PaymentAttempt:
-    """Return a payment attempt without the wallet.
+def _attempt_without(attempt: PaymentAttempt, customer: Customer, theirs: bool) -> PaymentAttempt:
+    """Return a payment attempt without the wallet, if it is the customer's or of their session.
 
     The typed text is removed, too: it may be another address of the customer, which redirects to
     this wallet.
     """
     named = (attempt.wallet, attempt.typed)
-    if all(name is None or wallet.cleaned(name) == name for name in named):
+    if not theirs and all(name is None or customer.cleaned(name) == name for name in named):
         return attempt
     return replace(attempt, typed=None, wallet=None, quote=None, outgoing_payment=None)
 
 
-def _cleaned(session: Session, wallet: Wallet) -> Session:
+def _cleaned(session: Session, customer: Customer) -> Session:
     """Return the session without the address.
 
     A URL that equals the address belongs to the merchant.
     """
-    after = wallet.cleaned(session)
+    after = customer.cleaned(session)
     urls = {name: getattr(after, name) for name in ("success_url", "cancel_url")}
     own = {name: getattr(session, name) for name, url in urls.items() if url.startswith(ERASED)}
     return replace(after, **own) if own else after
 
 
 def event_without_wallet(
-    event: WebhookEvent, wallet: Wallet, *, answers: bool = False
+    event: WebhookEvent, customer: Customer, *, theirs: bool = False
 ) -> WebhookEvent:
-    """Return the next version of an event without the wallet; the same if it has nothing of it.
+    """Return the next version of an event without the customer; the same if it has nothing of them.
 
-    If its customer is erased, the receivers' answers are removed, too, because they may repeat the
-    body. With `answers` they are removed although no body names this wallet.
+    If it has, the receivers' answers are removed, too, because they may repeat the body. `theirs`:
+    it is about a session whose customer was erased, so it loses its answers and every wallet.
     """
-    bodies = {name: getattr(event, name) for name in _BODIES}
     changed: dict[str, Any] = {
         name: without
-        for name, body in bodies.items()
-        if body is not None and (without := body_without_wallet(body, wallet)) != body
+        for name in _BODIES
+        if (body := getattr(event, name)) is not None
+        and (without := body_without_wallet(body, customer, theirs=theirs)) != body
     }
-    if changed or (answers and any(each.answer for each in event.deliveries)):
+    if changed or (theirs and any(each.answer for each in event.deliveries)):
         deliveries = tuple(replace(each, answer=None) for each in event.deliveries)
         event = replace(event, deliveries=deliveries, **changed)
-    elif wallet.cleaned(event) is event:
+    elif customer.cleaned(event) is event:
         return event
-    return replace(wallet.cleaned(event), version=event.version + 1)
+    return replace(customer.cleaned(event), version=event.version + 1)
 
 
-def body_without_wallet(body: str, wallet: Wallet) -> str:
-    """Return a JSON text without the wallet, or unchanged if it contains nothing of it.
+def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) -> str:
+    """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
-    The stored answer of a purchase at a payment link is no JSON: it is the session's id.
+    With `theirs` all wallets in it are the customer's. The stored answer of a purchase at a payment
+    link is no JSON: it is the session's id.
     """
     if SESSION_ID.fullmatch(body):
         return body
     value = json.loads(body)
-    after = _without(value, wallet)
-    return wallet.cleaned(body if after == value else compact(after))
+    after = _without(value, customer, theirs)
+    return customer.cleaned(body if after == value else compact(after))
 
 
-def _without(value: Any, wallet: Wallet) -> Any:
-    """Return a JSON value in which no object names this wallet as its customer's."""
+def _without(value: Any, customer: Customer, theirs: bool) -> Any:
+    """Return a JSON value in which no object names a wallet of this customer."""
     if isinstance(value, list):
-        return [_without(each, wallet) for each in value]
+        return [_without(each, customer, theirs) for each in value]
     if not isinstance(value, dict):
         return value
     named = value.get("customer_wallet")
-    mine = isinstance(named, str) and same_text(named) == same_text(wallet.url)
+    mine = isinstance(named, str) and (theirs or customer.has(named))
     return {
-        name: None if mine and name in _OF_THE_CUSTOMER else _without(each, wallet)
+        name: None if mine and name in _OF_THE_CUSTOMER else _without(each, customer, theirs)
         for name, each in value.items()
     }

@@ -1,4 +1,4 @@
-"""Erase a customer's wallet from everything that is kept, for the operator.
+"""Erase a customer from everything that is kept, by wallet or e-mail address, for the operator.
 
 Each record is written on condition that it has not changed since it was read, so this runs beside
 checkouts and the sweep. It can be stopped and started again. Records that are still needed are kept
@@ -14,24 +14,27 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from checkout.domain.erasure import (
-    Wallet,
+    Customer,
     body_without_wallet,
     event_without_wallet,
+    gave_email,
     in_session,
     refund_without,
     without_wallet,
 )
-from checkout.domain.errors import Conflict
+from checkout.domain.errors import Conflict, Unavailable
 from checkout.domain.machine import Change
 from checkout.domain.note import Note
 from checkout.domain.refund import Refund, RefundEvent
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.erasure import AllRecords
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleSession
 
@@ -41,7 +44,7 @@ T = TypeVar("T")
 
 
 class Kept(StrEnum):
-    """The reason why a record keeps the wallet for now."""
+    """The reason why a record keeps the customer for now."""
 
     NOT_ENDED = "sessions that have not ended"
     IN_FLIGHT = "sessions with a payment under way, or partly paid"
@@ -65,10 +68,38 @@ class Report:
         return not self.kept
 
 
+def with_email(services: DashboardServices, records: AllRecords, email: str) -> Customer:
+    """Return the customer who gave an e-mail address, or for whom a shop did, with their sessions.
+
+    Their wallets are not part of it: others may pay with them too. Raises Unavailable, also if a
+    merchant's key for details does not open.
+    """
+    marks: dict[str, str | None] = {}
+    theirs: set[str] = set()
+    for session in records.sessions():
+        if session is None:  # the erasure counts it
+            continue
+        if session.merchant not in marks:
+            marks[session.merchant] = _mark(services, session.merchant, email)
+        if gave_email(session, email, marks[session.merchant]):
+            theirs.add(session.id)
+    return Customer(emails=(email,), sessions=frozenset(theirs))
+
+
+def _mark(services: DashboardServices, merchant_id: str, email: str) -> str | None:
+    merchant = services.merchants.get(merchant_id)
+    try:
+        return None if merchant is None else details.mark(services.vault, merchant, email)
+    except SecretUnreadable:
+        raise Unavailable(
+            f"The key of {merchant_id} for customers' details does not open."
+        ) from None
+
+
 def erase(
     services: DashboardServices,
     records: AllRecords,
-    wallet: Wallet,
+    customer: Customer,
     *,
     on_progress: Callable[[Report], None],
 ) -> Report:
@@ -79,20 +110,20 @@ def erase(
     report = Report()
     erased: set[str] = set()  # sessions, of every customer who was erased
     for session in _each(records.sessions(), "sessions", report, on_progress):
-        if _erase_session(services, session, wallet, report).erased:
+        if _is_erased(_erase_session(services, session, customer, report)):
             erased.add(session.id)
     for refund in _each(records.refunds(), "refunds", report, on_progress):
-        _erase_refund(services, refund, wallet, report)
+        _erase_refund(services, refund, customer, report, theirs=refund.session in erased)
     for event in _each(records.events(), "webhook events", report, on_progress):
-        _erase_event(services, event, wallet, report, theirs=event.details_of in erased)
+        _erase_event(services, event, customer, report, theirs=event.session in erased)
     for entry in _each(records.audit_entries(), "audit entries", report, on_progress):
-        if (cleaned := wallet.cleaned(entry)) is not entry:
+        if (cleaned := customer.cleaned(entry)) is not entry:
             services.audit.add(cleaned)
             report.erased["audit entries"] += 1
     for note in _each(records.notes(), "notes", report, on_progress):
-        _erase_note(services, note, wallet, report)
+        _erase_note(services, note, customer, report)
     for answer in _each(records.answers(), "stored answers", report, on_progress):
-        if (body := body_without_wallet(answer.body, wallet)) != answer.body:
+        if (body := body_without_wallet(answer.body, customer)) != answer.body:
             records.replace_answer(replace(answer, body=body))
             report.erased["stored answers"] += 1
     on_progress(report)
@@ -113,20 +144,20 @@ def _each(
 
 
 def _erase_session(
-    services: DashboardServices, session: Session, wallet: Wallet, report: Report
+    services: DashboardServices, session: Session, customer: Customer, report: Report
 ) -> Session:
-    """Erase a session that needs its customer's wallet no more. Return what is stored now."""
-    if not in_session(session, wallet):
+    """Erase a session that needs its customer no more. Return what is stored now."""
+    if not in_session(session, customer):
         return session
 
     def erased(current: Session) -> Change[Session] | None:
-        if not in_session(current, wallet) or _needed(current) is not None:
+        if not in_session(current, customer) or _needed(current) is not None:
             return None
-        return without_wallet(writes.change(services, current, Event.ERASED), wallet)
+        return without_wallet(writes.change(services, current, Event.ERASED), customer)
 
     try:
         session = write_clock(services, session)
-        if _needed(session) is None and wallet.gave(session):
+        if _needed(session) is None and customer.gave(session):
             _clear_note(services, session.id, report)
             _clear_withdrawal(services, session, report)
         session = writes.write_decided(services, session, erased)
@@ -141,18 +172,32 @@ def _erase_session(
     return session
 
 
+def _is_erased(session: Session) -> bool:
+    """Return whether the session's customer was erased, in this run or an earlier one."""
+    nobody = session.customer is None and session.customer_details is None
+    return nobody and session.happened(Event.ERASED)
+
+
 def _erase_refund(
-    services: DashboardServices, refund: Refund, wallet: Wallet, report: Report
+    services: DashboardServices,
+    refund: Refund,
+    customer: Customer,
+    report: Report,
+    *,
+    theirs: bool,
 ) -> None:
-    """Erase a refund that has ended. One that is pending still needs its customer's wallet."""
-    if not wallet.received(refund):
+    """Erase a refund that has ended. One that is pending still needs its customer's wallet.
+
+    `theirs`: it is of a session whose customer was erased, whichever wallet it goes to.
+    """
+    if not (theirs and refund.wallet) and not customer.received(refund):
         return
     if not refund.terminal:
         report.kept[Kept.REFUNDING] += 1
         return
     try:
         writes.commit(
-            services, refund_without(writes.change(services, refund, RefundEvent.ERASED), wallet)
+            services, refund_without(writes.change(services, refund, RefundEvent.ERASED), customer)
         )
     except StaleSession:
         report.kept[Kept.BUSY] += 1
@@ -182,9 +227,11 @@ def _clear_withdrawal(services: DashboardServices, session: Session, report: Rep
         report.kept[Kept.BUSY] += 1
 
 
-def _erase_note(services: DashboardServices, note: Note, wallet: Wallet, report: Report) -> None:
-    """Erase the wallet from a note and its tags."""
-    cleaned = wallet.cleaned(note)
+def _erase_note(
+    services: DashboardServices, note: Note, customer: Customer, report: Report
+) -> None:
+    """Erase the customer from a note and its tags."""
+    cleaned = customer.cleaned(note)
     if cleaned is not note:
         _put_note(services, cleaned, report)
 
@@ -197,7 +244,7 @@ def _put_note(services: DashboardServices, note: Note, report: Report) -> None:
 
 
 def _needed(session: Session) -> Kept | None:
-    """Return the reason why the session needs its customer's wallet, or None."""
+    """Return the reason why the session needs its customer, or None."""
     if session.payment_in_flight:
         return Kept.IN_FLIGHT
     if not session.terminal:
@@ -208,26 +255,25 @@ def _needed(session: Session) -> Kept | None:
 def _erase_event(
     services: DashboardServices,
     event: WebhookEvent,
-    wallet: Wallet,
+    customer: Customer,
     report: Report,
     *,
     theirs: bool,
 ) -> None:
     """Erase an event that was delivered or given up.
 
-    Pending events must still name the customer. With `theirs`, the event may have been sent with
-    what an erased customer had given, and a receiver may have repeated it, whichever wallet the
-    body names: the customer had tried another one, or had money sent back to it. While such an
-    event is pending, an answer may still be on its way.
+    Pending events must still name the customer. `theirs`: it is about a session whose customer was
+    erased, so a receiver may have repeated what they had given, whichever wallet the body names.
+    While such an event is pending, an answer may still be on its way.
     """
     waits = theirs and event.status is EventStatus.PENDING
-    if not waits and event_without_wallet(event, wallet, answers=theirs) is event:
+    if not waits and event_without_wallet(event, customer, theirs=theirs) is event:
         return
 
     def erased(current: WebhookEvent) -> WebhookEvent:
         if current.status is EventStatus.PENDING:
             return current
-        return event_without_wallet(current, wallet, answers=theirs)
+        return event_without_wallet(current, customer, theirs=theirs)
 
     try:
         after = retry_on_conflict(event, erased, services.events.save)
