@@ -98,6 +98,7 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
     rights.require(request, found.actor)
     request.state.needs = partial(needs.of, injected, found.actor)
+    request.state.session = injected.sessions.get
     return found
 
 

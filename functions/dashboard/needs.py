@@ -10,19 +10,13 @@ from fastapi import APIRouter, Request, Response
 from checkout.flows.merchant.needs import Case, Need
 from checkout.pages import Moment
 from dashboard.dependencies import Injected, Key
-from dashboard.rendering import page, strip
+from dashboard.rendering import page, session_of, strip
+from dashboard.strip import PAYMENTS, Read, named, page_of
 from dashboard.texts import NEED
 from dashboard.view import moment
 
 router = APIRouter()
-_PAGES: Final = {
-    Case.BUDGET_REQUESTED: "/budget",
-    Case.WALLET_KEY: "",
-    Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",
-    Case.ENDPOINT_FAILING: "/webhooks?endpoint={}",
-    Case.BUDGET_OVER: "/budget",
-    Case.KEY_ENDS: "/keys",
-}
+SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is named
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +35,25 @@ class NeedRow:
 async def needs(_: Injected, request: Request, __: Key) -> Response:
     """List what needs somebody, the most urgent first."""
     found = strip(request)
+    payments = [each.target for each in found.found if each.case in PAYMENTS] if found else []
+    read = {each: session_of(request, each) for each in payments[:SUMS_MAX]}
     return page(
         request,
         "needs.html",
         section="/needs",
         known=found is not None,
-        rows=[_row(each) for each in found.found] if found else [],
+        rows=[_row(each, read.get) for each in found.found] if found else [],
         more=found.more if found else False,
     )
 
 
-def _row(need: Need) -> NeedRow:
+def _row(need: Need, read: Read) -> NeedRow:
     text, todo = NEED[need.case]
     return NeedRow(
         text=text,
         todo=todo,
-        name=need.name,
+        name=named(need, read),
         at=moment(need.at),
         ends=need.case is Case.KEY_ENDS,
-        page=_PAGES.get(need.case, "/transactions/{}").format(need.target),
+        page=page_of(need),
     )

@@ -18,7 +18,7 @@ STATUS: Final[Mapping[RefundStatus, str]] = {
 }
 # The class of the badge, which gives its color.
 BADGE: Final[Mapping[RefundStatus, str]] = {
-    RefundStatus.NEEDS_APPROVAL: "attention",
+    RefundStatus.NEEDS_APPROVAL: "warn",
     RefundStatus.SENDING: "processing",
     RefundStatus.SUCCEEDED: "completed",
     RefundStatus.FAILED: "bad",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,12 +20,14 @@ from starlette.routing import Match
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, RateLimited
 from checkout.domain.people import Actor, rights_of
+from checkout.domain.session import Session
 from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
 from dashboard.dependencies import Visit
 from dashboard.rights import PREFIX
+from dashboard.strip import Strip, strip_of
 
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
@@ -34,6 +37,7 @@ SECTIONS: Final = (
     ("/webhooks", "Webhooks"),
     ("/keys", "API keys"),
     ("/people", "People"),
+    ("/notices", "Notices"),
     ("/settings", "Settings"),
     ("/audit", "Audit log"),
 )
@@ -63,7 +67,7 @@ def page(
         "section": None,
         "who": key.label if key else None,
         "may": rights_of(key) if key else (),
-        "needs": strip(request) if key and hasattr(request.state, "needs") else None,
+        "needs": _strip(request) if key and values.get("section") != "/needs" else None,
         "owner": getattr(request.state, "owner", None),
         **values,
     }
@@ -85,6 +89,20 @@ def strip(request: Request) -> Needs | None:
         except CheckoutError:
             request.state.found = None
     found: Needs | None = request.state.found
+    return found
+
+
+def _strip(request: Request) -> Strip | None:
+    found = strip(request) if hasattr(request.state, "needs") else None
+    return strip_of(found, partial(session_of, request)) if found else None
+
+
+def session_of(request: Request, session_id: str) -> Session | None:
+    """Return a session that needs somebody; None if it cannot be read just now."""
+    try:
+        found: Session | None = request.state.session(session_id)
+    except CheckoutError:
+        return None
     return found
 
 

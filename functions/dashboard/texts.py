@@ -32,6 +32,10 @@ STATUS: Final[dict[Status, str]] = {
 PART_PAID: Final = "Part paid"
 MAKING_CERTAIN: Final = "Making certain"
 
+# Beside the status, once money was sent back.
+REFUNDED: Final = "Refunded"
+PARTLY_REFUNDED: Final = "Partly refunded"
+
 ACTION: Final[dict[Action, str]] = {
     Action.SIGNED_IN: "Signed in",
     Action.SIGNED_OUT: "Signed out",
@@ -409,6 +413,21 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "An API key that your server uses ends soon:",
         "Put a newer key into your server before.",
     ),
+}
+# The same on the strip of each page: what it is, and the verb of the link to it. {} is a sum and an
+# order, or a name.
+NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
+    Case.PARTIAL_PAYMENT: ("{} arrived only in part", "decide"),
+    Case.UNDECIDED: ("A wallet gives no clear answer about {}", "look it up"),
+    Case.LATE_PAYMENT: ("Money arrived late for {}", "send it back or deliver"),
+    Case.OVERPAID: ("Too much money arrived for {}", "send the rest back"),
+    Case.WITHDRAWAL: ("A customer has withdrawn from {}", "refund or answer"),
+    Case.BUDGET_REQUESTED: ("Your server asks for a refund budget of {}", "approve"),
+    Case.WALLET_KEY: ("A wallet provider has refused your wallet's key", "see what to do"),
+    Case.ENDPOINT_DISABLED: ("The webhook endpoint {} is disabled", "enable it"),
+    Case.ENDPOINT_FAILING: ("The webhook endpoint {} fails", "look into it"),
+    Case.BUDGET_OVER: ("Your refund budget is over", "approve it again"),
+    Case.KEY_ENDS: ("The API key {} ends soon", "replace it"),
 }
 # A completed session that has received more than was asked for.
 OVERPAID: Final = (

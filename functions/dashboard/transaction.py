@@ -17,7 +17,7 @@ from checkout.domain.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.order_number import order_number
 from checkout.domain.payment import Attention, Phase
 from checkout.domain.people import Actor
-from checkout.domain.refund import ELSEWHERE_MAX
+from checkout.domain.refund import ELSEWHERE_MAX, Refund
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.withdrawal import waits
@@ -32,7 +32,16 @@ from dashboard import refund_texts, texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, saved, see
 from dashboard.story import Story, story
-from dashboard.view import delivered, minor, moment, plain, readable, status_of, wallet_of
+from dashboard.view import (
+    delivered,
+    minor,
+    moment,
+    plain,
+    readable,
+    refunded_of,
+    status_of,
+    wallet_of,
+)
 from dashboard.webhooks import elsewhere
 
 router = APIRouter(prefix="/transactions/{session_id}")
@@ -228,7 +237,7 @@ def _page(
     session = lookup.get(services, key, session_id)
     event = delivery_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
-    given = _given(services, session)
+    given, refunds = _given(services, session), _refunds(services, session)
     return page(
         request,
         "transaction.html",
@@ -240,7 +249,8 @@ def _page(
         s=_shown(session, now=now, base_url=services.base_url),
         given=given,
         withdrawal=_withdrawal(services, session),
-        refunds=_refunds(services, session),
+        refunds=[_refund(each, session) for each in refunds],
+        refunded=refunded_of(session, refunds),
         elsewhere_max=ELSEWHERE_MAX,
         budget=_budget(services, key, session, now),
         webhook=delivered(event) if event else None,
@@ -401,19 +411,21 @@ def _decimal(session: Session, value: int) -> str:
     return from_minor_units(value, currency=session.currency, wallet_scale=scale).decimal()
 
 
-def _refunds(services: DashboardServices, session: Session) -> list[RefundRow]:
+def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...]:
     """Return the session's refunds, the newest first; one request, where there are any."""
     ids = tuple(each.id for each in reversed(session.refunds or ()))
-    return [
-        RefundRow(
-            id=each.id,
-            amount=minor(each.amount, session),
-            status=refund_texts.status_of(each)[0],
-            badge=refund_texts.status_of(each)[1],
-            created_at=moment(each.created_at),
-        )
-        for each in (services.refunds.of(ids) if ids else ())
-    ]
+    return services.refunds.of(ids) if ids else ()
+
+
+def _refund(refund: Refund, session: Session) -> RefundRow:
+    status, badge = refund_texts.status_of(refund)
+    return RefundRow(
+        id=refund.id,
+        amount=minor(refund.amount, session),
+        status=status,
+        badge=badge,
+        created_at=moment(refund.created_at),
+    )
 
 
 def _budget(services: DashboardServices, key: Actor, session: Session, now: datetime) -> str | None:

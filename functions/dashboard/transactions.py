@@ -14,6 +14,7 @@ from checkout.domain.merchant import Ownership
 from checkout.domain.note import case_of
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session, Status
 from checkout.flows import merchants
 from checkout.flows.checkout.lists import ListQuery, SessionList, cursor_behind
@@ -33,7 +34,7 @@ from dashboard.texts import (
     TABS,
     WALLET_STATE,
 )
-from dashboard.view import minor, moment, status_of, wallet_of
+from dashboard.view import minor, moment, refunded_of, status_of, wallet_of
 
 router = APIRouter()
 NOTHING: Final = SessionList((), None)
@@ -41,13 +42,14 @@ NOTHING: Final = SessionList((), None)
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session in the list. `failure` says how its last attempt failed."""
+    """A session in the list. `failure`: how its last attempt failed. `refunded`: what went back."""
 
     id: str
     created_at: Moment
     status: str
     status_text: str
     failure: str | None
+    refunded: str | None
     attention: bool
     order: str | None
     amount: str
@@ -114,7 +116,7 @@ async def transactions(
         heading=dict(TABS).get(tab, "Results"),
         statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
         tabs=TABS,
-        rows=[_row(session, now=now) for session in found.sessions],
+        rows=_rows(services, found.sessions, now),
         next_cursor=older,
         newer=newer,
         unreadable=found.unreadable,
@@ -162,7 +164,18 @@ def _first_steps(
     )
 
 
-def _row(session: Session, *, now: datetime) -> SessionRow:
+def _rows(
+    services: DashboardServices, sessions: Sequence[Session], now: datetime
+) -> list[SessionRow]:
+    """Return the rows; the refunds of all of them are read at once, where there are any."""
+    ids = tuple(each.id for session in sessions for each in session.refunds or ())
+    refunds: dict[str, list[Refund]] = {}
+    for refund in services.refunds.of(ids) if ids else ():
+        refunds.setdefault(refund.session, []).append(refund)
+    return [_row(session, refunds.get(session.id, ()), now=now) for session in sessions]
+
+
+def _row(session: Session, refunds: Sequence[Refund], *, now: datetime) -> SessionRow:
     status, failure = session.status_at(now), failure_of(session)
     more = len(session.line_items) - 1
     return SessionRow(
@@ -171,6 +184,7 @@ def _row(session: Session, *, now: datetime) -> SessionRow:
         status=status.value,
         status_text=status_of(session, now),
         failure=FAILURE[failure] if failure else None,
+        refunded=refunded_of(session, refunds),
         attention=case_of(session) is not None,
         order=order_number(session),
         amount=minor(session.amount_total, session),

@@ -6,6 +6,7 @@ Amounts are exact (no float is used), times are UTC.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,8 +14,9 @@ from typing import Final
 from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.people import Actor
 from checkout.domain.public import timestamp
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.domain.webhooks import TIMEOUT, Delivery, WebhookEvent
+from checkout.domain.webhooks import TIMEOUT, Delivery, EventStatus, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.texts import (
@@ -25,6 +27,8 @@ from dashboard.texts import (
     MAKING_CERTAIN,
     NOT_SENT,
     PART_PAID,
+    PARTLY_REFUNDED,
+    REFUNDED,
     STATUS,
 )
 
@@ -45,12 +49,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The delivery of an event to the merchant's server."""
+    """The delivery of an event to the merchant's server; `look` is the class of its badge."""
 
     id: str
     type: str
     status: str
-    bad: bool
+    look: str
     given_up: str | None
     next_at: Moment | None
     attempts: tuple[Attempt, ...]
@@ -63,11 +67,19 @@ def delivered(event: WebhookEvent) -> Delivered:
         id=event.id,
         type=event.type,
         status=NOT_SENT if unwanted else DELIVERY[event.status],
-        bad=event.given_up is not None and not unwanted,
+        look="" if unwanted else _look_of(event),
         given_up=GIVEN_UP[event.given_up] if event.given_up else None,
         next_at=moment(event.next_at) if pending else None,
         attempts=tuple(attempt(delivery) for delivery in event.deliveries),
     )
+
+
+def _look_of(event: WebhookEvent) -> str:
+    """Return the class of the badge: one that is tried again after a failure is a warning."""
+    if event.status is EventStatus.PENDING:
+        made = [each for each in event.deliveries if each.duration_ms is not None]
+        return "warn" if made and not made[-1].succeeded else "processing"
+    return "completed" if event.status is EventStatus.DELIVERED else "bad"
 
 
 def status_of(session: Session, now: datetime) -> str:
@@ -77,6 +89,18 @@ def status_of(session: Session, now: datetime) -> str:
     if session.payment_in_flight and session.closing_at is not None:
         return MAKING_CERTAIN
     return STATUS[session.status_at(now)]
+
+
+def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
+    """Return in words how much of the session's money was sent back; None if nothing was.
+
+    The session alone does not tell: it also counts what a refund holds that still waits.
+    """
+    back = sum(each.amount if each.noted else each.sent for each in refunds)
+    if not back:
+        return None
+    received = session.amount_received or session.amount_total
+    return REFUNDED if back >= received else PARTLY_REFUNDED
 
 
 def wallet_of(session: Session) -> str | None:
@@ -113,13 +137,15 @@ def sum_of(key: Actor, value: int) -> str:
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
-    It has all significant digits, and at least the currency's number of decimals.
+    It has all significant digits, and at least the currency's number of decimals. The blank
+    does not break: a sum stays on one line.
     """
     whole, _, fraction = amount.decimal().removeprefix("-").partition(".")
     sign = "-" if amount.value < 0 else ""
     digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
     fraction = fraction[:digits] + fraction[digits:].rstrip("0")
-    return f"{sign}{int(whole):,}" + (f".{fraction}" if fraction else "") + f" {amount.asset_code}"
+    number = f"{sign}{int(whole):,}" + (f".{fraction}" if fraction else "")
+    return f"{number}\N{NO-BREAK SPACE}{amount.asset_code}"
 
 
 def attempt(delivery: Delivery) -> Attempt:

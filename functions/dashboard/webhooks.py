@@ -73,7 +73,7 @@ class EventRow:
     created_at: Moment
     status: str
     state: EventStatus
-    bad: bool
+    look: str
     tries: int
     last: str | None
 
@@ -98,7 +98,7 @@ class Elsewhere:
     id: str
     url: str
     status: str
-    bad: bool
+    look: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ def elsewhere(
     urls = {each.id: each.url for each in merchant.further_endpoints}
     found = [(each, delivered(each)) for each in delivery_log.of_others(services, merchant, event)]
     return [
-        Elsewhere(each.id, urls[each.endpoint], shown.status, shown.bad) for each, shown in found
+        Elsewhere(each.id, urls[each.endpoint], shown.status, shown.look) for each, shown in found
     ]
 
 
@@ -405,7 +405,7 @@ def _row(event: WebhookEvent) -> EventRow:
         created_at=moment(event.created_at),
         status=delivery.status,
         state=event.status,
-        bad=delivery.bad,
+        look=delivery.look,
         tries=len(event.deliveries),
         last=delivery.attempts[-1].outcome if delivery.attempts else None,
     )

@@ -158,7 +158,7 @@ def test_a_budget_that_the_wallet_has_ended_says_so_everywhere(
     )
     page = owner.get("/budget")
     assert "Your wallet has ended the access." in page.page.main
-    assert "1 thing needs you" in page.page.main
+    assert "Your refund budget is over: approve it again" in page.page.main
     assert "Your wallet has ended the refund budget" in owner.get("/needs").page.main
     assert "Approve again" in page.page.main
     answer = owner.get(refund_now(owner, sold))

@@ -20,7 +20,7 @@ from checkout.domain.webhooks import Delivery, Endpoint, EventStatus, GivenUp
 from checkout.flows.checkout import details
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case
-from dashboard.texts import NEED
+from dashboard.texts import NEED, NEED_NOW
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_note import a_note
@@ -30,6 +30,7 @@ from tests.merchant_api import PREFIX
 from tests.support import NOW
 
 HOOKS = "https://shop.example/hooks"
+LATE = "Money arrived late for 20.00 USD ("
 
 
 def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Session:
@@ -65,7 +66,7 @@ def attempts(*good: bool) -> tuple[Delivery, ...]:
 
 
 def test_there_are_words_for_every_case() -> None:
-    assert set(NEED) == set(Case)
+    assert set(NEED) == set(NEED_NOW) == set(Case)
 
 
 def test_nothing_needs_somebody_in_a_shop_where_all_is_well(browser: Browser) -> None:
@@ -73,16 +74,49 @@ def test_nothing_needs_somebody_in_a_shop_where_all_is_well(browser: Browser) ->
     assert "Nothing needs you." in browser.get("/needs").page.main
 
 
-def test_each_page_says_how_many_things_need_somebody(shop: Dashboard, browser: Browser) -> None:
-    session = flag(shop)
-    assert strip(browser) == "1 thing needs you"
-    flag(shop, Status.COMPLETED, attention=None, received=2001)
-    assert strip(browser) == "2 things need you"
+def test_each_page_says_what_needs_somebody_and_leads_there(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = flag(shop, client_reference_id="A-1")
+    said = "Money arrived late for 20.00 USD of order A-1: send it back or deliver"
+    assert strip(browser) == said
+    page = browser.get("/audit").page
+    [link] = [each for each in page.all("a") if "".join(each.text) == said]
+    assert link.attributes["href"] == f"/dashboard/transactions/{session.id}"
+    over = flag(shop, Status.COMPLETED, attention=None, received=2001)
+    assert strip(browser) == f"2 things need you. First: {said}"
+    assert "/dashboard/needs" in browser.get("/audit").page.links
     page = browser.get("/needs").page
+    assert "20.00 USD of order A-1" in page.main
+    assert f"20.00 USD ({over.id})" in page.main
     assert f"/dashboard/transactions/{session.id}" in page.links
     assert "Money arrived after the session had ended" in page.main
     assert "More money has arrived than was asked for" in page.main
     assert strip(shop.signed_in(shop.other_secret)) == ""
+
+
+def test_a_strip_says_less_if_the_payment_cannot_be_read_just_now(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag(shop, client_reference_id="A" * 100)
+
+    def fails(_: str) -> None:
+        raise Unavailable("The store does not answer.")
+
+    monkeypatch.setattr(shop.services.sessions, "get", fails)
+    assert strip(browser).startswith(f"Money arrived late for a payment of order {'A' * 60}…: ")
+
+
+def test_the_tab_of_payments_counts_payments_only(shop: Dashboard, browser: Browser) -> None:
+    set_endpoint(shop, disabled_at=NOW)
+    for _ in range(2):
+        withdrawn = withdraw(shop, received=2001)
+        row = flag_item(withdrawn)
+        shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=row)
+    assert strip(browser).startswith("5 things need you. ")
+    page = browser.get("?status=attention").page
+    assert page.one("span", **{"class": "count"}).text == ["2"]
+    assert page.main.count("2 shown") == 1
 
 
 def test_what_is_dealt_with_is_gone_until_more_money_comes(
@@ -98,11 +132,11 @@ def test_what_is_dealt_with_is_gone_until_more_money_comes(
     assert "Not dealt with yet" in page.main
     assert "Marked a session as dealt with" in browser.get("/audit").page.main
     browser.post(f"{way}/dealt-with", {"done": "no"})
-    assert strip(browser) == "1 thing needs you"
+    assert strip(browser).startswith(LATE)
     assert "Marked a session as not dealt with" in browser.get("/audit").page.main
     case = f"{Attention.LATE_PAYMENT} 500"
     shop.services.notes.put(a_note(session=session.id, dealt_with=case, version=3))
-    assert strip(browser) == "1 thing needs you"
+    assert strip(browser).startswith(LATE)
 
 
 def test_late_money_that_a_refund_sends_back_needs_nobody(
@@ -160,11 +194,13 @@ def test_an_endpoint_whose_last_three_attempts_failed_needs_somebody(
         deliveries=(*attempts(*made), Delivery(at=NOW + timedelta(minutes=1))),
     )
     shop.services.events.add(event)
-    assert strip(browser) == ("1 thing needs you" if fails else "")
+    address = "https://other.example/hooks" if further else HOOKS
+    told = f"The webhook endpoint {address} fails: look into it"
+    assert strip(browser) == (told if fails else "")
     if fails:
         page = browser.get("/needs").page
         assert "A webhook endpoint fails" in page.main
-        assert ("https://other.example/hooks" if further else HOOKS) in page.main
+        assert address in page.main
 
 
 def test_events_from_before_the_endpoint_do_not_count(shop: Dashboard, browser: Browser) -> None:
@@ -208,7 +244,7 @@ def test_a_wallet_that_refuses_the_key_needs_somebody_until_it_takes_it(
     refused_key(shop, 1, Event.PREPARATION_FAILED, "wallet_unreachable: client_unknown")
     assert strip(browser) == ""
     refused_key(shop, 2, Event.PREPARATION_FAILED, "merchant_wallet_error: client_unknown (401)")
-    assert strip(browser) == "1 thing needs you"
+    assert strip(browser) == "A wallet provider has refused your wallet's key: see what to do"
     assert "has refused your wallet's key" in browser.get("/needs").page.main
     refused_key(shop, 3, Event.PREPARED, None)
     assert strip(browser) == ""
@@ -316,7 +352,7 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     shop: Dashboard, browser: Browser
 ) -> None:
     session = withdraw(shop)
-    assert strip(browser) == "1 thing needs you"
+    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD (")
     assert "A customer has withdrawn from their purchase" in browser.get("/needs").page.main
     way = f"/transactions/{session.id}"
     page = browser.get(way).page
@@ -328,7 +364,7 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     assert "Answered by first" in browser.get(way).page.main
     assert "Marked a session as dealt with" in browser.get("/audit").page.main
     browser.post(f"{way}/withdrawal", {"done": "no"})
-    assert strip(browser) == "1 thing needs you"
+    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD (")
     assert "Marked a session as not dealt with" in browser.get("/audit").page.main
 
 
@@ -343,7 +379,7 @@ def test_a_flagged_session_with_a_withdrawal_is_two_things(
 ) -> None:
     session = withdraw(shop, received=2001)
     shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
-    assert strip(browser) == "2 things need you"
+    assert strip(browser).startswith("2 things need you. First: Too much money arrived for ")
 
 
 def test_without_a_withdrawal_there_is_nothing_to_answer(shop: Dashboard, browser: Browser) -> None:

@@ -69,7 +69,9 @@ def test_a_merchant_sees_the_price_approves_and_the_customer_has_the_money(
     before = balance(world, ALICE)
     path = request_all(owner, sold)
     page = owner.get(path).page
-    assert "Waiting for your approval" in page.main
+    waits = page.one("span", **{"class": "badge warn"})
+    assert waits.text == ["Waiting for your approval"], "to wait is no failure"
+    assert "Refund of 20.00\N{NO-BREAK SPACE}USD" in owner.get(path).body, "a sum never breaks"
     assert sold.quote is not None
     paid = f"{sold.quote.debit.value / 100:.2f} EUR"
     assert f"The customer gets {paid}" in page.main

@@ -88,7 +88,7 @@ def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
     ]
     assert first.facts == (
         ("Wallet", of(1, "wallets")),
-        ("Price for the customer", "0.20 EUR"),
+        ("Price for the customer", "0.20\N{NO-BREAK SPACE}EUR"),
         ("Ended by", "the customer's wallet provider"),
     )
     assert (first.bad, second.bad) == (True, False)

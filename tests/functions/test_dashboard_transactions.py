@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.records import session_item
 from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
 from checkout.domain.collect import Kind
@@ -22,6 +23,7 @@ from checkout.domain.payment import (
     Instruction,
     Problem,
 )
+from checkout.domain.refund import RefundRef, RefundStatus
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery, EventStatus
@@ -32,7 +34,8 @@ from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import AWAITING, STAGES, Page
 from tests.merchant_api import PREFIX
-from tests.support import NOW, seeded
+from tests.services import store_refund
+from tests.support import NOW, a_refund, seeded
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -390,6 +393,55 @@ def test_money_beyond_the_price_is_flagged_with_what_to_do(
     assert [link for link in flagged.links if "/transactions/cs_" in link] == [
         f"/dashboard/transactions/{over.id}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([{"sent": 2000}], "Refunded"),
+        ([{"sent": 500}], "Partly refunded"),
+        ([{"sent": 500}, {"sent": 1500}], "Refunded"),
+        ([{"sent": 0, "status": RefundStatus.NEEDS_APPROVAL, "amount": 2000}], None),
+        ([{"sent": 700, "status": RefundStatus.FAILED}], "Partly refunded"),
+        ([{"sent": 0, "status": RefundStatus.PAID_ELSEWHERE, "amount": 2000}], "Refunded"),
+    ],
+)
+def test_a_payment_says_that_it_was_refunded_in_the_list_and_in_its_title(
+    shop: Dashboard, browser: Browser, parts: list[dict[str, Any]], words: str | None
+) -> None:
+    session = paid(shop)
+    refs = []
+    for number, part in enumerate(parts):
+        fields = {"status": RefundStatus.SUCCEEDED, "amount": part["sent"], **part}
+        refund = a_refund(id=f"re_{number:022d}", session=session.id, **fields)
+        store_refund(shop.dynamo, PREFIX, refund)
+        refs.append(RefundRef(refund.id, refund.amount))
+    changed = replace(session, refunds=tuple(refs))
+    table, key = f"{PREFIX}-checkout_sessions", {"id": {"S": session.id}}
+    row = shop.dynamo.get_item(TableName=table, Key=key)["Item"]
+    shop.dynamo.put_item(TableName=table, Item={**row, **session_item(changed)})
+    expected = [words] if words else []
+    for path in ("", f"/transactions/{session.id}"):
+        found = browser.get(path).page.all("span", **{"class": "badge refunded"})
+        assert [each.text[0] for each in found] == expected
+    title = "".join(browser.get(f"/transactions/{session.id}").page.one("title").text)
+    assert title.startswith(f"20.00 USD, Paid{', ' + words.lower() if words else ''} – ")
+
+
+def test_the_refunds_of_a_whole_page_of_payments_are_one_read(
+    shop: Dashboard, browser: Browser
+) -> None:
+    def reads() -> int:
+        shop.calls()
+        browser.get("?status=all")
+        return shop.calls().count("batch_get_item")
+
+    for _ in range(3):
+        paid(shop)
+    before = reads()
+    for number in range(3):
+        paid(shop, refunds=(RefundRef(f"re_{number:022d}", 500),))
+    assert reads() == before + 1
 
 
 def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser) -> None:

@@ -15,6 +15,7 @@ from checkout.domain.ids import new_event_id
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
+from dashboard.texts import DELIVERY
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 
@@ -405,10 +406,47 @@ def test_an_event_and_its_session_show_what_became_of_it_at_each_endpoint(
     assert shop.messages.messages == [copy.id]
 
 
+@pytest.mark.parametrize(
+    ("status", "made", "look"),
+    [
+        (EventStatus.PENDING, (), "processing"),
+        (EventStatus.PENDING, (None,), "processing"),
+        (EventStatus.PENDING, (500,), "warn"),
+        (EventStatus.DELIVERED, (500, 200), "completed"),
+        (EventStatus.EXHAUSTED, (500,), "bad"),
+    ],
+)
+def test_a_delivery_has_the_same_badge_in_the_log_on_its_page_and_at_its_payment(
+    shop: Dashboard,
+    browser: Browser,
+    status: EventStatus,
+    made: tuple[int | None, ...],
+    look: str,
+) -> None:
+    configured(browser)
+    now = shop.clock.now()
+    deliveries = tuple(
+        Delivery(at=now, duration_ms=each and 5, status=each, answer="") for each in made
+    )
+    open_still = status is EventStatus.PENDING
+    event = stored(
+        shop,
+        status=status,
+        deliveries=deliveries,
+        ended_at=None if open_still else now,
+        given_up=GivenUp.ATTEMPTS if status is EventStatus.EXHAUSTED else None,
+    )
+    session = shop.store(event=event.id, status=Status.COMPLETED)
+    for path in ("/webhooks", f"/webhooks/{event.id}", f"/transactions/{session.id}"):
+        page = browser.get(path).page
+        badges = [each for each in page.all("span") if each.text == [DELIVERY[status]]]
+        assert [each.attributes["class"] for each in badges] == [f"badge {look}"], path
+
+
 def test_the_list_of_endpoints_says_which_one_fails_and_what_came_last(shop: Dashboard) -> None:
     browser = shop.signed_in()
     configured(browser)
-    assert f"{URL} Nothing was delivered yet." in browser.get("/webhooks").page.main
+    assert f"{URL} Nothing was sent yet." in browser.get("/webhooks").page.main
     books = added(browser, "https://books.example/")
     second = shop.merchant().endpoints[1]
     for number in range(3):
@@ -419,6 +457,6 @@ def test_the_list_of_endpoints_says_which_one_fails_and_what_came_last(shop: Das
         main = browser.get(f"/webhooks?endpoint={books}").page.main
         assert ("Failing since 1 Mar 2026" in main) is (number == 2)
         shop.clock.pass_time(60)
-    assert "Last delivery 1 Mar 2026, 12:02:00: Response 500." in main
-    assert "Last delivery 1 Mar 2026, 12:02:00: Response 204." in main
+    assert "Last attempt 1 Mar 2026, 12:02:00: Response 500." in main
+    assert "Last attempt 1 Mar 2026, 12:02:00: Response 204." in main
     assert main.count("Failing") == 1

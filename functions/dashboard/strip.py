@@ -1,0 +1,72 @@
+"""The words for what needs somebody, on the strip of each page and on the page of needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from checkout.domain.session import Session
+from checkout.flows.merchant.needs import Case, Need, Needs
+from dashboard.texts import NEED_NOW
+from dashboard.view import minor
+
+FLAGGED: Final = (Case.PARTIAL_PAYMENT, Case.UNDECIDED, Case.LATE_PAYMENT, Case.OVERPAID)
+PAYMENTS: Final = (*FLAGGED, Case.WITHDRAWAL)
+_PAGES: Final = {
+    Case.BUDGET_REQUESTED: "/budget",
+    Case.WALLET_KEY: "",
+    Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",
+    Case.ENDPOINT_FAILING: "/webhooks?endpoint={}",
+    Case.BUDGET_OVER: "/budget",
+    Case.KEY_ENDS: "/keys",
+}
+_NAME_MAX: Final = 60  # characters of an order number or an address; a strip is one or two lines
+
+Read = Callable[[str], Session | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The strip: how many things need somebody, and of the first what it is and where to go.
+
+    `payments` are those that the list "Needs you" of the transactions shows.
+    """
+
+    count: int
+    payments: int
+    first: str
+    verb: str
+    page: str
+
+
+def strip_of(needs: Needs, read: Read) -> Strip | None:
+    """Return the strip, or None if nothing needs somebody."""
+    if not needs.found:
+        return None
+    need = needs.found[0]
+    sentence, verb = NEED_NOW[need.case]
+    return Strip(
+        count=len(needs.found),
+        payments=len({each.target for each in needs.found if each.case in FLAGGED}),
+        first=sentence.format(named(need, read)),
+        verb=verb,
+        # No page here repairs a key; the list of needs says what to do.
+        page="/needs" if need.case is Case.WALLET_KEY else page_of(need),
+    )
+
+
+def named(need: Need, read: Read) -> str:
+    """Return what people call the thing; a payment by its sum and its order, if it has one."""
+    name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
+    name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
+    if need.case not in PAYMENTS:
+        return name
+    session = read(need.target)
+    total = minor(session.amount_total, session) if session else "a payment"
+    return f"{total} of order {name}" if need.name != need.target else f"{total} ({name})"
+
+
+def page_of(need: Need) -> str:
+    """Return the path under the dashboard where the thing is solved."""
+    return _PAGES.get(need.case, "/transactions/{}").format(need.target)
