@@ -17,7 +17,7 @@ CONTRAST: Final = 4.6  # 4.5, and a margin for rounding
 LIGHT: Final = ("#f6f7f9", "#ffffff")
 DARK: Final = ("#10151b", "#19212a")
 _HEX: Final = re.compile(r"#[0-9A-Fa-f]{6}")
-_STEPS: Final = 50
+_STEPS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,17 @@ def accent(chosen: str | None) -> Accent | None:
     if chosen is None or not _HEX.fullmatch(chosen):
         return None
     return Accent(
-        light=_readable(chosen, "#000000", LIGHT),
+        light=_readable(chosen, "#000000", (*LIGHT, tint(chosen))),
         dark=_readable(chosen, "#ffffff", DARK),
         brand=chosen,
         # One of the two always has 4.58:1 or more.
         ink=max(("#ffffff", "#000000"), key=lambda ink: contrast(chosen, ink)),
     )
+
+
+def tint(chosen: str) -> str:
+    """Return the light ground of the shop's half: 5 % of the color, as in link.css."""
+    return _mixed(LIGHT[0], chosen, _STEPS // 20)
 
 
 def contrast(one: str, other: str) -> float:

@@ -50,7 +50,8 @@ _CALLED: Final = {
 class Ask:
     """A field, with a `hint` above it. `fault` says what is wrong; `first` is the first wrong one.
 
-    With `options`, values and their texts, it is a list to choose from.
+    With `options`, values and their texts, it is a list to choose from. `beside`: it stands in the
+    row of the field before it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Ask:
     hint: str | None = None
     fault: str | None = None
     first: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class Group:
     An address has a `title`, a `place`, and the `country` whose form it is, which customers choose
     among `countries`. `kept` are the texts of parts that this country does not have, by the names
     of their fields, for a customer who goes back to the other country. With `same` it may be that
-    of the shipment; `copied` if it is.
+    of the shipment; `copied` if it is. `counts`: it asks how many.
     """
 
     asks: tuple[Ask, ...]
@@ -87,6 +89,18 @@ class Group:
     optional: bool = False
     same: bool = False
     copied: bool = False
+    counts: bool = False
+
+    @property
+    def rows(self) -> list[list[Ask]]:
+        """Return the fields in their rows."""
+        found: list[list[Ask]] = []
+        for each in self.asks:
+            if each.beside:
+                found[-1].append(each)
+            else:
+                found.append([each])
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +146,7 @@ def groups(
     form = _Form(typed, wrong, reader)
     found = []
     if most is not None:
-        found.append(Group(asks=(_quantity(form, most, left=left),)))
+        found.append(Group(asks=(_quantity(form, most, left=left),), counts=True))
     if collect.details:
         found.append(Group(asks=tuple(_detail(form, collect, each) for each in collect.details)))
     found += [_address(form, collect, place, usual) for place in collect.places]
@@ -173,6 +187,7 @@ def _quantity(form: _Form, most: int, *, left: bool) -> Ask:
         required=True,
         inputmode="numeric",
         dir="ltr",
+        hint=texts.text("buy.most", most=str(most)),
     )
 
 
@@ -236,6 +251,7 @@ def _part(form: _Form, place: Place, asked: PartAsked, *, required: bool) -> Ask
         inputmode="numeric" if asked.example and asked.example.isdigit() else None,
         autocomplete=f"{place} {_TOKENS[part]}",
         options=asked.regions,
+        beside=asked.beside,
     )
 
 

@@ -47,12 +47,17 @@ class ShopPaths:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A payment link as its page shows it."""
+    """A payment link as its page shows it.
+
+    `sums` are the totals of one item, of two and so on, if customers choose how many.
+    """
 
     name: str
     description: str | None
     picture: str | None
+    goods_initial: str
     price: str
+    sums: tuple[str, ...]
     sells: bool
     limited: bool
     stopped: bool
@@ -171,14 +176,19 @@ def _page(
 def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader) -> Offer:
     path = _path(services, link)
     mark = pictures.logo_mark(merchant.logo)
-    price = from_minor_units(
-        link.unit_amount, currency=link.currency, wallet_scale=merchant.asset_scale
-    )
+
+    def price(quantity: int) -> str:
+        total = link.unit_amount * quantity
+        scale = merchant.asset_scale
+        return reads.price(from_minor_units(total, currency=link.currency, wallet_scale=scale))
+
     return Offer(
         name=link.name,
         description=link.description,
         picture=link.image,
-        price=reads.price(price),
+        goods_initial=initial_of(link.name),
+        price=price(1),
+        sums=tuple(map(price, range(1, link.offered + 1))) if link.quantity_max > 1 else (),
         sells=link.sells and merchant.suspended is None,
         limited=link.limited,
         stopped=link.stopped_at is not None,
@@ -188,7 +198,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         payee=payee_of(merchant),
         website=merchant.website,
         contact=contact_of(merchant.contact),
-        home=home_of(merchant.website, None),
+        home=home_of(merchant.website, link.success_url),
         foot=foot_of(merchant.footer),
         accent=accent(merchant.accent_color),
         paths=ShopPaths(logo=f"{path}/logo?v={mark}" if mark else None),

@@ -19,7 +19,7 @@ from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.dev_server import local_world, own_key
 from tests.browser.judge import faults
-from tests.browser.served import Served, new_context
+from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_states import PANEL
 
 pytestmark = pytest.mark.browser
@@ -115,7 +115,8 @@ def test_axe_finds_nothing_on_the_page_of_a_link_in_any_state(
     page = context.new_page()
     with pages.merchant(**PANEL):
         asks = world.link(left=3, **ASKING)
-        for link in (world.link(left=3), world.link(left=0), stopped, asks):
+        goods = world.link(**PICTURED, **GOODS)
+        for link in (world.link(left=3), world.link(left=0), stopped, asks, goods):
             page.goto(f"{pages.base}/buy/{link.id}")
             assert faults(page, axe) == []
     page.goto(f"{pages.base}/buy/{world.link().id}?again=1")
@@ -153,6 +154,113 @@ def test_who_buys_is_asked_without_script_and_by_keyboard_alone(
     session = world.session(page.url.rpartition("/")[2])
     given = details.opened(world.services.vault, world.stored(), session)
     assert given == CustomerDetails("ana@example.com", "Ana Bel", "+44 20 7946 0958")
+
+
+PICTURED: dict[str, Any] = {
+    "name": "House beans, 1 kg",
+    "description": "Roasted on Tuesdays, sent on Wednesdays. Whole beans, dark.",
+    "image": f"{PICTURES}/sienna.svg",
+    "most": 14,
+}
+
+
+def test_the_button_is_in_sight_on_a_phone_and_covers_no_field_that_has_the_focus(
+    browser: Browser, pages: Served
+) -> None:
+    context = new_context(browser, script=False, wide=False)
+    page = context.new_page()
+    page.set_viewport_size({"width": 375, "height": 667})
+    for link in (pages.world.link(**PICTURED, **ASKING), pages.world.link(**PICTURED, **GOODS)):
+        page.goto(f"{pages.base}/buy/{link.id}")
+        bar = page.locator(".pay")
+        assert edges(bar)[1] <= 667
+        last = page.locator("form .hint").last
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            focused = page.locator(":focus")
+            if focused.evaluate("each => each.matches('.button')"):
+                break
+            top, bottom = edges(focused)
+            assert top >= 0
+            assert bottom <= edges(bar)[0], focused.get_attribute("id")
+        else:
+            pytest.fail("The button was never reached.")
+        last.scroll_into_view_if_needed()
+        assert edges(bar)[1] <= edges(last)[0]  # at the end it lies where the form ends
+    context.close()
+
+
+def edges(element: Locator) -> tuple[float, float]:
+    """Return where an element begins and ends, from the top of the window."""
+    box = element.bounding_box()
+    assert box is not None
+    return box["y"], box["y"] + box["height"]
+
+
+def test_the_button_follows_the_number_that_is_chosen(browser: Browser, pages: Served) -> None:
+    link = pages.world.link(**PICTURED)
+    context = new_context(browser)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{link.id}")
+    button = page.locator(".pay .button")
+    for typed, said in (("3", "$60.00"), ("15", "Buy"), ("", "Buy"), ("14", "$280.00")):
+        page.get_by_label("Quantity").fill(typed)
+        expect(button).to_contain_text(said)
+        if said == "Buy":
+            expect(button).to_have_text(said)
+    button.click()
+    expect(page).to_have_url(re.compile("/pay/cs_"))
+    assert "$280.00" in page.get_by_role("main").inner_text()
+    context.close()
+
+
+def test_the_picture_is_the_shops_half_of_a_wide_page_and_comes_first_on_a_phone(
+    browser: Browser, pages: Served
+) -> None:
+    link = pages.world.link(**PICTURED)
+    for wide in (True, False):
+        context = new_context(browser, wide=wide)
+        page = context.new_page()
+        page.goto(f"{pages.base}/buy/{link.id}")
+        picture = page.locator("img.goods").bounding_box()
+        heading = page.get_by_role("heading", level=1).bounding_box()
+        assert picture is not None
+        assert heading is not None
+        if wide:
+            assert picture["width"] == picture["height"] >= 320
+            assert picture["x"] + picture["width"] <= 640 <= heading["x"]
+        else:
+            assert picture["width"] == 375
+            assert picture["y"] + picture["height"] <= heading["y"]
+        context.close()
+
+
+@pytest.mark.parametrize("tag", ["ar", "en"])
+def test_a_text_in_another_direction_stands_at_the_edge_of_the_page(
+    browser: Browser, pages: Served, tag: str
+) -> None:
+    name = "House beans" if tag == "ar" else "قهوة"
+    asked = (Question("grind", name, Kind.TEXT),)
+    link = pages.world.link(name=name, description=name, **asking(asked))
+    context = new_context(browser, wide=False, tag=tag)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{link.id}")
+    start = page.evaluate(
+        """() => [...document.querySelectorAll('h1, .lead, label')].map(each => {
+            const range = document.createRange();
+            range.selectNodeContents(each);
+            const text = range.getBoundingClientRect(), whole = each.getBoundingClientRect();
+            return document.dir === 'rtl' ? whole.right - text.right : text.left - whole.left;
+        })"""
+    )
+    assert len(start) == 3
+    assert max(start) <= 1
+    context.close()
+
+
+def asking(questions: tuple[Question, ...]) -> dict[str, str]:
+    none: frozenset[Any] = frozenset()
+    return {"collect_json": Collect(asked=none, required=none, questions=questions).to_json()}
 
 
 def test_axe_finds_nothing_in_a_form_that_was_refused(
@@ -239,6 +347,9 @@ def test_goods_are_bought_on_a_phone_with_autofill_in_the_form_of_a_country(
     fill_in(page, CARDS[language])
     page.locator("#answer_size").select_option("s")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    if country == "DE":
+        code, city = page.locator("#shipping_postal_code"), page.locator("#shipping_city")
+        assert edges(code) == edges(city)
     page.locator('[autocomplete="shipping address-line1"]').press("Enter")
     expect(page).to_have_url(re.compile(rf"^{pages.base}/pay/cs_"))
     session = world.session(page.url.rpartition("/")[2].partition("?")[0])

@@ -39,6 +39,17 @@ def test_each_country_asks_in_its_own_order() -> None:
     assert order("AG") == ["name", *street, "city"]  # the data have no form of its own
 
 
+def test_what_a_country_writes_on_one_line_is_told() -> None:
+    def beside(country: str) -> list[str]:
+        return [each.part.value for each in parts_asked(country) if each.beside]
+
+    assert beside("DE") == ["city"]
+    assert beside("US") == ["state", "postal_code"]
+    assert beside("GB") == beside("JP") == []
+    for country in countries():  # a name or a street needs a line of its own
+        assert not {"name", "line1", "line2"} & set(beside(country))
+
+
 def test_parts_are_called_as_they_are_there() -> None:
     def called(country: str) -> dict[str, str]:
         return {each.part.value: each.called for each in parts_asked(country)}

@@ -149,6 +149,25 @@ def test_who_comes_too_late_is_told_before_anything_is_paid(visitor: Customer) -
     assert "Sold out" in answer.page.main
     assert "You have not been charged." in answer.page.main
     assert answer.page.all("form") == []
+    only_looked = page_of(visitor, link).page.main
+    assert "Sold out" in only_looked
+    assert "charged" not in only_looked
+
+
+@pytest.mark.parametrize("left", [0, 1])  # sold out, or stopped
+def test_who_finds_nothing_to_buy_is_told_whom_to_ask(visitor: Customer, left: int) -> None:
+    link = visitor.world.link(left=left)
+    visitor.world.services.links.set_stopped(link, visitor.world.clock.now() if left else None)
+    nobody = page_of(visitor, link).page
+    assert "Ask Shop whether it will be on sale again." in nobody.main
+    assert nobody.links == []
+    visitor.give(website="shop.example", contact="help@shop.example")
+    page = page_of(visitor, link).page
+    assert page.links == ["mailto:help@shop.example", "https://shop.example/"]
+    assert "Go to Shop" in page.main
+    there = visitor.world.link(left=0, success_url="https://shop.example/thanks")
+    visitor.give(website=None, contact=None)
+    assert page_of(visitor, there).page.links == ["https://shop.example/"]
 
 
 def test_a_stopped_link_says_so(visitor: Customer) -> None:
@@ -210,7 +229,7 @@ def test_the_page_speaks_the_customers_language(visitor: Customer) -> None:
     link = visitor.world.link(left=1)
     answer = page_of(visitor, link, headers={"accept-language": "de"})
     assert answer.page.one("html").attributes["lang"] == "de"
-    assert "Kaufen" in answer.page.main
+    assert "Für 20,00 $ kaufen" in answer.page.main
     assert f"{CEDAR}" not in answer.body
 
 
@@ -485,6 +504,40 @@ def test_a_customer_chooses_how_many(visitor: Customer) -> None:
     other = answered(visitor, link, quantity=" ٢ ").location
     assert visitor.world.session(other.removeprefix("/pay/")).amount_total == 4000
     assert visitor.world.pay(session).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "Buy for $20.00"), ("es", "Comprar por")])
+def test_the_button_names_the_sum(visitor: Customer, language: str, said: str) -> None:
+    page = page_of(visitor, visitor.world.link(), headers={"accept-language": language}).page
+    assert said in page.main
+    assert page.all("script") == []
+
+
+def test_where_a_number_is_chosen_the_price_is_of_one_and_the_script_knows_all_sums(
+    visitor: Customer,
+) -> None:
+    page = page_of(visitor, visitor.world.link(most=5, left=3)).page
+    assert "$20.00 each" in page.main
+    assert "Buy for" not in page.main  # without script nobody knows the sum
+    assert "at most 3" in page.main
+    assert page.one("input", id="quantity").attributes["aria-describedby"] == "quantity-hint"
+    [button] = page.all("button", **{"class": "button"})
+    assert button.attributes["data-sums"] == "$20.00|$40.00|$60.00"
+
+
+def test_what_a_country_writes_on_one_line_stands_side_by_side(visitor: Customer) -> None:
+    link = visitor.world.link(**SHIPPING)
+    german = page_of(visitor, link, headers={"accept-language": "de-DE"}).body
+    assert rows_of(german)[0] == ["shipping_postal_code", "shipping_city"]
+    american = page_of(visitor, link, headers={"accept-language": "en-US"}).body
+    assert rows_of(american)[0] == ["shipping_city", "shipping_state", "shipping_postal_code"]
+    assert rows_of(page_of(visitor, link, headers={"accept-language": "en-JP"}).body) == []
+
+
+def rows_of(body: str) -> list[list[str]]:
+    """Return the names of the fields in each row that has several."""
+    found = re.findall(r'<div class="row">(.*?</div>)\s*</div>', body, re.DOTALL)
+    return [re.findall(r'<(?:input|select) id="(\w+)"', each) for each in found]
 
 
 @pytest.mark.parametrize("typed", ["0", "6", "-1", "1.5", "", "many", "1e1", "²", "9" * 30])

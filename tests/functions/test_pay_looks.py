@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pay
 from checkout.domain.merchant import Logo
-from pay.colors import DARK, LIGHT, accent, contrast
+from pay.colors import DARK, LIGHT, accent, contrast, tint
 from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import STAGES, Answer, Customer, line
 
@@ -24,7 +24,7 @@ ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 def test_whatever_colour_is_picked_can_be_read_in_both_schemes(color: str) -> None:
     found = accent(color)
     assert found is not None
-    assert min(contrast(found.light, each) for each in LIGHT) >= 4.5
+    assert min(contrast(found.light, each) for each in (*LIGHT, tint(color))) >= 4.5
     assert min(contrast(found.dark, each) for each in DARK) >= 4.5
     assert found.brand == color
     assert contrast(found.brand, found.ink) >= 4.5

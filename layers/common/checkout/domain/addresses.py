@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -81,7 +81,7 @@ class PartAsked:
     """A part that a country's addresses have.
 
     `called` is what it is called there, such as `zip`, `prefecture` or `post_town`. A part with
-    `regions` is one of them: code and name.
+    `regions` is one of them: code and name. `beside`: it is written on the line of the part before.
     """
 
     part: Part
@@ -89,6 +89,7 @@ class PartAsked:
     called: str
     example: str | None
     regions: tuple[tuple[str, str], ...]
+    beside: bool
 
 
 def countries() -> tuple[str, ...]:
@@ -100,14 +101,26 @@ def parts_asked(country: str) -> tuple[PartAsked, ...]:
     """Return the parts of an address in `country`, in the order in which they are written there."""
     row = _rows()[country]
     asked = []
-    for token in _TOKEN.findall(row["fmt"]):
+    for token, beside in _tokens(row["fmt"]):
         for part in _PARTS[token]:
             required = token == "N" or (token in row["require"] and part is not Part.LINE2)
             called = row.get(_KINDS.get(token, ""), _CALLED.get(token, part.value))
             regions = _regions(country) if part is Part.STATE else ()
             example = row.get("zipex") if part is Part.POSTAL_CODE else None
-            asked.append(PartAsked(part, required, called, example, regions))
+            asked.append(PartAsked(part, required, called, example, regions, beside))
     return tuple(asked)
+
+
+def _tokens(form: str) -> Iterator[tuple[str, bool]]:
+    """Yield the tokens of a form, and whether each stands beside the one before.
+
+    A name and a street are too long for that.
+    """
+    for line in form.split("%n"):
+        before = ""
+        for token in _TOKEN.findall(line):
+            yield token, bool(before) and not {before, token} & {"N", "A"}
+            before = token
 
 
 def checked(
