@@ -17,7 +17,7 @@ from dashboard.view import moment
 
 router = APIRouter()
 # Records with a page of their own, by the prefix of their ids.
-_PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links"}
+_PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links", "re": "refunds"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,12 +73,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the conversion; shares are percentages of the first step."""
+    """A step of the conversion; `share` and `before` are parts of the first step, in words."""
 
     name: str
     count: int
-    share: int
-    before: int
+    percent: int
+    share: str
+    before: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +159,9 @@ def _sum(days: Sequence[DayTally]) -> DayTally:
 def _figures(
     now: DayTally, before: DayTally, period: Period, money: Money
 ) -> tuple[Figure, Figure, Figure]:
-    average = f"; on average {money(now.amount // now.paid)}" if now.paid else ""
+    average = f"; on average {money(_rounded(now.amount, now.paid))}" if now.paid else ""
     rates = [_share(each.paid, each.priced) for each in (now, before)]
-    shown = [
-        f"{rate} %" if of.priced else "–" for rate, of in zip(rates, (now, before), strict=True)
-    ]
+    shown = [_percent(each.paid, each.priced) for each in (now, before)]
     points = "point" if abs(rates[0] - rates[1]) == 1 else "points"
     moved = f"{_direction(*rates)} {abs(rates[0] - rates[1])} {points}; "
     both = now.priced and before.priced and rates[0] != rates[1]
@@ -180,7 +179,7 @@ def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format)
     shown = f"{period.before} {words(before)}"
     if period is Period.TODAY or before == 0 or now == before:
         return shown
-    change = (abs(now - before) * 200 + before) // (2 * before)  # rounded to a whole percentage
+    change = _rounded(abs(now - before) * 100, before)
     return f"{_direction(now, before)} {change} %; {shown}"
 
 
@@ -217,7 +216,19 @@ def _chart(
 
 
 def _share(count: int, of: int) -> int:
-    return 100 * count // of if of else 0
+    """Return the percentage; 0 and 100 only where it is none and all."""
+    if count in (0, of):
+        return 100 * (count == of > 0)
+    return min(max(_rounded(100 * count, of), 1), 99)
+
+
+def _percent(count: int, of: int) -> str:
+    return f"{_share(count, of)} %" if of else "–"
+
+
+def _rounded(value: int, by: int) -> int:
+    """Return the quotient of positive numbers, rounded to the nearest."""
+    return (2 * value + by) // (2 * by)
 
 
 def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
@@ -226,7 +237,8 @@ def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
             name,
             getattr(now, attribute),
             _share(getattr(now, attribute), now.ended),
-            _share(getattr(before, attribute), before.ended),
+            _percent(getattr(now, attribute), now.ended),
+            _percent(getattr(before, attribute), before.ended),
         )
         for name, attribute in (
             ("Sessions that ended", "ended"),

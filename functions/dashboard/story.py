@@ -132,7 +132,8 @@ def _chapter(number: int, attempt: PaymentAttempt | None, session: Session) -> C
     if attempt is None:  # an earlier release stored only its steps
         return Chapter(title, number=number)
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
-    ended = texts.OUTCOME[described] if described else texts.RUNNING
+    running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
+    ended = texts.OUTCOME[described] if described else running
     if _only_reported(attempt):
         ended += f" ({texts.NOT_PROVEN})"
     bad = described not in (None, Outcome.PAID, Outcome.REPLACED, Outcome.CANCELED)

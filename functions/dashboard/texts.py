@@ -219,6 +219,7 @@ OUTCOME: Final[Mapping[Outcome, str]] = {
     Outcome.PAID_IN_PART: "paid in part",
 }
 RUNNING: Final = "under way"
+PART_ARRIVED: Final = "a part has arrived"
 NOT_PROVEN: Final = "reported by the customer's browser, not proven"
 ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.CUSTOMER: "the customer",

@@ -14,7 +14,7 @@ from checkout.domain.providers import parse
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.ports.sessions import Walk
-from dashboard import chart, texts
+from dashboard import chart, overview, texts
 from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_transactions import paid, story
 from tests.hosted_pages import Page
@@ -63,7 +63,7 @@ def test_a_period_stands_beside_the_one_before(shop: Dashboard, browser: Browser
     assert "Paid 2,469.12 USD yesterday 1,000.00 USD" in today.main
     assert "Payments 2 yesterday 1; on average 1,234.56 USD" in today.main
     assert "Price seen, then paid 100 % yesterday 100 %" in today.main
-    assert "Sessions that ended 3 100 % 100 % Gave a wallet 2 66 % 100 %" in today.main
+    assert "Sessions that ended 3 100 % 100 % Gave a wallet 2 67 % 100 %" in today.main
     week = browser.get("/overview?period=week").page
     assert "Paid 3,519.12 USD up 252 %; the 7 days before 1,000.00 USD" in week.main
     assert (
@@ -177,7 +177,10 @@ def test_what_was_not_paid_has_its_reason_and_its_provider(
 def test_nothing_unpaid_is_said(shop: Dashboard, browser: Browser) -> None:
     sold(shop, 2000)
     left(shop, "https://cedar.example/a")  # nothing is known of how its attempt ended
-    assert "to which somebody gave a wallet was paid" in browser.get("/overview").page.main
+    assert (
+        "Every session that has ended and had a wallet was paid"
+        in browser.get("/overview").page.main
+    )
 
 
 def test_the_chart_has_an_axis_and_the_same_in_a_table(shop: Dashboard, browser: Browser) -> None:
@@ -218,6 +221,14 @@ def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
 )
 def test_the_highest_value_stays_inside_the_chart(place: int, anchor: str) -> None:
     assert chart._anchor(place, 24) == anchor
+
+
+@pytest.mark.parametrize(
+    ("paid", "ended", "percent"),
+    [(8, 9, 89), (2, 3, 67), (999, 1000, 99), (1, 1000, 1), (0, 9, 0), (9, 9, 100), (0, 0, 0)],
+)
+def test_shares_are_rounded_and_all_is_only_all(paid: int, ended: int, percent: int) -> None:
+    assert overview._share(paid, ended) == percent
 
 
 def test_every_reason_of_this_release_has_its_words() -> None:

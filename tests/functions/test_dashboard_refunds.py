@@ -82,7 +82,7 @@ def test_a_merchant_sees_the_price_approves_and_the_customer_has_the_money(
     assert path_of(answer.location) == path
     done = owner.get(path).page.main
     assert "Refunded" in done
-    assert "Sent: 20.00 USD." in done
+    assert "Refunded: 20.00 USD, for which your wallet paid 20.42 USD with its fees" in done
     assert balance(world, ALICE) == before + sold.quote.debit.value
     shown = owner.get(f"/transactions/{sold.id}").page.main
     assert "Refunds 20.00 USD Refunded" in shown
@@ -215,7 +215,7 @@ SENT = {
                 "problem": RefundProblem.SENT_IN_PART,
                 "ended_at": NOW,
             },
-            "Sent: 2.00 USD.",
+            "Refunded: 2.00 USD.",
         ),
         ({"wallet": "", "mode": AmountMode.AS_PAID}, "To the wallet erased"),
         ({"metadata_json": '{"case":7,"open":true}'}, "case 7 open true"),

@@ -132,6 +132,13 @@ def test_a_running_attempt_is_under_way_until_the_browser_reports_a_decline() ->
     assert ("Ended by", "the customer, as far as their browser says") in ended.facts
 
 
+def test_an_attempt_of_which_a_part_has_arrived_says_so() -> None:
+    part = replace(PAID, status=Status.PROCESSING, received=1, attention=Attention.PARTIAL_PAYMENT)
+    running = replace(part.payment_attempts[-1], outcome=None, ended_at=None)
+    part = replace(part, payment_attempts=(*part.payment_attempts[:-1], running))
+    assert titles(story(part).chapters)[-1] == "Attempt 2: a part has arrived"
+
+
 def test_attempts_of_an_earlier_release_have_their_steps_and_no_more() -> None:
     told = story(replace(PAID, payment_attempts=()))
     assert titles(told.chapters) == [None, "Attempt 1", "Attempt 2: paid"]

@@ -15,8 +15,8 @@ from checkout.domain.errors import PaymentInProgress
 from checkout.domain.people import Actor
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent
-from checkout.flows import audit
+from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.flows import audit, merchants
 from checkout.flows.checkout import ends, lookup
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import export
@@ -127,20 +127,28 @@ def update_webhook(
 ) -> Configured:
     """Change fields of the webhook endpoint. Raise as `endpoints.update` does."""
     done = endpoints.update(services, key.merchant, fields, **options)
-    audit.note(services, key, Action.WEBHOOK_SET, done.endpoint.url.partition("?")[0])
+    audit.note(services, key, Action.WEBHOOK_SET, _without_query(done.endpoint))
     return done
+
+
+def _without_query(endpoint: Endpoint | None) -> str | None:
+    """Return the address as the audit log has it: a query may hold a secret."""
+    return None if endpoint is None else endpoint.url.partition("?")[0]
 
 
 def remove_webhook(services: DashboardServices, key: Actor, *, endpoint: str | None = None) -> None:
     """Remove a webhook address. Raise as `endpoints.remove` does."""
+    removed = merchants.get(services.merchants, key.merchant).endpoint_of(endpoint)
     endpoints.remove(services, key.merchant, endpoint=endpoint)
-    audit.note(services, key, Action.WEBHOOK_REMOVED)
+    audit.note(services, key, Action.WEBHOOK_REMOVED, _without_query(removed))
 
 
 def enable_webhook(services: DashboardServices, key: Actor, *, endpoint: str | None = None) -> None:
     """Enable a webhook address after a 410. Raise as `endpoints.enable` does."""
-    endpoints.enable(services, key.merchant, endpoint=endpoint)
-    audit.note(services, key, Action.WEBHOOK_ENABLED)
+    merchant = endpoints.enable(services, key.merchant, endpoint=endpoint)
+    audit.note(
+        services, key, Action.WEBHOOK_ENABLED, _without_query(merchant.endpoint_of(endpoint))
+    )
 
 
 def roll_webhook_secret(
@@ -148,7 +156,7 @@ def roll_webhook_secret(
 ) -> Configured:
     """Replace a signing secret. Raise as `endpoints.roll_secret` does."""
     done = endpoints.roll_secret(services, key.merchant, overlap=overlap, endpoint=endpoint)
-    audit.note(services, key, Action.WEBHOOK_SECRET_ROLLED)
+    audit.note(services, key, Action.WEBHOOK_SECRET_ROLLED, _without_query(done.endpoint))
     return done
 
 
