@@ -21,11 +21,15 @@ SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is 
 
 @dataclass(frozen=True, slots=True)
 class NeedRow:
-    """One thing that needs somebody. `page` is the path where it is solved."""
+    """One thing that needs somebody. `page` is the path where it is solved.
+
+    `id` tells payments without an order number apart.
+    """
 
     text: str
     todo: str
     name: str
+    id: str | None
     at: Moment
     ends: bool
     page: str
@@ -53,6 +57,7 @@ def _row(need: Need, read: Read) -> NeedRow:
         text=text,
         todo=todo,
         name=named(need, read),
+        id=need.target if need.case in PAYMENTS and need.name == need.target else None,
         at=moment(need.at),
         ends=need.case is Case.KEY_ENDS,
         page=page_of(need),

@@ -64,7 +64,7 @@ def named(need: Need, read: Read) -> str:
         return name
     session = read(need.target)
     total = minor(session.amount_total, session) if session else "a payment"
-    return f"{total} of order {name}" if need.name != need.target else f"{total} ({name})"
+    return f"{total} of order {name}" if need.name != need.target else total
 
 
 def page_of(need: Need) -> str:

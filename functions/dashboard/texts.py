@@ -87,12 +87,12 @@ ROLE: Final[dict[Role, tuple[str, str]]] = {
 }
 # By the value of the form: the scopes, and their text.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
-    "full": (USUAL, "Everything but refund: read, create and end sessions, accept, give up"),
+    "full": (USUAL, "Everything but refund"),
     "refund": (tuple(Scope), "Everything, and refund"),
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
-    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end sessions, accept, give up; not read"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end, not read"),
 }
 
 # The text of the next step in each stage of a session.
@@ -471,7 +471,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
 NOT_SENT: Final = "Not sent"  # no endpoint asked for it, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
-    Format.STRIPE: "An event as Stripe's libraries read it",
+    Format.STRIPE: "As Stripe's libraries read it",
 }
 FORM_SAMPLES: Final[Mapping[Format, str]] = {
     Format.NATIVE: '{"id": "cs_…", "status": "completed", "amount_total": 2000, "currency": "usd", '

@@ -30,7 +30,7 @@ from tests.merchant_api import PREFIX
 from tests.support import NOW
 
 HOOKS = "https://shop.example/hooks"
-LATE = "Money arrived late for 20.00 USD ("
+LATE = "Money arrived late for 20.00 USD: "
 
 
 def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Session:
@@ -88,7 +88,7 @@ def test_each_page_says_what_needs_somebody_and_leads_there(
     assert "/dashboard/needs" in browser.get("/audit").page.links
     page = browser.get("/needs").page
     assert "20.00 USD of order A-1" in page.main
-    assert f"20.00 USD ({over.id})" in page.main
+    assert f"20.00 USD {over.id}" in page.main
     assert f"/dashboard/transactions/{session.id}" in page.links
     assert "Money arrived after the session had ended" in page.main
     assert "More money has arrived than was asked for" in page.main
@@ -352,7 +352,7 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     shop: Dashboard, browser: Browser
 ) -> None:
     session = withdraw(shop)
-    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD (")
+    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD: ")
     assert "A customer has withdrawn from their purchase" in browser.get("/needs").page.main
     way = f"/transactions/{session.id}"
     page = browser.get(way).page
@@ -364,7 +364,7 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     assert "Answered by first" in browser.get(way).page.main
     assert "Marked a session as dealt with" in browser.get("/audit").page.main
     browser.post(f"{way}/withdrawal", {"done": "no"})
-    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD (")
+    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD: ")
     assert "Marked a session as not dealt with" in browser.get("/audit").page.main
 
 

@@ -39,6 +39,9 @@ def test_a_refused_request_is_shown_with_what_was_wrong(shop: Dashboard, browser
     [key] = shop.services.api_keys.of("mer_1")
     assert f"/dashboard/keys/{key.id}/refused" in browser.get("/keys").page.links
     page = browser.get(f"/keys/{key.id}/refused").page
+    assert page.one("code", id="request-1").text == [found.request_id]
+    page.one("button", **{"data-copy": "request-1"})
+    page = browser.get(f"/keys/{key.id}/refused").page
     for said in ("parameter_unknown", "sucess_url", found.request_id, SESSIONS):
         assert said in page.main
 

@@ -1,5 +1,18 @@
 "use strict";
 {
+  // Escape folds what lies over the page, "More" and "Filters". A press beside "More" folds it, too.
+  const more = document.querySelector(".more"), over = [more, ...document.querySelectorAll(".find details")];
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const each of over.filter((one) => one.open)) {
+      const inside = each.contains(document.activeElement);
+      each.open = false;
+      if (inside) each.querySelector("summary").focus();
+    }
+  });
+  document.addEventListener("click", (event) => { if (!more.contains(event.target)) more.open = false; });
+}
+{
   // Show times in the reader's zone. Each has its UTC as a title, and the button shows all in UTC.
   const note = document.getElementById("zone"), times = [...document.querySelectorAll("time")];
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

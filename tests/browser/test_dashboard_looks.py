@@ -1,0 +1,205 @@
+"""A browser shows what of the dashboard's pages is cut, covered, or too small for a finger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from checkout.domain.refusals import Refusal, Refusals
+from checkout.domain.session import Status
+from dashboard.app import app
+from tests.dashboard_pages import Dashboard, dashboard
+from tests.functions.test_dashboard_transactions import paid
+from tests.functions.test_dashboard_webhooks import stored
+from tests.ports import free_base
+from tests.serving import serving
+from tests.support import a_link
+
+SESSION: Final = f"cs_{'p' * 22}"
+PHONE: Final = ViewportSize(width=375, height=667)
+DESK: Final = ViewportSize(width=1280, height=800)
+# The words of `select` that are wider than the room for them, arrow left out.
+CUT = """all => all.flatMap(one => {
+  const style = getComputedStyle(one), pen = document.createElement('canvas').getContext('2d');
+  pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  const edges = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight) + 16;
+  const room = one.clientWidth - edges;
+  return [...one.options].map(each => each.text).filter(text => pen.measureText(text).width > room);
+})"""
+FITS = """one => {
+  const style = getComputedStyle(one), pen = document.createElement('canvas').getContext('2d');
+  pen.font = `${style.fontSize} ${style.fontFamily}`;
+  const room = one.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return pen.measureText(one.placeholder).width < room;
+}"""
+# Of the element with the focus: what a finger on its lower edge would touch in place of it.
+COVERED = """() => {
+  const one = document.activeElement, box = one.getBoundingClientRect();
+  if (one === document.body || one.closest('.bar, .save, .skip') || !box.height) return null;
+  const at = [box.left + Math.min(box.width / 2, 20), Math.min(box.bottom, innerHeight) - 2];
+  const found = document.elementFromPoint(...at);
+  const free = box.bottom <= innerHeight + 1 || box.height > innerHeight / 2;
+  const seen = found && (one === found || one.contains(found) || found.contains(one));
+  return free && seen ? null : `${one.outerHTML.slice(0, 90)} ${Math.round(box.bottom)}`;
+}"""
+UNFOLD = "document.querySelectorAll('main details').forEach(one => { one.open = true; })"
+SMALL = """all => all.filter(one => one.checkVisibility() && !one.closest('.skip'))
+  .filter(one => one.getBoundingClientRect().height < 24)
+  .map(one => one.outerHTML.slice(0, 120))"""
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Dashboard]:
+    port = free_base()
+    with dashboard(f"http://localhost:{port}") as shop, serving(app, port):
+        shop.signed_in().post("/webhooks", {"url": "https://shop.example/hooks"})
+        event = stored(shop)
+        paid(shop, id=SESSION, event=event.id, client_reference_id="A-1")
+        shop.store(status=Status.CANCELED)
+        shop.services.links.add(a_link())
+        refused = Refusal(
+            shop.clock.now(),
+            "POST",
+            "/api/checkout/sessions/{session_id}/accept_as_paid",
+            400,
+            "parameter_invalid",
+            "A message of the length that such messages have, about a parameter.",
+            "req_0123456789abcdefABCDEF",
+            "line_items[0][unit_amount]",
+        )
+        log = Refusals(key=shop.key.id).with_one(refused)
+        assert log is not None
+        shop.services.refusals.put(log)
+        yield shop
+
+
+@pytest.fixture
+def page(browser: Browser, shop: Dashboard) -> Iterator[Page]:
+    context = browser.new_context(viewport=PHONE, timezone_id="Europe/Berlin")
+    page = context.new_page()
+    page.goto(f"{shop.base}/dashboard")
+    page.get_by_label("API key").fill(shop.secret)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("heading", level=1).wait_for()
+    yield page
+    context.close()
+
+
+def show(page: Page, shop: Dashboard, path: str) -> None:
+    page.goto(f"{shop.base}/dashboard{path}")
+
+
+def every_page(shop: Dashboard) -> list[str]:
+    return [
+        "?status=all",
+        f"/transactions/{SESSION}",
+        "/overview?period=week",
+        "/links",
+        f"/links/{a_link().id}",
+        "/webhooks",
+        "/keys",
+        f"/keys/{shop.key.id}/refused",
+        "/people",
+        "/notices",
+        "/settings",
+        "/audit",
+        "/statement",
+        "/export",
+        "/needs",
+    ]
+
+
+def test_each_filter_has_a_name_that_is_seen_and_the_search_says_what_it_finds(
+    page: Page, shop: Dashboard
+) -> None:
+    show(page, shop, "?status=all")
+    assert page.locator("#q").evaluate(FITS)
+    page.get_by_text("Filters").click()
+    for name in ("Status", "Created from", "Created to", "Amount from", "Amount to"):
+        label = page.locator("label", has_text=name).bounding_box()
+        field = page.get_by_label(name).bounding_box()
+        assert label
+        assert field
+        assert 0 < label["height"] <= field["y"] - label["y"]
+
+
+@pytest.mark.parametrize("path", ["/links", "/settings"])
+def test_nothing_that_has_the_focus_is_covered_by_a_bar(
+    page: Page, shop: Dashboard, path: str
+) -> None:
+    show(page, shop, path)
+    if path == "/settings":
+        page.get_by_label("Display name").fill("Another name")
+        expect(page.locator("#save")).to_be_visible()
+    page.locator("#main").evaluate("one => one.focus()")
+    covered, steps = [], 0
+    while steps < 120:
+        page.keyboard.press("Tab")
+        steps += 1
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        if found := page.evaluate(COVERED):
+            covered.append(found)
+    assert covered == []
+    assert steps > 15
+
+
+def test_no_word_of_a_choice_and_no_line_of_the_button_is_cut(page: Page, shop: Dashboard) -> None:
+    for size in (PHONE, DESK):
+        page.set_viewport_size(size)
+        for path in every_page(shop):
+            show(page, shop, path)
+            page.evaluate(
+                "document.querySelectorAll('main details').forEach(x => { x.open = true })"
+            )
+            assert page.locator("main select").evaluate_all(CUT) == [], (size, path)
+            snippet = page.locator(".snippet")
+            if snippet.count():
+                assert snippet.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), size
+
+
+def test_no_table_scrolls_sideways_and_on_a_phone_no_target_is_too_small(
+    page: Page, shop: Dashboard
+) -> None:
+    for path in every_page(shop):
+        show(page, shop, path)
+        page.evaluate(UNFOLD)
+        for size in (DESK, PHONE):
+            page.set_viewport_size(size)
+            wide = page.locator(".wide").evaluate_all(
+                "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+            )
+            assert wide == 0, (size, path)
+        targets = "main :is(a, button, summary, select, label:has(input[type=checkbox])), nav a"
+        assert page.locator(targets).evaluate_all(SMALL) == [], path
+
+
+def test_escape_folds_what_lies_over_the_page_and_a_press_beside_more_does_too(
+    page: Page, shop: Dashboard
+) -> None:
+    show(page, shop, "")
+    more, filters = page.locator(".more"), page.locator(".find details")
+    for each in (more, filters):
+        each.locator("summary").click()
+        expect(each).to_have_attribute("open", "")
+        page.keyboard.press("Escape")
+        expect(each).not_to_have_attribute("open", "")
+        assert each.locator("summary").evaluate("one => one === document.activeElement")
+    more.locator("summary").click()
+    page.get_by_role("heading", level=1).click()
+    expect(more).not_to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK])
+def test_a_row_of_the_list_is_its_link(page: Page, shop: Dashboard, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
+    show(page, shop, "?status=all")
+    row = page.get_by_role("row").filter(has_text="Paid")
+    assert row.get_by_role("link").count() == 1
+    row.get_by_text("20.00 USD").click(force=True)  # the link lies over it
+    expect(page.get_by_role("heading", level=1)).to_contain_text("20.00 USD")
