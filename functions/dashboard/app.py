@@ -45,10 +45,10 @@ from dashboard.rendering import render_problem
 from dashboard.rights import PREFIX
 
 # Allow only requests to this origin, and this response's own inline style and script. A frame may
-# show a preview of the customers' page.
+# show a preview of the customers' page. A poster loads the picture of its item.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; "
+    "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
 # With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.

@@ -17,7 +17,8 @@ from checkout.domain.people import Actor
 from checkout.flows import merchants
 from checkout.flows.merchant import links
 from checkout.flows.merchant.links import DESCRIPTION_MAX, REQUIRED, TypedQuestion
-from checkout.pages import Moment
+from checkout.open_payments.urls import origin
+from checkout.pages import Moment, allow_pictures
 from checkout.ports.services import DashboardServices
 from dashboard import texts
 from dashboard.dependencies import Form, Injected, Key, Visited
@@ -129,6 +130,7 @@ async def poster(services: Injected, request: Request, key: Key, link_id: str) -
     link = links.get(services, key, link_id)
     merchant = merchants.get(services.merchants, key.merchant)
     row = _row(services, key, link)
+    allow_pictures(request, [origin(link.image)] if link.image else [])
     return page(request, "poster.html", section="/links", link=row, shop=merchant.name)
 
 

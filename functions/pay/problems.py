@@ -6,23 +6,34 @@ has. A code without a text of its own gets a general text.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError, WalletInvalid
 from checkout.domain.grammar import EMAIL_MAX, SESSION_ID
-from checkout.flows.checkout import reconcile
+from checkout.flows.checkout import purchase, reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type, see_other
 from checkout.ports.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
 from pay import pages, render
-from pay.view import Stage
+from pay.view import Contact, Foot, Stage, contact_of, foot_of, home_of
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
 # With these statuses, a rejected form is shown again with the reason; with others, an error page.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """The merchant whose page has an error, by the names that shop.html uses."""
+
+    shop: str
+    contact: Contact | None
+    home: Contact | None
+    foot: Foot | None
 
 
 def sent_by_form(request: Request) -> bool:
@@ -98,7 +109,34 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
         headers=headers,
         name=name if name in reads.texts else "error.other",
         back=_back(request) if problem.status != 404 else None,
+        s=_shop(request) if problem.status < 500 else None,
         request_id=problem.request_id,
+    )
+
+
+def _shop(request: Request) -> Shop | None:
+    """Return the merchant of the session or link, or None if the request was not admitted."""
+    services: PayServices | None = getattr(request.state, "services", None)
+    if services is None:
+        return None
+    session_id: str = request.path_params.get("session_id", "")
+    link_id: str = request.path_params.get("link_id", "")
+    try:
+        if SESSION_ID.fullmatch(session_id):
+            session = services.sessions.get(session_id)
+            owner = session.merchant if session else None
+        else:
+            owner = purchase.load_link(services, link_id).merchant
+        merchant = services.merchants.get(owner) if owner else None
+    except CheckoutError:
+        return None
+    if merchant is None:
+        return None
+    return Shop(
+        shop=merchant.name,
+        contact=contact_of(merchant.contact),
+        home=home_of(merchant.website, None),
+        foot=foot_of(merchant.footer),
     )
 
 

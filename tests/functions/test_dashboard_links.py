@@ -69,6 +69,17 @@ def test_the_poster_has_all_that_a_passer_by_needs(browser: Browser) -> None:
     for words in ("Tea", "20.00 USD", url):
         assert words in page.main
     assert page.one("img", **{"class": "qr"}).attributes["src"] == f"/dashboard{path}/qr"
+    assert page.all("img", **{"class": "goods"}) == []
+
+
+def test_the_poster_shows_the_picture_of_the_item_and_may_load_no_other(browser: Browser) -> None:
+    path = made(browser, image="https://cdn.shop.example/tea.webp")
+    poster = browser.get(f"{path}/poster")
+    picture = poster.page.one("img", **{"class": "goods"}).attributes
+    assert picture["src"] == "https://cdn.shop.example/tea.webp"
+    policy = poster.headers["content-security-policy"]
+    assert "img-src 'self' data: https://cdn.shop.example;" in policy
+    assert "cdn.shop.example" not in browser.get(path).headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(

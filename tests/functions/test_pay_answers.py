@@ -12,7 +12,8 @@ from urllib.parse import urljoin
 import pytest
 from fastapi.routing import APIRoute
 
-from checkout.domain.merchant import Logo
+from checkout.domain.merchant import Footer, Logo
+from checkout.domain.session import Status
 from pay import claims, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of
@@ -153,6 +154,22 @@ def test_the_way_back_of_an_error_page_is_right_at_every_depth(visitor: Customer
         "/success": [f"../{session.id}"],
         "/grant/callback": [f"../../{session.id}"],
     }
+
+
+def test_an_error_page_names_the_shop_where_it_is_known(visitor: Customer) -> None:
+    footer = Footer(company="Shop Ltd", terms="https://shop.example/terms")
+    visitor.give(contact="help@shop.example", footer=footer)
+    session, link = visitor.put(Status.OPEN), visitor.world.link()
+    foreign = visitor.open(session, "/grant/callback?interact_ref=a&hash=b&hash=c")
+    too_large = visitor.ask("POST", f"/buy/{link.id}", data={"email": "x" * 40_000})
+    for answer in (foreign, too_large):
+        assert answer.status >= 400
+        assert "mailto:help@shop.example" in answer.page.links
+        assert "https://shop.example/terms" in answer.page.links
+        assert "Seller Shop Ltd" in answer.page.main
+    nowhere = visitor.get("/pay/cs_0123456789abcdefABCDEX")
+    assert nowhere.status == 404
+    assert nowhere.page.links == []
 
 
 def test_an_unforeseen_error_is_a_500_page_that_tells_nothing(
