@@ -57,7 +57,10 @@ _ADDRESS_WANTED: Final = frozenset(
         Problem.AMOUNT_TOO_SMALL_FOR_WALLET.value,
     }
 )
-
+# After these errors, the same wallet would fail again.
+_ANOTHER_WANTED: Final = frozenset(
+    {Problem.WALLET_UNAVAILABLE.value, Problem.AMOUNT_TOO_SMALL_FOR_WALLET.value}
+)
 
 _TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
@@ -93,6 +96,11 @@ class Alert:
     def next(self, texts: Texts) -> str:
         """Return the sentence that says what to do."""
         return texts[f"fault.{self.advice or self.name}.next"]
+
+    @property
+    def elsewhere(self) -> bool:
+        """Return whether only another wallet can pay."""
+        return self.name in _ANOTHER_WANTED
 
     @property
     def button(self) -> str:
@@ -266,8 +274,10 @@ def _title(now_shown: Shown) -> str:
     stage = now_shown.stage
     if stage is Stage.CONFIRMING:
         return now_shown.reader.texts[f"confirming.{now_shown.progress}.title"]
-    if stage in (Stage.COMPLETED, Stage.EXPIRED, Stage.CANCELED):
-        return now_shown.reader.texts[f"{stage}.title"]
+    if stage is Stage.COMPLETED:
+        return now_shown.reader.texts["completed.title"]
+    if stage in (Stage.EXPIRED, Stage.CANCELED):
+        return now_shown.reader.texts[now_shown.end_title]
     return now_shown.reader.texts["watch.changed"]
 
 
@@ -351,7 +361,8 @@ def stage_page(
     which it was typed (the form of its addresses), the typed `email` address, the name of the
     `buyer` and the lines of the address to `ship_to` if the shop has asked for them, `mailed` once
     the receipt was sent, the path of the `withdrawal` where there is one, and the time at which the
-    customer has `withdrawn`, a `countdown`, and `returned` for a customer who came back from the
+    customer has `withdrawn`, a `countdown`, the form of the provider that was `refused` because its
+    wallet cannot pay, and `returned` for a customer who came back from the
     wallet without an approval. With `over` the wallet has ended that approval, so the
     page does not link to it.
     """
@@ -364,6 +375,7 @@ def stage_page(
         "over": False,
         "typed": again or "",
         "at": "",
+        "refused": "",
         "email": "",
         "buyer": None,
         "ship_to": None,
@@ -372,6 +384,10 @@ def stage_page(
         "withdrawn": None,
         **values,
     }
+    alert: Alert | None = context["alert"]
+    if alert and alert.elsewhere:
+        way = now_shown.way(context["typed"], context["at"])
+        context |= {"typed": "", "at": "", "refused": way.offer.form if way else ""}
     name = f"{now_shown.stage.value}.html"
     return _page(request, now_shown, name, status=status, headers=headers, **context)
 

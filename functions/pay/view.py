@@ -106,6 +106,14 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A provider, and what the customer types there: see Provider.typed."""
+
+    offer: Provider
+    typed: str
+
+
+@dataclass(frozen=True, slots=True)
 class Foot:
     """The foot of a page: the seller, and the URLs of the seller's rules by the names of texts."""
 
@@ -172,6 +180,8 @@ class Shown:
     total: str
     price: Price | None
     received: str | None
+    received_units: int | None
+    missing: str | None
     progress: Progress | None
     part: int | None
     asked: int
@@ -197,6 +207,29 @@ class Shown:
     mails: bool
     gave: bool
     paths: Paths
+
+    @property
+    def quotes(self) -> bool:
+        """Return whether the customer has to tell the shop of money that does not pay for it."""
+        ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
+        return self.progress is Progress.PART or (ended and self.arrived is not None)
+
+    @property
+    def end_title(self) -> str:
+        """Return the name of the title of an ended session: money that arrived comes first."""
+        if not self.arrived:
+            return f"{self.stage}.title"
+        return "late.title" if self.late else "confirming.part.title"
+
+    def way(self, typed: str, at: str) -> Way | None:
+        """Return the provider's form for `typed`, or None.
+
+        It was typed `at` the provider with this form of addresses, else it is a wallet address.
+        """
+        if at:
+            return next((Way(each, typed) for each in self.offers if each.form == at), None)
+        names = ((each, each.typed(typed)) for each in self.offers)
+        return next((Way(each, name) for each, name in names if name), None)
 
     @property
     def state(self) -> str:
@@ -303,6 +336,8 @@ def shown(
         total=_minor(session.amount_total, session, reader),
         price=_price(quote, reader, now) if quote else None,
         received=_received(session, reader),
+        received_units=session.received,
+        missing=_missing(session, reader),
         progress=progress_of(session),
         part=part_of(session),
         asked=session.receive.value,
@@ -336,20 +371,27 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     if session.quote is None or not _UNITS.fullmatch(before):
         return None
     now = session.quote.debit
-    difference = now.value - int(before)
-    moved = "rose" if difference > 0 else "fell" if difference else "same"
+    was = replace(now, value=int(before))
+    difference = replace(now, value=abs(now.value - was.value))
+    moved = "rose" if now.value > was.value else "fell" if now.value < was.value else "same"
+    # Rounded, a small change could look like none.
+    finer = any(_finer(each, reader) for each in (now, was))
+    said = reader.amount if finer else reader.price
     return reader.texts.text(
-        f"price.{moved}",
-        now=reader.amount(now),
-        before=reader.amount(replace(now, value=int(before))),
-        difference=reader.amount(replace(now, value=abs(difference))),
+        f"price.{moved}", now=said(now), before=said(was), difference=said(difference)
     )
 
 
 def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
-    """Return the name of the wallet's provider, else its host."""
-    named = (each.name for each in offers if wallet is not None and each.has(wallet))
-    return next(named, _host(wallet))
+    """Return the name of the wallet's provider, else its host.
+
+    Several providers may be at one host; the form of their addresses tells them apart.
+    """
+    if wallet is None:
+        return None
+    named = [each.name for each in offers if each.typed(wallet)]
+    named += [each.name for each in offers if each.has(wallet)]
+    return next(iter(named), _host(wallet))
 
 
 def order_number(session: Session) -> str | None:
@@ -436,6 +478,14 @@ def _received(session: Session, reader: Reader) -> str | None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
     return reader.price(session.quote.receive, rounding=ROUND_DOWN) if session.quote else None
+
+
+def _missing(session: Session, reader: Reader) -> str | None:
+    """Return what is missing of the amount, if a part of it has arrived."""
+    missing = session.receive.value - (session.received or 0)
+    if not session.received or missing <= 0:
+        return None
+    return reader.price(replace(session.receive, value=missing))
 
 
 def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:

@@ -150,7 +150,14 @@ STATES: Final[dict[str, State]] = {
     "approval-unusable": _failed(Problem.APPROVAL_UNUSABLE),
     "no-money": _failed(Problem.PAYMENT_REFUSED),
     "failed": _failed(Problem.PAYMENT_FAILED, history=_DISPROVED),
-    "failed-providers": replace(_failed(Problem.PAYMENT_FAILED, history=_DISPROVED), offers=True),
+    "failed-providers": State(
+        fields={
+            "problem": Problem.PAYMENT_FAILED,
+            "customer": replace(WALLET, id="https://cedar.example/alice"),
+            "history": _DISPROVED,
+        },
+        offers=True,
+    ),
     "shop-unreachable": _failed(Problem.MERCHANT_WALLET_ERROR),
     "interrupted": _failed(Problem.PREPARATION_INTERRUPTED),
     "asked-to-wait": State(waits=True),

@@ -76,7 +76,7 @@ def test_a_customer_declines_and_pays_after_all(either: Page, pages: Served) -> 
     leave(either)
     pages.decline(either)
     alert = either.get_by_role("alert")
-    expect(alert).to_contain_text("You declined the payment")
+    expect(alert).to_contain_text("you declined the payment")
     expect(alert).to_contain_text(NOT_CHARGED)
     either.locator(".button").click()
     leave(either)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
@@ -20,7 +20,7 @@ from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations
 from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_dashboard_settings import DOT
-from tests.hosted_pages import QUOTE, WALLET, line
+from tests.hosted_pages import ISOLATES, QUOTE, WALLET, line
 from tests.sample import sample
 
 pytestmark = [pytest.mark.browser, pytest.mark.first]
@@ -34,6 +34,7 @@ PANEL: dict[str, Any] = {
     "website": "shop.example",
     "accent_color": "#ffdd00",
 }
+REMEMBERED = '["https://cedar.example/alice", "https://wallet.example/bob"]'
 # If there is none, no shop is known; while a wallet is asked, there is nothing to do.
 LEFT = [name for name, state in STATES.items() if not state.gone and not state.silent]
 # Names of a merchant, a customer or a wallet that try to break out of their text.
@@ -103,7 +104,8 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
             if page.evaluate("document.activeElement.classList.contains('button')"):
                 break
         outline = "getComputedStyle(document.activeElement).outlineStyle"
-        assert page.evaluate("document.activeElement.className") == "button", name
+        way_on = "document.activeElement.classList.contains('button')"
+        assert page.evaluate(way_on), name
         assert page.evaluate(outline) == "solid", name
 
 
@@ -163,17 +165,170 @@ def nothing_ran(page: Page) -> bool:
     return strangers.count() == 0 and page.evaluate("window.ran === undefined")
 
 
-def test_the_way_on_is_above_the_fold_of_a_small_phone(browser: Browser, pages: Served) -> None:
-    page = new_context(browser, wide=False).new_page()
+@pytest.mark.parametrize(("tag", "known"), [("en", False), ("en", True), ("de", True)])
+def test_the_way_on_is_above_the_fold_of_a_small_phone(
+    browser: Browser, pages: Served, tag: str, known: bool
+) -> None:
+    """With `known`, the purchase has an order number and the browser two remembered wallets."""
+    page = new_context(browser, wide=False, tag=tag).new_page()
     page.set_viewport_size({"width": 375, "height": 667})
+    if known:
+        page.add_init_script(f"localStorage.setItem('checkout.wallets', {REMEMBERED!r})")
+    low = {}
     with pages.merchant(**PANEL):
         for name in LEFT:
             if name == "details-long-labels":  # a form is as long as the shop's questions
                 continue
-            show(name, page, pages)
+            show(name, page, pages, client_reference_id="A-2026-044203" if known else None)
             box = page.locator(WAYS_ON).bounding_box()
             assert box is not None
-            assert box["y"] + box["height"] <= 667, name
+            if box["y"] + box["height"] > 667:
+                low[name] = box["y"] + box["height"]
+    assert low == {}
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_while_a_wallet_is_asked_what_was_pressed_stays_in_its_place(
+    browser: Browser, pages: Served, motion: Literal["no-preference", "reduce"]
+) -> None:
+    page = new_context(browser, wide=False).new_page()
+    page.emulate_media(reduced_motion=motion)
+    show("open", page, pages)
+    page.evaluate("void (window.fetch = () => new Promise(() => {}))")
+    page.locator("#wallet_address").fill("https://wallet.example/alice")
+    before = page.locator(WAYS_ON).bounding_box()
+    page.locator(WAYS_ON).click()
+    status = page.locator(".status:not(:empty)")
+    assert "Asking your wallet provider" in status.inner_text(), "for screen readers"
+    clipped = status.evaluate("one => getComputedStyle(one).clipPath")
+    assert (clipped == "none") is (motion == "reduce"), "the spinner says it, where it turns"
+    assert page.locator(WAYS_ON).bounding_box() == before
+
+
+@pytest.mark.parametrize(("tag", "width"), [("en", 1280), ("de", 1280), ("en", 320), ("de", 320)])
+def test_no_sum_breaks_and_a_long_one_is_smaller(
+    browser: Browser, pages: Served, tag: str, width: int
+) -> None:
+    page = new_context(browser, tag=tag).new_page()
+    page.set_viewport_size({"width": width, "height": 800})
+    for value in (2000, 123_456_789, 999_999_999_999_999):
+        for name in ("open", "price"):
+            quote = replace(QUOTE, debit=Amount(value, "EUR", 2))
+            show(name, page, pages, amount_total=value, quote=quote)
+            for found in page.locator(".sum bdi, bdi.sum").all():
+                assert found.evaluate("one => one.getClientRects().length") == 1, (name, value)
+            wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(wider) == 0, (name, value)
+            over = """one => one.getBoundingClientRect().width
+                - one.closest("section, header").clientWidth"""
+            assert all(one.evaluate(over) < 1 for one in page.locator(".sum").all())
+
+
+def test_the_copy_button_stands_beside_its_number_on_a_phone(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser, wide=False).new_page()
+    for name in ("partial", "confirmation"):
+        show(name, page, pages)
+        number = page.locator("#reference").bounding_box()
+        button = page.locator("#reference + .copy").bounding_box()
+        assert number is not None
+        assert button is not None
+        assert number["height"] < 30, "one line"
+        assert abs(number["y"] + number["height"] / 2 - button["y"] - button["height"] / 2) < 2
+
+
+def test_small_links_are_large_enough_to_hit(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, wide=False).new_page()
+    with pages.merchant(**PANEL):
+        show("details-given", page, pages)
+        for place in (".ask a", ".leave a", ".given a"):
+            box = page.locator(place).bounding_box()
+            assert box is not None
+            assert box["height"] >= 24, place
+
+
+def test_the_button_back_to_the_shop_is_one_line_on_a_desktop(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser).new_page()
+    show("confirmation", page, pages)
+    for button in ("#stay", "#continue"):
+        box = page.locator(button).bounding_box()
+        assert box is not None
+        assert box["height"] < 52, button
+
+
+def test_a_dark_page_is_printed_light(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, scheme="dark").new_page()
+    with pages.merchant(accent_color="#ffdd00"):
+        show("confirmation", page, pages)
+        ground = "getComputedStyle(document.querySelector('.receipt')).backgroundColor"
+        dark = page.evaluate(ground)
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate(ground) != dark
+        assert page.evaluate(ground) == "rgb(246, 247, 249)"
+
+
+def test_the_foot_stands_in_the_column_of_a_desktop(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    show("open", page, pages)
+    left = "place => document.querySelector(place).getBoundingClientRect().left"
+    assert page.evaluate(left, ".foot p") == page.evaluate(left, ".order h2")
+
+
+def test_a_bar_of_what_has_arrived_is_read_without_color(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, scheme="dark").new_page()
+    show("partial", page, pages)
+    bar = page.locator("progress")
+    assert bar.evaluate("one => one.offsetHeight") == 10
+    style = bar.evaluate(
+        "one => [getComputedStyle(one).backgroundImage, getComputedStyle(one).borderStyle]"
+    )
+    assert (style[0].partition("(")[0], style[1]) == ("repeating-linear-gradient", "solid")
+
+
+def test_only_the_opened_tiles_own_line_has_room_below(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    show("open-providers", page, pages)
+    page.locator("#typed > summary").click()
+    inner = page.locator("#typed details > summary")
+    assert inner.evaluate("one => getComputedStyle(one).marginBottom") == "0px"
+
+
+def test_a_pause_that_a_wallet_wants_is_counted_without_script(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser).new_page()
+    show("asked-to-wait", page, pages)
+    left = "Number(getComputedStyle(document.querySelector('.fence')).getPropertyValue('--left'))"
+    first = page.evaluate(left)
+    page.wait_for_timeout(1500)
+    assert page.evaluate(left) < first
+
+
+def test_a_purchase_begun_elsewhere_names_one_sum_to_pay(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    show("begun-elsewhere", page, pages)
+    asked = page.locator("h1").inner_text().translate(ISOLATES)
+    assert asked.startswith("Pay €18.54 to ")
+    assert page.locator(WAYS_ON).inner_text().translate(ISOLATES) == "Pay €18.54"
+
+
+def test_a_page_that_looks_by_itself_has_its_small_button_below_the_course(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser, wide=False).new_page()
+    for name in ("sending", "confirming", "closing"):
+        show(name, page, pages)
+        course, button = (
+            page.locator(".course").bounding_box(),
+            page.locator(WAYS_ON).bounding_box(),
+        )
+        assert course is not None
+        assert button is not None
+        assert button["y"] >= course["y"] + course["height"], name
+        assert button["width"] < course["width"] / 2, name
 
 
 @pytest.mark.parametrize("forced", [True, False])
@@ -260,7 +415,7 @@ def test_a_picture_shifts_nothing_and_leaves_no_hole_if_it_is_missing(
 @pytest.mark.parametrize(
     ("name", "moving", "still"),
     [
-        ("asking", {"busy", "turn"}, set()),
+        ("asking", {"turn"}, set()),
         ("confirming", {"turn"}, set()),
         ("closing", {"fence", "turn"}, {"fence"}),
         ("confirmation", {"done"}, set()),

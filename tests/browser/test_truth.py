@@ -26,7 +26,7 @@ PAID, PART = "Paid. Thank you!", "Only part of the money has arrived"
 WAITING, NOT_ARRIVED = "Waiting for the money", "The payment has not arrived"
 CANCELED = "This checkout was canceled"
 NO_MONEY, NOT_CHARGED = "The shop has received no money", "You have not been charged."
-DECLINED = "You declined the payment"
+DECLINED = "you declined the payment"
 
 
 @dataclass(frozen=True)

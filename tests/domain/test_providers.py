@@ -66,6 +66,26 @@ def test_a_field_may_have_a_name_in_any_language_and_an_example() -> None:
     assert nord.address("56-78") == "https://nord.example/56-78"
 
 
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("https://wallet.example/{name}", "alice"),
+        ("https://wallet.example/{name}/x", "ä b"),
+        ("https://wallet.example/{Number: 12}/{Currency: USD}", "987/EUR"),
+    ],
+)
+def test_what_was_typed_is_read_from_the_address_again(form: str, name: str) -> None:
+    provider = Provider("P", form, "https://wallet.example/")
+    assert provider.typed(provider.address(name)) == name
+    others = ("https://other.example/alice", "https://wallet.example/", "https://wallet.example")
+    assert [provider.typed(each) for each in others] == ["", "", ""]
+
+
+def test_an_address_without_one_of_two_fields_is_none_of_theirs() -> None:
+    two = Provider("P", "https://wallet.example/{Number: 1}/{Currency: USD}", "https://w.example/")
+    assert two.typed("https://wallet.example/987") == ""
+
+
 def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None:
     _, harbor = providers.parse(f"{CEDAR};{HARBOR}")
     assert harbor.address("zoë?#") == "https://harbor.example/p/zo%C3%AB%3F%23/usd"

@@ -53,7 +53,7 @@ def test_without_a_tolerance_one_unit_short_waits_for_the_merchant(visitor: Cust
         session = approved(visitor, "one-short")
         world.clock.pass_time(10)
         page = visitor.open(session, "/success").page
-        assert "Shop has received $19.99 of $20.00. Do not pay again" in page.main
+        assert "Arrived $19.99 Missing $0.01 Do not pay again" in page.main
         path = f"/transactions/{session.id}"
         told = browser.get(path).page.main
         assert "Only part of the money has arrived: 19.99 USD of 20.00 USD." in told
@@ -128,7 +128,7 @@ def test_a_part_from_outside_leads_a_submitted_wallet_to_the_page_that_says_so(
     data = {"wallet_address": f"{CEDAR}/alice", "was": "1853"}
     answer = visitor.ask("POST", f"/pay/{session.id}/wallet", data=data)
     assert answer.location == f"/pay/{session.id}/success"
-    assert "received $7.00 of $20.00" in visitor.get(answer.location).page.main
+    assert "Arrived $7.00 Missing $13.00" in visitor.get(answer.location).page.main
     told = of_merchant(world, session).main
     assert texts.WAITING["partly_paid"] in told
     assert "Close the incoming payment" in told
@@ -163,7 +163,7 @@ def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer
     world.pay_from_outside(session, 2000)
     world.clock.pass_time(1)
     page = visitor.open(session).page
-    assert "This checkout was canceled" in page.main
+    assert "Money arrived after this checkout had closed" in page.main
     assert "Money arrived after this checkout had closed" in page.main
     assert "Shop has received $20.00. Do not pay again" in page.main
     assert "You have not been charged" not in page.main

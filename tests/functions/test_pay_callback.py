@@ -82,7 +82,7 @@ def test_other_parameters_are_left_alone(visitor: Customer) -> None:
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        ("grant_rejected", "You declined the payment"),
+        ("grant_rejected", "you declined the payment"),
         ("invalid_interaction", "This approval is no longer valid"),
         ("grant_invalid", "We have not heard from your wallet"),
         ("<script>alert(1)</script>", "We have not heard from your wallet"),
@@ -113,7 +113,7 @@ def test_an_unsigned_result_is_told_and_changes_nothing(
 def test_a_decline_of_an_open_session_is_told_on_its_page(visitor: Customer) -> None:
     session = visitor.world.create()
     page = callback(visitor, session, "?result=grant_rejected").page
-    assert "You declined the payment" in page.main
+    assert "you declined the payment" in page.main
     assert page.one("input", name="wallet_address")
 
 

@@ -112,12 +112,12 @@ def test_the_status_of_an_unknown_session_is_json_even_to_a_browser(visitor: Cus
         (
             {"received": 999, "attention": Attention.PARTIAL_PAYMENT},
             {"progress": "part", "part": 999},
-            "Shop has received $9.99 of $20.00. Do not pay again.",
+            "Arrived $9.99 Missing $10.01 Do not pay again.",
         ),
         (
             {"received": 999, "attention": Attention.PARTIAL_PAYMENT, "closing_at": NOW},
             {"progress": "part", "part": 999},
-            "Shop has received $9.99 of $20.00. Do not pay again.",
+            "Arrived $9.99 Missing $10.01 Do not pay again.",
         ),
         (
             {"closing_at": NOW},

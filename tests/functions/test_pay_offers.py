@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import replace
 
 import pytest
 
+from checkout.domain.payment import Problem
 from checkout.domain.providers import Provider
-from tests.hosted_pages import Answer, Customer
+from tests.hosted_pages import WALLET, Answer, Customer
 from tests.product import CEDAR
 
 FORM = f"{CEDAR}/{{name}}"
@@ -63,10 +65,70 @@ def test_each_provider_is_a_way_and_any_address_is_another(offered: Customer) ->
     assert "other.example/…/x" in page.main
 
 
+def opened(answer: Answer) -> list[bool]:
+    ways = answer.page.all("details", **{"class": "way"})
+    return ["open" in way.attributes for way in ways]
+
+
+def test_after_a_failed_payment_the_used_providers_tile_is_open_with_what_was_typed(
+    offered: Customer,
+) -> None:
+    wallet = replace(WALLET, id="https://other.example/alice/x")
+    session = offered.put(problem=Problem.PAYMENT_FAILED, customer=wallet)
+    page = offered.open(session).page
+    assert opened(offered.open(session)) == [True, False, False, False]
+    assert page.one("input", id="name-2").attributes["value"] == "alice"
+    assert page.one("input", id="wallet_address").attributes["value"] == ""
+    assert "https://other.example" not in page.main
+
+
+def test_after_a_failed_payment_both_fields_of_a_tile_are_filled(visitor: Customer) -> None:
+    visitor.give(
+        providers=(CEDAR_BANK, replace(TWO, form=TWO.form.replace(CEDAR, "https://two.example")))
+    )
+    wallet = replace(WALLET, id="https://two.example/987/EUR")
+    page = visitor.open(visitor.put(problem=Problem.PAYMENT_FAILED, customer=wallet)).page
+    assert page.one("input", id="name-2").attributes["value"] == "987"
+    assert page.one("input", id="second-2").attributes["value"] == "EUR"
+
+
+def test_a_failed_wallet_of_no_provider_stays_in_the_address_field(offered: Customer) -> None:
+    session = offered.put(problem=Problem.PAYMENT_FAILED, customer=WALLET)
+    page = offered.open(session).page
+    assert opened(offered.open(session)) == [False, False, False]
+    assert page.one("input", id="wallet_address").attributes["value"] == WALLET.id
+
+
+@pytest.mark.parametrize("wallet", ["unpeered", "too-small"])
+def test_where_a_wallet_cannot_pay_the_others_are_open(offered: Customer, wallet: str) -> None:
+    session = offered.world.create()
+    for data in (
+        {"wallet_address": wallet, "provider": FORM},
+        {"wallet_address": f"{CEDAR}/{wallet}"},
+    ):
+        answer = offered.ask("POST", f"/pay/{session.id}/wallet", data=data)
+        assert opened(answer) == [False, True, False, False], "not Cedar, which has refused"
+        assert "Use another wallet" not in ["".join(one.text) for one in answer.page.all("summary")]
+    offered.give(providers=(CEDAR_BANK,))
+    answer = offered.form(session, f"{CEDAR}/{wallet}")
+    assert opened(answer) == [False, True, False], "any address, where there is no other provider"
+
+
+def test_providers_at_one_host_are_told_apart_by_the_form_of_their_addresses(
+    visitor: Customer,
+) -> None:
+    cedar = Provider("Cedar", "https://wallet.example/cedar/{name}", "https://cedar.example/")
+    harbor = Provider("Harbor", "https://wallet.example/harbor/{name}", "https://harbor.example/")
+    visitor.give(providers=(cedar, harbor))
+    wallet = replace(WALLET, id="https://wallet.example/harbor/bob")
+    session = visitor.put_in("awaiting_approval", customer=wallet)
+    assert "Approve at Harbor" in visitor.open(session).page.main
+
+
 def test_a_customer_without_a_wallet_is_told_where_to_get_one(offered: Customer) -> None:
     page = offered.open(offered.world.create()).page
     assert "I have no wallet yet" in page.main
-    assert "Your order waits here until March 2, 2026" in page.main
+    assert re.search(r"Your order waits here until March 2, 2026[^.]+ UTC\.", page.main)
     assert {CEDAR_BANK.website, OTHER.website} <= set(page.links)
     (link,) = page.all("a", href=OTHER.website)
     assert link.attributes["rel"] == "noopener noreferrer"
@@ -161,7 +223,7 @@ def fill(visitor: Customer, first: str, second: str, form: str = TWO.form) -> An
 
 def test_a_tile_asks_for_what_its_provider_calls_it_with_an_example(two: Customer) -> None:
     page = two.open(two.world.create()).page
-    assert "Wallet number Currency For example 123456789/USD" in page.main
+    assert "Wallet number For example 123456789 Currency For example USD" in page.main
     assert page.one("label", **{"for": "name-1"}).text == ["Wallet number"]
     assert page.one("label", **{"for": "second-1"}).text == ["Currency"]
     first, second = page.one("input", id="name-1"), page.one("input", id="second-1")

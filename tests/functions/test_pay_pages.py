@@ -17,7 +17,7 @@ from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
 from tests.domain.test_order_number import CASES
-from tests.hosted_pages import AWAITING, INTERACT, QUOTE, STAGES, Customer, line
+from tests.hosted_pages import AWAITING, INTERACT, QUOTE, STAGES, Customer, Page, line
 from tests.product import World
 from tests.support import NOW, a_session
 
@@ -92,7 +92,8 @@ def test_money_that_came_late_is_told_with_what_to_do(visitor: Customer, stage: 
 
 def test_a_session_that_was_given_up_says_what_the_shop_has(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("expired", received=700)).page
-    assert "Shop has received $7.00 of $20.00. Do not pay again" in page.main
+    assert heading(page).endswith("Only part of the money has arrived")
+    assert "Arrived $7.00 Missing $13.00 Do not pay again" in page.main
     assert CHARGED_NOT not in page.main
 
 
@@ -150,8 +151,7 @@ def test_a_price_that_ran_out_is_told_and_can_be_renewed(visitor: Customer) -> N
 def test_a_part_payment_is_told_with_both_amounts(visitor: Customer) -> None:
     session = visitor.put_in("processing", received=999, attention=Attention.PARTIAL_PAYMENT)
     page = visitor.open(session).page
-    assert "Shop has received $9.99 of $20.00" in page.main
-    assert "Do not pay again" in page.main
+    assert "Arrived $9.99 Missing $10.01 Do not pay again" in page.main
 
 
 def test_a_payment_long_in_doubt_is_told(visitor: Customer) -> None:
@@ -291,7 +291,7 @@ def test_the_foot_of_every_state_names_the_seller_and_leads_to_the_sellers_rules
     assert not visitor.open(session).page.all("footer")
     visitor.give(footer=FOOT)
     page = visitor.open(session).page
-    assert "Seller Harbor Coffee Ltd, VAT IE1234567 Terms Refunds Privacy" in page.main
+    assert "Seller: Harbor Coffee Ltd, VAT IE1234567 Terms Refunds Privacy" in page.main
     assert {FOOT.terms, FOOT.refunds, FOOT.privacy} <= set(page.links)
     for url in (FOOT.terms, FOOT.refunds, FOOT.privacy):
         assert url
@@ -306,7 +306,7 @@ def test_a_foot_shows_only_what_the_merchant_has_given(visitor: Customer) -> Non
     session = visitor.put_in("open")
     visitor.give(footer=Footer(company="Harbor Coffee Ltd"))
     footer = visitor.open(session).page
-    assert "Seller Harbor Coffee Ltd" in footer.main
+    assert "Seller: Harbor Coffee Ltd" in footer.main
     assert "Terms" not in footer.main
     visitor.give(footer=Footer(privacy="https://shop.example/privacy"))
     page = visitor.open(session).page
@@ -327,12 +327,51 @@ def test_after_a_part_a_customer_knows_whom_to_ask_what_to_say_and_the_way_back(
 ) -> None:
     stored = '{"order":"42"}'
     page = visitor.open(visitor.put_in(stage, metadata_json=stored, **PART[stage])).page
-    assert "Contact shop.example Order number 42 Reference cs_" in page.main
-    assert "https://shop.example/" in page.links
+    assert (
+        "Contact Shop and quote this number: Order number 42 Contact Shop Your order" in page.main
+    )
+    assert page.links.count("https://shop.example/") == 1
     visitor.give(contact="help@shop.example", website="www.shop.example")
     page = visitor.open(visitor.put_in(stage, metadata_json=stored, **PART[stage])).page
-    assert "Contact help@shop.example Order number 42 Reference cs_" in page.main
-    assert {"mailto:help@shop.example", "https://www.shop.example/"} <= set(page.links)
+    assert "Order number 42 Contact Shop help@shop.example Return to the shop" in page.main
+    (button,) = page.all("a", **{"class": "button"})
+    assert button.attributes["href"] == "mailto:help@shop.example?subject=42"
+    assert page.links.count("https://www.shop.example/") == 1
+    for said in ("Order number", "Reference", "help@shop.example", "Contact Shop and"):
+        assert page.main.count(said) == 1, said
+
+
+@pytest.mark.parametrize("result", ["grant_rejected", "invalid_interaction"])
+def test_no_price_is_said_to_hold_below_a_refused_approval(visitor: Customer, result: str) -> None:
+    quote = replace(QUOTE, expires_at=NOW + timedelta(minutes=5))
+    session = visitor.put_in("awaiting_approval", quote=quote)
+    assert "Price valid" in visitor.open(session).page.main
+    page = visitor.open(session, f"/grant/callback?result={result}").page
+    assert "Price valid" not in page.main
+
+
+def test_without_an_order_number_the_reference_is_the_number_to_quote(visitor: Customer) -> None:
+    session = visitor.put_in("expired", received=999)
+    page = visitor.open(session).page
+    assert page.main.count(session.id) == 1
+    assert page.one("code", id="reference").text == [session.id]
+
+
+def test_money_that_came_too_late_is_the_title_and_the_button_writes_to_the_shop(
+    visitor: Customer,
+) -> None:
+    late = {"received": 2000, "attention": Attention.LATE_PAYMENT}
+    visitor.give(contact="help@shop.example")
+    page = visitor.open(visitor.put_in("expired", **late)).page
+    assert heading(page) == "Money arrived after this checkout had closed"
+    assert "Shop has received $20.00. Do not pay again." in page.main
+    (button,) = page.all("a", **{"class": "button"})
+    assert button.attributes["href"].startswith("mailto:help@shop.example?subject=cs_")
+    assert "Missing" not in page.main
+
+
+def heading(page: Page) -> str:
+    return " ".join("".join(page.one("h1").text).split())
 
 
 def test_nobody_is_led_back_to_an_approval_that_is_over(visitor: Customer) -> None:

@@ -129,7 +129,7 @@ class Story:
             "Sending your payment": bool(made),
             "Waiting for the money": bool(made),
             "This price has expired": expired(session, now),
-            "You declined": False,
+            "you declined": False,
             "The price went up": False,
             "This checkout has expired": False,
             "Your wallet provider": False,

@@ -12,6 +12,7 @@
   let left = false, renewals = 0, touched;
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
+  const news = text => { main.classList.add("told"); say(text); };  // while busy, what the spinner does not say
   const bare = () => location.pathname.replace(/\/(success|wallet|details|grant\/callback)$/, "");
   // Blanks inside an address come from copying it; of what is none nothing is taken away.
   const tidied = typed => {
@@ -83,7 +84,7 @@
       });
       main.classList.add("busy");
       say(form.dataset.busy);
-      later(() => say(form.dataset.slow), SLOW);
+      later(() => news(form.dataset.slow), SLOW);
     }
     let answer;
     try {
@@ -97,7 +98,7 @@
       start();
       say(answer && crowded(answer) ? main.dataset.over : main.dataset.offline);
     }
-    main.classList.remove("busy");
+    main.classList.remove("busy", "told");
   }
   // The gateway's own 429 is no page of ours, and nothing was done: ask again, at another time than the others.
   const crowded = answer => answer.status === 429 && !/html/.test(answer.headers.get("content-type"));
@@ -108,7 +109,7 @@
       const answer = await fetch(action, { method: "POST", body, headers, signal });
       if (!crowded(answer) || tries === PAUSES.length) return answer;
       stop();
-      say(main.dataset.crowded);
+      news(main.dataset.crowded);
       const pause = Number(answer.headers.get("retry-after")) || PAUSES[tries];
       await new Promise(done => setTimeout(done, Math.min(pause, 30) * (1 + Math.random() / 2) * 1000));
     }

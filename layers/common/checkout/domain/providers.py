@@ -15,7 +15,7 @@ import re
 from base64 import b64decode
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from checkout.domain.grammar import link_host
 from checkout.domain.pictures import picture_type
@@ -120,6 +120,18 @@ class Provider:
         For two fields, `name` has the text between them.
         """
         return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
+
+    def typed(self, wallet: str) -> str:
+        """Return what a customer types here for the wallet address `wallet`; "" if it is not one.
+
+        It is the contrary of `address`.
+        """
+        before, after = self.form.partition("{")[0], self.rest
+        inside = wallet.removeprefix(before).removesuffix(after)
+        if not inside or wallet != f"{before}{inside}{after}":
+            return ""
+        name = unquote(inside)
+        return name if all(self.parts(name)[: len(self.fields)]) else ""
 
     def has(self, wallet: str) -> bool:
         """Return whether the wallet address `wallet` is at this provider's host."""
