@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 
 from checkout import wiring
 from checkout.pages import nonce_of
 from checkout.templates import templates
 from pay.language import Reader
 
-_TEMPLATES: Final = templates(Path(__file__).parent / "templates")
+_FOLDER: Final = Path(__file__).parent / "templates"
+# A comment on a line of its own, or two blanks after code; and what a line is indented by.
+_NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
+
+
+def without_comments(script: str) -> str:
+    """Return `script` as a browser needs it: its comments would be a tenth of each page."""
+    return _NOT_RUN.sub("", script)
+
+
+_TEMPLATES: Final = templates(_FOLDER)
+_TEMPLATES.globals["script"] = Markup(without_comments((_FOLDER / "page.js").read_text("utf-8")))  # noqa: S704 - our own
 
 
 def page(

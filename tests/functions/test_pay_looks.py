@@ -54,6 +54,17 @@ def test_the_colours_that_it_is_held_against_are_the_pages() -> None:
         ]
 
 
+def test_the_pages_script_comes_without_its_comments_and_is_the_same_otherwise(
+    visitor: Customer,
+) -> None:
+    source = (Path(pay.__file__).parent / "templates" / "page.js").read_text("utf-8")
+    script = "".join(visitor.open(visitor.world.create()).page.one("script").text)
+    assert "//" not in script.replace("https://", "")
+    code = [line.split("  // ")[0].strip() for line in source.splitlines()]
+    kept = [line for line in code if line and not line.startswith("//")]
+    assert [line for line in script.splitlines() if line] == kept
+
+
 @pytest.mark.parametrize("color", [None, "", "red", "#fff", "#12345g", "#123456;}*{", "123456"])
 def test_what_is_no_colour_is_no_accent(color: str | None) -> None:
     assert accent(color) is None
