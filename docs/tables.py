@@ -17,7 +17,7 @@ from typing import Final
 
 from api.v1.parity import CREATE_SESSION, Does, Parameter
 from checkout.domain import mandate_transitions, refund_transitions, transitions
-from checkout.domain.event_types import EVENTS
+from checkout.domain.event_types import EVENTS, PING
 from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
@@ -36,15 +36,15 @@ MEANINGS: Final = {
     "api_key_missing": "There is no `Authorization: Bearer` header.",
     "body_too_large": "The body is larger than 256 KiB.",
     "callback_invalid": "The wallet's callback does not verify. Nothing was done.",
-    "content_type_invalid": "The body is not `application/json`.",
+    "content_type_invalid": "The body is not JSON in UTF-8, nor, under `/v1`, a form.",
     "currency_mismatch": "Line items have different currencies.",
     "currency_not_supported": "The currency is not that of the merchant's wallet.",
-    "cursor_invalid": "The cursor does not belong to this list.",
+    "cursor_invalid": "The cursor is not `next_cursor` of this list.",
     "email_invalid": "This is not an e-mail address.",
     "idempotency_key_invalid": "The key is not 1 to 255 printable ASCII characters.",
-    "idempotency_key_reused": "The key was used with another body.",
+    "idempotency_key_reused": "The key was used with another body, or at another address.",
     "internal_error": "A bug. Report it with the `request_id`.",
-    "invalid_json": "The body is not valid JSON.",
+    "invalid_json": "The body is not one JSON object in UTF-8, without repeated names.",
     "key_unexpected_state": "The API key's state does not allow this.",
     "mail_refused": "The mail service did not take the e-mail.",
     "member_unexpected_state": "The state of the member or the invitation does not allow this.",
@@ -61,12 +61,12 @@ MEANINGS: Final = {
     "rate_limited": "Too many requests; see the header `Retry-After`.",
     "receipts_used_up": "The receipt has already been sent three times, the maximum.",
     "refund_unexpected_state": "The refund's status, or the session's money, does not allow this.",
-    "resource_missing": "There is no such object, or it belongs to another merchant.",
+    "resource_missing": "There is no such address or object, or it is another merchant's.",
     "session_busy": "Another request is working on this session. Try again in a moment.",
     "conflict": "Another request changed the same API key, member, settings or event. Try again.",
     "session_unexpected_state": "The session's status does not allow this.",
     "unavailable": "The database or the key service did not answer. Nothing is lost.",
-    "url_invalid": "A URL is not valid, or not on a return host of the merchant.",
+    "url_invalid": "A URL is not valid, not on a return host, or not public (webhooks).",
     "wallet_invalid": "There is no Open Payments wallet at this address.",
     "wallet_unavailable": "The wallet cannot make this payment, such as when it is not connected.",
     "wallet_unreachable": "The customer's wallet provider did not answer.",
@@ -205,8 +205,9 @@ def _only(row: Parameter) -> str:
 def events() -> str:
     """Return every type of event, what it says, and to which endpoints it is sent."""
     rows = [
-        f"| `{name}` | {each.sentence} | {'if you ask for it' if each.optional else 'always'} |"
+        f"| `{name}` | {each.sentence} | {'if you ask for it' if each.optional else sent} |"
         for name, each in EVENTS.items()
+        for sent in ["by hand, from the dashboard" if name == PING else "always"]
     ]
     return "\n".join(["| `Checkout-Event-Type` | what happened | sent |", "|---|---|---|", *rows])
 

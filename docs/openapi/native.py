@@ -16,6 +16,7 @@ from checkout.domain.event_types import (
     EVENTS,
     LATE_PAYMENT,
     PARTIALLY_PAID,
+    PING,
     REFUND_CREATED,
     REFUND_FAILED,
     REFUND_UPDATED,
@@ -63,6 +64,7 @@ ANSWERS: Final = Answers(
         e.ApiKeyMissing,
         e.ApiKeyInvalid,
         e.PermissionMissing,
+        e.ParameterUnknown,
         e.MethodNotAllowed,
         e.Unavailable,
     ),
@@ -164,8 +166,9 @@ _BODIES: Final[Mapping[str, type[Answer]]] = {
     REFUND_FAILED: Refund,
     BUDGET_UPDATED: RefundBudget,
 }
+_BY_HAND: Final = "Sent by hand, from the dashboard, to any endpoint; none asks for it."
 _EVENT_HEADERS: Final = {
-    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; verify it (docs/webhooks.md).",
+    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; /docs#verify says how to verify it.",
     "Checkout-Event-Id": "Remember it: an event can come twice.",
     "Checkout-Event-Type": "The name of the event.",
 }
@@ -422,6 +425,7 @@ def _webhook(name: str) -> Object:
     return {
         "operationId": "on" + "".join(map(str.capitalize, re.split(r"[._]", name))),
         "summary": f"{EVENTS[name].sentence}.",
+        **({"description": _BY_HAND} if name == PING else {}),
         "security": [],
         "parameters": [
             {

@@ -19,6 +19,8 @@ from docs.openapi.parts import ABSENT, Answer
 
 EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_REFUND: Final = "re_7hTMd0wvG8PZx5nNq2LrYb"
+EXAMPLE_BUDGET: Final = "man_5sTMd0wvG8PZx5nNq2LrYb"
+EXAMPLE_EVENT: Final = "evt_8SyRVeQ3sRcDOrR8KCW0Fd"
 
 # As the shop gave it. Browsers allow brackets and other letters than ASCII, which no RFC does, so
 # it has no format.
@@ -26,7 +28,7 @@ ShopUrl = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
 SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
-BudgetId = Annotated[str, Field(pattern="^man_", examples=["man_5sTMd0wvG8PZx5nNq2LrYb"])]
+BudgetId = Annotated[str, Field(pattern="^man_", examples=[EXAMPLE_BUDGET])]
 RefundId = Annotated[str, Field(pattern="^re_", examples=[EXAMPLE_REFUND])]
 Code = Annotated[str, Field(json_schema_extra={"enum": sorted(map(str, MESSAGES))})]
 

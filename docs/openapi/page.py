@@ -13,15 +13,34 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from docs.openapi import examples
+from docs.openapi.examples import BASE_URL
+from docs.openapi.native_answers import EXAMPLE_ID
 from docs.openapi.parts import Object
 from docs.tables import MEANINGS, errors
 
-BASE_URL: Final = "https://checkout.example"  # is replaced by the deployment's own address
 _URLS: Final = {
     "url": f"{BASE_URL}/pay/cs_3kTMd0wvG8PZx5nNq2LrYb",
     "success_url": "https://shop.example/thanks?session=cs_3kTMd0wvG8PZx5nNq2LrYb",
     "cancel_url": "https://shop.example/basket",
 }
+# Is replaced by a test wallet where the stage has some, else by nothing.
+TRY_IT: Final = "<!-- test wallet -->"
+_EVENTS: Final = """
+<p>The body of a native event is the session, in short, or the whole refund or budget. What happened
+and the event’s id are in the headers <code>Checkout-Event-Type</code> and
+<code>Checkout-Event-Id</code>. <a href="#verify">Verify a webhook</a> says how to add an endpoint.
+</p>
+<p>An endpoint with <code>format=stripe</code> gets <a href="/docs/v1#Event">Stripe’s event</a>, and
+the header <code>Stripe-Signature</code> too. Its <code>enabled_events</code> are Stripe’s names;
+those of a native endpoint are the names below. In Stripe’s form the header
+<code>Checkout-Event-Type</code> still has the native name: of a canceled session it is
+<code>checkout.session.canceled</code>, and the body’s <code>type</code> is
+<code>checkout.session.expired</code>; of a failed payment they are
+<code>checkout.session.payment_failed</code> and <code>payment_intent.payment_failed</code>.</p>
+<p><code>checkout.session.completed</code> and <code>checkout.session.late_payment</code> are made
+always, the others only if an endpoint asks for them. One that begins to ask for a type may miss the
+events of the first minute: the service keeps a merchant’s settings for so long.</p>"""
 _WEBHOOKS: Final = Path(__file__).parents[1] / "webhooks.md"
 _DEPTH_MAX: Final = 6  # of fields within fields
 _ERROR: Final = re.compile(r"\| (\d+) \| `(\w+)` \| `(\w+)` \|")
@@ -142,6 +161,7 @@ secret.</li>
 <li>Fulfil the order when the webhook <code>checkout.session.completed</code> comes, or when <code>
 status</code> is <code>completed</code> in an answer to your server. A customer who comes back to
 <code>success_url</code> proves nothing.</li>
+{TRY_IT}
 </ol>
 {_code("curl", curl)}{_code("Python", python)}{_code("JavaScript, Node 18 or newer", node)}"""
 
@@ -150,11 +170,17 @@ def _verify() -> str:
     """Return how a delivery is verified, with the tested code of docs/webhooks.md."""
     found = re.findall(r"### (Python|JavaScript)\n\n```\w+\n(.*?)```", _WEBHOOKS.read_text(), re.S)
     blocks = "".join(_code(name, code.rstrip()) for name, code in found)
+    curl = f"""curl {BASE_URL}/v1/webhook_endpoints \\
+  -u "$API_KEY:" \\
+  -d url=https://shop.example/hooks \\
+  -d "enabled_events[]=checkout.session.completed" \\
+  -d format=native"""
     return f"""
 <ol>
 <li>Set the endpoint’s URL in the dashboard, at <a href="/dashboard/webhooks">
-<code>/dashboard/webhooks</code></a>. Keep the secret <code>whsec_…</code>, which is shown once.
-</li>
+<code>/dashboard/webhooks</code></a>, or by API, as below. Keep the secret <code>whsec_…</code>: the
+dashboard shows it once, and only the answer to this request has it, as <code>secret</code>. A
+merchant has at most 8 endpoints.</li>
 <li>Take the <strong>raw body</strong>, before anything parses it, and the header <code>
 Checkout-Signature</code>, which is <code>t=…,v1=…</code>. <code>v1</code> is the HMAC-SHA256 of
 the time <code>t</code>, a period and the body. The key is the whole secret, with <code>whsec_
@@ -162,8 +188,12 @@ the time <code>t</code>, a period and the body. The key is the whole secret, wit
 <li>Answer 400 if it does not verify. Else remember <code>Checkout-Event-Id</code>, because an event
 can come twice, and answer 200 within 10 seconds. Failed deliveries are retried for three days.</li>
 </ol>
+{_code("curl: an endpoint in the native form", curl)}
 <p>Stripe’s libraries verify it, too: <code>stripe.Webhook.construct_event(body,
-headers["Checkout-Signature"], secret)</code>.</p>
+headers["Checkout-Signature"], secret)</code>. Of a native event they only verify the signature: its
+body is no event of Stripe’s, and has no <code>type</code>. The headers <code>webhook-id</code>,
+<code>webhook-timestamp</code> and <code>webhook-signature</code> are for the libraries of
+Standard Webhooks, with the same secret.</p>
 {blocks}"""
 
 
@@ -188,12 +218,24 @@ session = stripe.checkout.Session.create(
     cancel_url="https://shop.example/basket",
 )
 print(session.id, session.url)"""
+    curl = f"""curl {BASE_URL}/v1/checkout/sessions \\
+  -u "$API_KEY:" \\
+  -d mode=payment \\
+  -d "line_items[0][quantity]=2" \\
+  -d "line_items[0][price_data][currency]=usd" \\
+  -d "line_items[0][price_data][unit_amount]=1000" \\
+  -d "line_items[0][price_data][product_data][name]=Espresso beans, 1 kg" \\
+  -d "success_url=https://shop.example/thanks?session={{CHECKOUT_SESSION_ID}}" \\
+  -d cancel_url=https://shop.example/basket"""
     return f"""
 <p>Point Stripe’s library at this host and use an API key from <a href="/dashboard/keys"><code>
 /dashboard/keys</code></a>. A parameter that would change the money is never ignored: it is refused
 by name. Ignored ones are in the header <code>Ignored-Parameters</code>. The project is not
 affiliated with Stripe.</p>
-{_code("Python", code)}"""
+{_code("Python", code)}
+<p>Without a library, send forms, as Stripe’s libraries do, with brackets for what is nested, or the
+same as JSON:</p>
+{_code("curl", curl)}"""
 
 
 def _operations(document: Object) -> str:
@@ -218,11 +260,11 @@ def _operation(document: Object, path: str, method: str, operation: Object) -> s
     if given:
         parts.append(f"<h4>Parameters</h4><ul class='fields'>{''.join(given)}</ul>")
     content = operation.get("requestBody", {}).get("content", {})
-    for kind, body in content.items():
+    for body in [*content.values()][:1]:  # a form has the fields of the JSON
         fields = "".join(_fields(document, body["schema"]))
+        kinds = " or ".join(f"<code>{kind}</code>" for kind in content)
         if fields:
-            parts.append(f"<h4>Body, <code>{kind}</code></h4><ul class='fields'>{fields}</ul>")
-        break
+            parts.append(f"<h4>Body, {kinds}</h4><ul class='fields'>{fields}</ul>")
     answers = []
     for status, answer in operation["responses"].items():
         answers.append(f"<li><code>{status}</code> {_codes(answer['description'])}</li>")
@@ -230,7 +272,11 @@ def _operation(document: Object, path: str, method: str, operation: Object) -> s
     good = next(iter(operation["responses"].values()))
     schema = good.get("content", {}).get("application/json", {}).get("schema")
     if schema:
-        shown = json.dumps(_sample(document, schema), indent=2, ensure_ascii=False)
+        known = examples.STRIPE if path.startswith("/v1/") else examples.NATIVE
+        made = known.get(_anchor(operation)) or _sample(document, schema)
+        if "url" in made and "data" in made:
+            made["url"] = path.replace("{id}", EXAMPLE_ID)
+        shown = json.dumps(made, indent=2, ensure_ascii=False)
         parts.append(_code("Example of the answer", shown))
         name = schema["$ref"].rpartition("/")[2]
         parts.append(f'<p>Its fields: <a href="#{name}"><code>{name}</code></a>.</p>')
@@ -261,14 +307,14 @@ def _objects(document: Object) -> str:
 
 
 def _events(document: Object) -> str:
-    found = []
+    found = [_EVENTS]
     for name, methods in document["webhooks"].items():
         operation = methods["post"]
-        schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        shown = json.dumps(_sample(document, schema), indent=2, ensure_ascii=False)
+        shown = json.dumps(examples.EVENTS[name], indent=2, ensure_ascii=False)
         found.append(
             f'<article id="{_anchor(operation)}"><h3><code>{name}</code></h3>'
-            f"<p>{_text(operation['summary'])}</p>{_code('Body', shown)}</article>"
+            f"<p>{_text(operation['summary'])} {_text(operation.get('description', ''))}</p>"
+            f"{_code('Body', shown)}</article>"
         )
     return "".join(found)
 
@@ -293,7 +339,10 @@ def _errors() -> str:
         "<p>Every error is JSON of this shape. Use <code>code</code> in your program; "
         "<code>param</code> names the field that is wrong, if there is one. After 409, 429 and 503 "
         "the same request can succeed later; after 429, wait for <code>Retry-After</code> seconds. "
-        "Under <code>/v1</code> some types and statuses differ, as Stripe’s libraries expect.</p>"
+        "Under <code>/v1</code> some types and statuses differ, as Stripe’s libraries expect. "
+        "Addresses outside of <code>/api/…</code>, <code>/v1/…</code> and <code>/docs/…</code> are "
+        'answered before the service, with <code>{"message":"Not Found"}</code>; so are '
+        "<code>/docs/</code>, and all methods but GET on <code>/docs</code>.</p>"
         f"{_code('An error', json.dumps(shape, indent=2))}<dl>{''.join(rows)}</dl>"
     )
 
@@ -319,7 +368,11 @@ def _fields(
         inner = _plain(document, each)
         where = f"{path}.{name}".removeprefix(".")
         required = not returned and name in schema.get("required", ())
-        text = each.get("description") or inner.get("description", "")
+        items = _plain(document, inner.get("items", {}))
+        simple = {} if items.get("properties") else items
+        text = next(
+            (one["description"] for one in (each, inner, simple) if "description" in one), ""
+        )
         yield _field(where, _type(inner), required=required, text=text)
         if depth < _DEPTH_MAX:
             yield from _fields(document, inner, where, depth + 1, returned=returned)
@@ -361,6 +414,8 @@ def _type(schema: Object) -> str:
         if name in schema
     ]
     names = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    if isinstance(schema.get("items", {}).get("type"), str) and names == "array":
+        names = f"array of {schema['items']['type']}s"
     return ", ".join([names, *bounds])
 
 
@@ -376,7 +431,8 @@ def _sample(document: Object, schema: Object, name: str = "") -> Any:
         if "enum" in place:
             return place["enum"][0]
     kind = schema.get("type", "object")
-    kind = kind[0] if isinstance(kind, list) else kind
+    if isinstance(kind, list):
+        return None  # what may be null is so until something has happened
     if kind == "object":
         if "properties" not in schema:
             return {"order": "1234"} if name == "metadata" else {}

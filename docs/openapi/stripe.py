@@ -23,7 +23,8 @@ from checkout.domain.collect import (
     QUESTIONS_MAX,
 )
 from checkout.domain.errors import CheckoutError
-from checkout.domain.grammar import EVENT_ID, REFUND_ID, SESSION_ID
+from checkout.domain.grammar import EMAIL_MAX, EVENT_ID, REFUND_ID, SESSION_ID
+from checkout.domain.webhooks import ENDPOINTS_MAX
 from docs.openapi import parts
 from docs.openapi.parts import Answer, Answers, Error, Object
 from docs.openapi.stripe_answers import (
@@ -110,7 +111,7 @@ _BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "line_items[][price_data][product_data][images]": {"maxItems": 8},
     "limit": {"minimum": 1, "maximum": LIST_MAX},
     "client_reference_id": {"minLength": 1, "maxLength": 200},
-    "customer_email": {"minLength": 1, "maxLength": 512},
+    "customer_email": {"minLength": 1, "maxLength": EMAIL_MAX},
     "shipping_address_collection[allowed_countries]": {"minItems": 1},
     "shipping_address_collection[allowed_countries][]": {"pattern": "^[A-Za-z]{2}$"},
     "name_collection[individual]": {"required": ["enabled"]},
@@ -176,8 +177,8 @@ def document() -> Object:
     return parts.document(
         "Checkout Sessions, /v1",
         "The part of Stripe's API that its client libraries need for a checkout.",
-        "docs/stripe.md says what is supported. Amounts are in Stripe's units of the "
-        "currency; times are Unix seconds.",
+        "What is not listed here is not supported. Bodies are forms or JSON. Amounts are in "
+        "Stripe's units of the currency; times are Unix seconds.",
         schemes,
         paths=_paths(),
         components={"schemas": schemas, "securitySchemes": schemes},
@@ -207,6 +208,10 @@ def _paths() -> Object:
         parity.CREATE_ENDPOINT,
         _MANAGE,
         required=("url", "enabled_events"),
+        description=f"A merchant has at most {ENDPOINTS_MAX} endpoints. Only the answer to this "
+        "request has the signing `secret`; keep it on your server. An endpoint can miss events "
+        "other than `checkout.session.completed` of the first minute after it began to ask for "
+        "them.",
     )
     return {
         sessions: {
@@ -289,6 +294,7 @@ def _post(
     *path: Object,
     required: Sequence[str] = (),
     example: Object | None = None,
+    description: str = "",
 ) -> Object:
     body = _nested(rows) | ({"required": list(required)} if required else {})
     content = {"schema": body} | ({"example": example} if example else {})
@@ -309,6 +315,7 @@ def _post(
     }
     return {
         "operationId": operation,
+        **({"description": description} if description else {}),
         "parameters": [*path, parts.KEY],
         "requestBody": {
             "required": bool(required),

@@ -24,6 +24,7 @@ ELSEWHERE: Final = "Sessions are at /api/checkout/sessions; /docs lists all addr
 
 def problem(request: Request, found: ErrorResponse) -> Response:
     """Return the error with the address of its line in the reference."""
+    found = refusals.with_id(request, found)
     refusals.note(request, found, found.status)
     return problem_json(request, found, wiring.doc_url(found.code))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Final
@@ -9,6 +10,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 
 from api import refusals
+from api.requests import refuse_query
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant import ApiKey
@@ -32,19 +34,23 @@ Injected = Annotated[Services, Depends(services)]
 Started = Annotated[datetime, Depends(started_at)]
 
 
-def api_key(services: Services, request: Request) -> ApiKey:
+def api_key(services: Services, request: Request, query: Sequence[str] | None = ()) -> ApiKey:
     """Return the key of the Authorization header.
 
-    Raise as `authenticate` does. The routes call it themselves, because a dependency of FastAPI
-    costs more time than this function.
+    Raise as `authenticate` does, and ParameterUnknown for a parameter in the address that is not
+    in `query`; with None the route checks them itself. The routes call it themselves, because a
+    dependency of FastAPI costs more time than this function.
     """
-    return authentication.authenticate(
+    key = authentication.authenticate(
         services,
         request.headers.get("authorization"),
         request.method,
         request.scope["route"].path,
         known=partial(refusals.remember, services, request),
     )
+    if query is not None:
+        refuse_query(request, *query)
+    return key
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -159,7 +159,7 @@ async def create_refund(services: Injected, request: Request) -> Response:
 @router.get(REFUNDS)
 async def list_refunds(services: Injected, request: Request) -> Response:
     """Return a page of refunds, or all refunds of one session."""
-    key = api_key(services, request)
+    key = api_key(services, request, None)
     asked = validated(ListRefunds, once(request.query_params.multi_items()))
     limits.admit_list(services, key.merchant)
     if asked.session is not None:

@@ -1,16 +1,38 @@
-"""Tell the log of refused requests what an API key was refused, under /api and /v1."""
+"""Refused requests under /api and /v1: a word about their ids, and the log of each API key."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from fastapi import Request
 
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.merchant import ApiKey
 from checkout.domain.refusals import Refusal
 from checkout.flows.merchant import refusals
 from checkout.ports.services import Services
 from checkout.web import ErrorResponse
+
+SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats
+_SECRETS: Final = ("sk_", "whsec_")
+
+
+def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
+    """Return the error; of an address whose id cannot be one, with what the id looks like.
+
+    It depends on the text alone, so it does not tell whether there is such a session.
+    """
+    given = request.path_params.get("session_id")
+    if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
+        return found
+    said = "A session's id looks like cs_ and 22 letters or digits"
+    if not given.startswith(_SECRETS):
+        said += f"; this is {json.dumps(given[:SHOWN_MAX])}"
+    return replace(found, message=f"{said}.")
 
 
 def remember(services: Services, request: Request, key: ApiKey) -> None:

@@ -37,18 +37,19 @@ from checkout.domain.collect import (
     Question,
     listed_countries,
 )
-from checkout.domain.errors import ParameterInvalid
+from checkout.domain.errors import ParameterInvalid, ParameterUnknown
 from checkout.domain.grammar import EMAIL_MAX, PICTURE_URL_MAX, email_of
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
-from checkout.web import PARAM_MAX, validated
+from checkout.web import PARAM_MAX, no_parameter, validated
 
 EXPANDABLE: Final = "payment_attempts"
 # In the year 2286; a time in milliseconds, sent by mistake, is larger.
 UNIX_SECONDS_MAX: Final = 9_999_999_999
+TIME_FORM: Final = "A time in Unix seconds, such as 1795781486."
 METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
 METADATA_VALUE_MAX: Final = 500  # characters
@@ -136,15 +137,21 @@ def metadata_form(value: Any) -> Any:
         storable(item)
         if not 1 <= len(key) <= METADATA_KEY_MAX:
             raise PydanticCustomError(
-                "metadata_key", f"A metadata key has 1 to {METADATA_KEY_MAX} characters."
+                "metadata_key",
+                f"A metadata key has 1 to {METADATA_KEY_MAX} characters.",
+                {"within": (key,) if key else ()},
             )
         if isinstance(item, dict | list):
             raise PydanticCustomError(
-                "scalar_type", "A metadata value is a string, a number, true, false or null."
+                "scalar_type",
+                "A metadata value is a string, a number, true, false or null.",
+                {"within": (key,)},
             )
         if isinstance(item, str) and len(item) > METADATA_VALUE_MAX:
             raise PydanticCustomError(
-                "metadata_value", f"A metadata value has at most {METADATA_VALUE_MAX} characters."
+                "metadata_value",
+                f"A metadata value has at most {METADATA_VALUE_MAX} characters.",
+                {"within": (key,)},
             )
     return value
 
@@ -449,7 +456,21 @@ def whole_number(value: Any) -> Any:
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
-UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(whole_number)]
+def time_sentence(value: Any) -> str:
+    """Return what is wrong with a value that is no time in Unix seconds."""
+    if isinstance(value, int) and value > UNIX_SECONDS_MAX:
+        return "These are milliseconds. Send a time in Unix seconds, such as 1795781486."
+    return TIME_FORM
+
+
+def _unix_seconds(value: Any) -> Any:
+    seconds = whole_number(value)
+    if not isinstance(seconds, int) or not 0 <= seconds <= UNIX_SECONDS_MAX:
+        raise PydanticCustomError("parameter_invalid_integer", time_sentence(seconds))
+    return seconds
+
+
+UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(_unix_seconds)]
 
 
 class ListSessions(Form):
@@ -485,9 +506,19 @@ class ListSessions(Form):
         )
 
 
+_BOUNDS: Final = ("created[gte]", "created[lt]")
+
+
 def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
     """Return the query's name-value pairs as a ListQuery. Raise as `validated` does."""
-    return validated(ListSessions, once(parameters)).query()
+    given = once(parameters)
+    for name in given:
+        if name not in _BOUNDS and name.partition("[")[0] == "created":
+            raise ParameterUnknown(
+                "There is no such parameter. Use `created[gte]` and `created[lt]`.",
+                param=name[:PARAM_MAX],
+            )
+    return validated(ListSessions, given).query()
 
 
 def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -509,6 +540,16 @@ def expands(request: Request) -> bool:
     if any(each != EXPANDABLE for each in wanted):
         raise ParameterInvalid(f"Only `{EXPANDABLE}` can be expanded.", param="expand")
     return bool(wanted)
+
+
+def refuse_query(request: Request, *known: str) -> None:
+    """Raise ParameterUnknown for a parameter in the address that is not a known one."""
+    for name in request.query_params:
+        if name.removesuffix("[]") not in known:
+            cure = no_parameter(name, known)
+            if not known and request.method == "POST":
+                cure += " Send parameters in the body."
+            raise ParameterUnknown(cure, param=name[:PARAM_MAX])
 
 
 def _time(seconds: int | None) -> datetime | None:

@@ -47,7 +47,7 @@ async def create(services: Injected, request: Request) -> Response:
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, request: Request) -> Response:
     """Return a page of sessions, shorter than asked where its answer would be too large."""
-    key, now = api_key(services, request), services.clock.now()
+    key, now = api_key(services, request, None), services.clock.now()
     asked = list_query(request.query_params.multi_items())
     limits.admit_list(services, key.merchant)
     listed = lists.list_page(services, key, asked)
@@ -75,7 +75,7 @@ async def list_sessions(services: Injected, request: Request) -> Response:
 @router.get(f"{SESSIONS}/{{session_id}}")
 async def get(services: Injected, request: Request, session_id: str) -> Response:
     """Return a session, with its payment attempts if `expand` asks for them."""
-    key, expanded = api_key(services, request), expands(request)
+    key, expanded = api_key(services, request, ["expand"]), expands(request)
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
     known = details.known(services, [session])[session.id]

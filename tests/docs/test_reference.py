@@ -17,9 +17,10 @@ import pytest
 from checkout import wiring
 from checkout.domain.webhook_signature import hex_signature
 from checkout.web import STATUS
+from docs.openapi import examples
 from docs.openapi.__main__ import REFERENCE
 from docs.openapi.page import files
-from tests.documented import NATIVE, STRIPE
+from tests.documented import NATIVE, STRIPE, Documented
 from tests.merchant_api import SESSIONS, MerchantApi
 from tests.support import NOW
 
@@ -95,6 +96,8 @@ def test_the_documents_are_served_and_anything_else_is_missing(api: MerchantApi)
     for path in ("/docs/", "/docs/../app.py", "/docs/__init__.py", "/docsx", "/docs/v1/"):
         assert api.send("GET", path, key=None).status == 404, path
     assert api.send("POST", "/docs", key=None).status == 405
+    error = api.send("GET", "/docs/nothing", key=None).json["error"]
+    assert error["doc_url"].endswith("/docs#resource_missing")
 
 
 def test_the_pages_name_the_host_that_serves_them(
@@ -106,6 +109,60 @@ def test_the_pages_name_the_host_that_serves_them(
         assert "https://checkout.example" not in shown(api, path)
     error = api.send("GET", SESSIONS, key=None).json["error"]
     assert error["doc_url"] == "https://pay.harbor.example/docs#api_key_missing"
+
+
+def test_a_test_stage_names_a_wallet_to_pay_from(
+    api: MerchantApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "cedar" not in shown(api, "/docs")
+    monkeypatch.setattr(wiring, "test_wallets", lambda: "https://pay.example/test-wallets")
+    assert (
+        "<li>Pay from <code>https://pay.example/test-wallets/cedar/alice</code> to try it.</li>"
+    ) in shown(api, "/docs")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_pages_refer_to_no_file_that_is_not_served(api: MerchantApi, path: str) -> None:
+    assert not re.search(r"docs/\w+\.md|…\"", shown(api, path))
+
+
+@pytest.mark.parametrize(
+    ("documented", "made"), [(NATIVE, examples.NATIVE), (STRIPE, examples.STRIPE)]
+)
+def test_the_examples_are_what_the_documents_describe(
+    documented: Documented, made: dict[str, Any]
+) -> None:
+    operations = {
+        each["operationId"]: each
+        for methods in documented.document["paths"].values()
+        for each in methods.values()
+    }
+    for name, example in made.items():
+        good = next(iter(operations[name]["responses"].values()))
+        schema = good["content"]["application/json"]["schema"]
+        documented.check_body(schema, json.dumps(example))
+
+
+def test_the_examples_of_events_are_what_the_document_describes() -> None:
+    for name, example in examples.EVENTS.items():
+        sent = NATIVE.document["webhooks"][name]["post"]["requestBody"]["content"]
+        NATIVE.check_body(sent["application/json"]["schema"], json.dumps(example))
+
+
+def test_an_event_is_shown_with_the_status_that_it_tells(api: MerchantApi) -> None:
+    section = shown(api, "/docs").partition('<section id="events">')[2]
+    found = r"<h3><code>([\w.]+)</code>.*?&quot;status&quot;: &quot;(\w+)"
+    told = dict(re.findall(found, section, re.S))
+    assert told["checkout.session.canceled"] == "canceled"
+    assert told["checkout.session.payment_failed"] == "open"
+    assert told["checkout.session.partially_paid"] == "processing"
+
+
+def test_the_elements_of_a_list_are_described(api: MerchantApi) -> None:
+    section = shown(api, "/docs/v1").partition('<article id="createEndpoint">')[2]
+    assert "<code>enabled_events</code>" in section
+    assert "The types that it gets, or <code>*</code> for all" in section.partition("</article>")[0]
+    assert "<code>application/x-www-form-urlencoded</code>" in section
 
 
 def test_nothing_of_it_is_loaded_for_other_requests_and_it_stays_small() -> None:
@@ -159,6 +216,7 @@ def test_a_newcomer_verifies_a_webhook(api: MerchantApi, monkeypatch: pytest.Mon
     monkeypatch.setattr(names["time"], "time", lambda: at)
     signature = f"t={at},v1={hex_signature(str(at), body.decode(), secret)}"
     assert names["verify"](body, signature, secret)
+    assert not names["verify"](body, None, secret)  # a request without the header
     for wrong in wrong_deliveries(body, signature, secret, at):
         assert not names["verify"](*wrong)
     # The tests of docs/webhooks.md run this code.

@@ -120,7 +120,7 @@ MISTAKES = (
         headers={"Content-Type": "application/x-www-form-urlencoded"},
     ),
     Mistake("no key", 401, None, "Authorization: Bearer", a_body(), key=None),
-    Mistake("a key of another place", 401, None, "key", a_body(), key="sk_live_1"),
+    Mistake("a key of another place", 401, None, "without quotes", a_body(), key="sk_live_1"),
     Mistake("a missing s", 404, None, "/api/checkout/sessions", path="/api/checkout/session"),
     Mistake("another method", 405, None, "GET and POST", method="PUT"),
     Mistake("another id", 404, None, "same merchant", method="GET", path=f"{NATIVE}/{SESSION_ID}"),
@@ -151,12 +151,216 @@ MISTAKES = (
         stripe(line_items=[{"price": "price_1", "quantity": 1}]),
         path=V1,
     ),
+    Mistake(
+        "v1: a list that is one value",
+        400,
+        "expand",
+        "This must be a list: send `expand[]=…`.",
+        stripe(expand="line_items"),
+        path=V1,
+    ),
+    Mistake(
+        "v1: items of text",
+        400,
+        "line_items",
+        "This must be a list: send `line_items[0][quantity]=…`.",
+        stripe(line_items="tea"),
+        path=V1,
+    ),
+    Mistake(
+        "v1: one item",
+        400,
+        "line_items[quantity]",
+        "`line_items` is a list: write `line_items[0][quantity]`.",
+        stripe(line_items={"quantity": "1"}),
+        path=V1,
+    ),
+    Mistake(
+        "v1: a text as metadata",
+        400,
+        "metadata",
+        "`metadata` must be an object: send `metadata[key]=…`.",
+        stripe(metadata="a"),
+        path=V1,
+    ),
+    Mistake(
+        "v1: an object in a value",
+        400,
+        "mode[x]",
+        "`mode` takes one value",
+        stripe(mode={"x": "payment"}),
+        path=V1,
+    ),
+    Mistake(
+        "v1: periods for brackets",
+        400,
+        "line_items.0.quantity",
+        "Write nested names with brackets: `line_items[0][quantity]`; in JSON, nest objects.",
+        {"mode": "payment", "line_items.0.quantity": "1"},
+        path=V1,
+    ),
+    Mistake(
+        "v1: the native API's time",
+        400,
+        "expires_in_seconds",
+        "Use `expires_at` (Unix seconds).",
+        stripe(expires_in_seconds="600"),
+        path=V1,
+    ),
+    Mistake(
+        "v1: no e-mail address",
+        400,
+        "customer_email",
+        "This is not an e-mail address.",
+        stripe(customer_email="bob"),
+        path=V1,
+    ),
+    Mistake(
+        "v1: nothing to expand",
+        400,
+        "expand[0]",
+        "Can be expanded: `line_items`, `line_items.data.price.product`, `payment_intent`, ",
+        stripe(expand=["charges"]),
+        path=V1,
+    ),
+    Mistake(
+        "v1: a name in the answer",
+        400,
+        "line_items[0][x]",
+        "Known here: `quantity`, `price_data`, `metadata`.",
+        stripe(line_items=[{"quantity": "1", "x": "1"}]),
+        path=V1,
+    ),
+    Mistake(
+        "v1: milliseconds",
+        400,
+        "expires_at",
+        "These are milliseconds.",
+        stripe(expires_at="1795781486000"),
+        path=V1,
+    ),
     Mistake("v1: an address", 404, None, "/docs/v1", path="/v1/coupons"),
+    Mistake(
+        "v1: v1 twice", 404, None, "base to https://pay.example, without /v1.", path="/v1/v1/events"
+    ),
+    Mistake(
+        "v1: a final slash", 404, None, "leave out the final slash.", path="/v1/checkout/sessions/"
+    ),
+    Mistake(
+        "v1: a status",
+        400,
+        "status",
+        "This must be `open`, `complete` or `expired`.",
+        method="GET",
+        path="/v1/checkout/sessions",
+        query="status=paid",
+    ),
+    Mistake(
+        "v1: a date",
+        400,
+        "created[gte]",
+        "A time in Unix seconds, such as 1795781486.",
+        method="GET",
+        path="/v1/events",
+        query="created[gte]=2026-11-27",
+    ),
+    Mistake(
+        "v1: no id",
+        404,
+        "id",
+        'cs_ and 22 letters or digits; this is "undefined".',
+        method="GET",
+        path="/v1/checkout/sessions/undefined",
+    ),
+    Mistake("a final slash", 404, None, "Leave out the final slash.", path=f"{NATIVE}/"),
+    Mistake(
+        "no id",
+        404,
+        None,
+        'A session\'s id looks like cs_ and 22 letters or digits; this is "undefined".',
+        method="GET",
+        path=f"{NATIVE}/undefined",
+    ),
+    Mistake(
+        "a key for an id",
+        404,
+        None,
+        "looks like cs_ and 22 letters or digits.",
+        method="GET",
+        path=f"{NATIVE}/sk_live_1",
+    ),
+    Mistake(
+        "a misspelled expansion",
+        400,
+        "expnad",
+        "Did you mean `expand`?",
+        method="GET",
+        path=f"{NATIVE}/{SESSION_ID}",
+        query="expnad=payment_attempts",
+    ),
+    Mistake(
+        "a parameter in the address",
+        400,
+        "mode",
+        "Send parameters in the body.",
+        method="POST",
+        query="mode=payment",
+    ),
+    Mistake("an empty body", 400, None, "The body is empty.", raw=b""),
+    Mistake("a mark", 400, None, "begins with a byte order mark", raw=b"\xef\xbb\xbf{}"),
+    Mistake("a comma", 400, None, "(line 2, column 1)", raw=b'{"mode":"payment",\n}'),
+    Mistake(
+        "another charset",
+        415,
+        None,
+        "in UTF-8",
+        raw=b"{}",
+        headers={"Content-Type": "application/json; charset=latin1"},
+    ),
+    Mistake(
+        "a date",
+        400,
+        "created[gte]",
+        "A time in Unix seconds, such as 1795781486.",
+        method="GET",
+        query="created[gte]=2026-11-27",
+    ),
+    Mistake(
+        "milliseconds",
+        400,
+        "created[lt]",
+        "These are milliseconds.",
+        method="GET",
+        query="created[lt]=1795781486000",
+    ),
+    Mistake(
+        "a time alone",
+        400,
+        "created",
+        "Use `created[gte]` and `created[lt]`.",
+        method="GET",
+        query="created=1795781486",
+    ),
+    Mistake(
+        "a number of a page",
+        400,
+        "cursor",
+        "Send `next_cursor` of the page before, unchanged.",
+        method="GET",
+        query="cursor=2",
+    ),
+    Mistake(
+        "a key of metadata",
+        400,
+        f"metadata.{'x' * 41}",
+        "1 to 40 characters",
+        a_body(metadata={"x" * 41: "1"}),
+    ),
 )
 
 
 def answer(api: StripeApi, made: Mistake) -> Answer:
-    if made.path == V1:
+    if made.path == V1 and made.body is not None:
         return api.form(V1, made.body)
     options: dict[str, Any] = {"headers": made.headers, "key": made.key}
     if made.raw is not None or made.body is None:
@@ -176,7 +380,7 @@ def test_the_answer_names_the_field_and_the_cure(api: StripeApi, made: Mistake) 
 @pytest.mark.parametrize("made", MISTAKES, ids=lambda made: made.name)
 def test_the_message_is_made_of_sentences(api: StripeApi, made: Mistake) -> None:
     message = answer(api, made).json["error"]["message"]
-    assert re.fullmatch(r"[A-Z].*[.?]", message), message
+    assert re.fullmatch(r"[A-Z`].*[.?]", message), message
     # The words of a validator, which no reader of the reference knows.
     assert not re.search(r"validation|Input should|item after|valid (list|integer|string)", message)
 

@@ -125,7 +125,7 @@ def test_one_key_makes_one_refund(api: MerchantApi) -> None:
         ({"reason": "bored"}, "parameter_invalid", "reason"),
         ({"customer_wallet": "nowhere"}, "parameter_invalid", "customer_wallet"),
         ({"customer_wallet": ""}, "parameter_invalid", "customer_wallet"),
-        ({"metadata": {"a": {}}}, "parameter_invalid", "metadata"),
+        ({"metadata": {"a": {}}}, "parameter_invalid", "metadata.a"),
         ({"currency": "usd"}, "parameter_unknown", "currency"),
         ({"session": "cs_none"}, "resource_missing", None),
     ],

@@ -11,7 +11,7 @@ from stripe.params import _webhook_endpoint_create_params
 
 from api.v1.stripe_events import STRIPE_EVENTS
 from checkout.domain.audit import Action
-from checkout.domain.event_types import CANCELED, EXPIRED, OPTIONAL
+from checkout.domain.event_types import CANCELED, EVENTS, EXPIRED, OPTIONAL
 from checkout.domain.webhooks import Endpoint, Format
 from checkout.flows.webhooks import endpoints
 from tests.adapters.samples import a_merchant
@@ -339,3 +339,66 @@ def test_the_pages_are_still_served_beside_it(api: StripeApi) -> None:
     assert api.manage("GET", "/v1/checkout").status == 404
     answer = api.manage("GET", "/v1/webhook_endpoints", headers={"Authorization": "Bearer x"})
     assert (answer.status, answer.code) == (401, "api_key_invalid")
+
+
+@pytest.mark.parametrize("name", ["checkout.session.canceled", "checkout.session.payment_failed"])
+def test_a_native_endpoint_asks_for_types_by_their_native_names(api: StripeApi, name: str) -> None:
+    made = api.manage("POST", ENDPOINTS, {"url": URL, "enabled_events": [name], "format": "native"})
+    assert made.json["enabled_events"] == [name]
+    assert "ignored-parameters" not in made.headers
+    endpoint = stored(api)
+    assert endpoint is not None
+    assert {each for each in EVENTS if endpoint.wants(each)} == {name}
+
+
+def test_types_that_only_stripes_form_has_are_ignored_for_a_native_endpoint(api: StripeApi) -> None:
+    types = ["payment_intent.succeeded", "checkout.session.expired"]
+    made = api.manage("POST", ENDPOINTS, {"url": URL, "enabled_events": types, "format": "native"})
+    assert made.headers["ignored-parameters"] == "enabled_events[0]"
+    path = f"{ENDPOINTS}/{made.json['id']}"
+    changed = api.manage("POST", path, {"enabled_events": types[:1]})  # it is still a native one
+    assert changed.headers["ignored-parameters"] == "enabled_events[0]"
+    changed = api.manage("POST", path, {"enabled_events": types[:1], "format": "stripe"})
+    assert "ignored-parameters" not in changed.headers
+
+
+def test_a_native_endpoint_from_before_gets_what_stripes_names_meant(api: StripeApi) -> None:
+    created(api, enabled_events=["checkout.session.expired"])  # in Stripe's form: both ends
+    endpoint = stored(api)
+    assert endpoint is not None
+    before = replace(endpoint, format=Format.NATIVE)
+    assert {each for each in EVENTS if before.wants(each)} == {EXPIRED, CANCELED}
+
+
+def test_an_endpoint_keeps_its_events_when_its_form_changes(api: StripeApi) -> None:
+    created(api, enabled_events=[CANCELED], format="native")
+    [shown] = api.manage("GET", ENDPOINTS).json["data"]
+    api.manage("POST", f"{ENDPOINTS}/{shown['id']}", {"format": "stripe"})
+    endpoint = stored(api)
+    assert endpoint is not None
+    assert {each for each in EVENTS if endpoint.wants(each)} == {CANCELED}
+
+
+def test_a_native_endpoint_of_the_dashboard_is_shown_with_native_names(api: StripeApi) -> None:
+    endpoints.configure(api.managing, "mer_1", url=URL, events=(CANCELED,))
+    [shown] = api.manage("GET", ENDPOINTS).json["data"]
+    assert shown["enabled_events"] == [*ALWAYS, CANCELED]
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "cure"),
+    [
+        ("stripe", "checkout.session.complete", "no such type. Did you mean `checkout.session.com"),
+        ("native", "checkout.session.cancelled", "Did you mean `checkout.session.canceled`?"),
+        ("stripe", "checkout.session.canceled", "this type is called `checkout.session.expired`."),
+        ("native", "ping", "sent by hand"),
+        ("stripe", "zzz", "There is no such type. Sent in the form `stripe` are c"),
+    ],
+)
+def test_a_type_that_is_none_is_answered_with_the_name_that_was_meant(
+    api: StripeApi, form: str, name: str, cure: str
+) -> None:
+    wanted = {"url": URL, "enabled_events": [name], "format": form}
+    error = api.manage("POST", ENDPOINTS, wanted).json["error"]
+    assert (error["code"], error["param"]) == ("parameter_invalid", "enabled_events[0]")
+    assert cure in error["message"]

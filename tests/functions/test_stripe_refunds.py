@@ -105,7 +105,7 @@ def test_a_payment_that_is_not_there_is_missing(
         ({"currency": "usd"}, "parameter_invalid", "currency"),
         ({"reverse_transfer": "true"}, "parameter_invalid", "reverse_transfer"),
         ({"expand": ["charges"]}, "parameter_invalid", "expand[0]"),
-        ({"metadata": {"x" * 41: "1"}}, "parameter_invalid", "metadata"),
+        ({"metadata": {"x" * 41: "1"}}, "parameter_invalid", f"metadata[{'x' * 41}]"),
     ],
 )
 def test_a_wrong_parameter_is_named(

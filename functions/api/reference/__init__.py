@@ -6,15 +6,16 @@ It is loaded at the first request for it, so other requests do not pay for it.
 from __future__ import annotations
 
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Final
 
-from fastapi import Response
+from fastapi import Request, Response
 
 from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.domain.errors import ResourceMissing
-from checkout.web import application, lambda_handler
+from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 _HERE: Final = Path(__file__).parent
 # The pages name this address, which is replaced by the deployment's own.
@@ -28,6 +29,7 @@ _FILES: Final = {
     "/openapi-v1.json": ("openapi-v1.json", "application/json"),
 }
 _TEST: Final = '<aside class="test">Test: no real money</aside>'
+_TRY_IT: Final = "<!-- test wallet -->"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -35,7 +37,14 @@ _HEADERS: Final = {
     "Strict-Transport-Security": "max-age=31536000",
 }
 
-app = application(random_bytes=system_random, elsewhere="The reference is at /docs.")
+
+def _problem(request: Request, found: ErrorResponse) -> Response:
+    return problem_json(request, found, wiring.doc_url(found.code))
+
+
+app = application(
+    random_bytes=system_random, render=_problem, elsewhere="The reference is at /docs."
+)
 
 
 @app.get("/docs{rest:path}")
@@ -44,15 +53,17 @@ async def page(rest: str) -> Response:
     if rest not in _FILES:
         raise ResourceMissing("There is no such page. The reference is at /docs.")
     name, media_type = _FILES[rest]
-    text = _text(name, wiring.base_url(), test=bool(wiring.test_wallets()))
+    text = _text(name, wiring.base_url(), wiring.test_wallets())
     return Response(text, media_type=media_type, headers=_HEADERS)
 
 
 @cache
-def _text(name: str, base_url: str, *, test: bool) -> str:
+def _text(name: str, base_url: str, test_wallets: str) -> str:
     text = (_HERE / name).read_text("utf-8")
-    if test and name.endswith(".html"):
+    if test_wallets and name.endswith(".html"):
         text = text.replace("<body>", f"<body>\n{_TEST}", 1)
+    wallet = f"<code>{escape(test_wallets)}/cedar/alice</code>"
+    text = text.replace(_TRY_IT, f"<li>Pay from {wallet} to try it.</li>" if test_wallets else "")
     return text.replace(_EXAMPLE, base_url) if base_url else text
 
 

@@ -57,6 +57,7 @@ def type_of(error: type[CheckoutError]) -> str:
 def problem(request: Request, found: ErrorResponse) -> Response:
     """Return `{"error": {code, doc_url, message, param?, request_id, type}}`."""
     status = _BY_CODE.get(found.code, found.status)
+    found = refusals.with_id(request, found)
     refusals.note(request, found, status)
     body: dict[str, Any] = {
         "code": found.code,
@@ -66,7 +67,9 @@ def problem(request: Request, found: ErrorResponse) -> Response:
         "type": _TYPES.get(found.type, found.type),
     }
     if found.param is not None:
-        body["param"] = with_brackets(found.param)
+        # The name of an unknown parameter stays as it was sent.
+        unknown = found.code == errors.ParameterUnknown.code
+        body["param"] = found.param if unknown else with_brackets(found.param)
     elif found.code == errors.ResourceMissing.code and request.path_params.keys() - {"rest"}:
         body["param"] = "id"  # the one in the path of a route that there is
     retry = {"Stripe-Should-Retry": "true" if status in _RETRY else "false"}

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _FORM = "application/x-www-form-urlencoded"
+_JSON = "application/json"
 # Both name the account that Stripe would act for, and pay.
 _OTHER_ACCOUNT = ("Stripe-Account", "Stripe-Context")
 
@@ -94,7 +95,9 @@ async def body(request: Request) -> list[Leaf]:
     try:
         require_json(sent)
     except ContentTypeInvalid:
-        raise ContentTypeInvalid(f"Send the body as {_FORM} or application/json.") from None
+        if sent.partition(";")[0].strip().lower() == _JSON:
+            raise  # it is about the charset
+        raise ContentTypeInvalid(f"Send the body as {_FORM} or {_JSON}.") from None
     return from_json(parse_object(raw))
 
 

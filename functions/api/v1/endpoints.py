@@ -21,7 +21,7 @@ from api.v1.forms import Parsed, parsed
 from api.v1.sessions import bounded, bounded_metadata, merged_metadata, page
 from api.v1.stripe_events import STRIPE_EVENTS
 from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
-from checkout.domain.event_types import ALWAYS, OPTIONAL, stripe_name
+from checkout.domain.event_types import ALWAYS, BESIDE, OPTIONAL, PING, stripe_name
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.stripe_objects import API_VERSION, livemode, unix
 from checkout.domain.webhooks import Endpoint, Format, endpoint_id
@@ -30,10 +30,10 @@ from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, 
 from checkout.flows.merchant import actions
 from checkout.flows.webhooks.endpoints import Configured
 from checkout.ports.services import DashboardServices
+from checkout.web import like
 
 ENDPOINTS: Final = "/v1/webhook_endpoints"
 DESCRIPTION_MAX: Final = 500  # characters
-_SENT: Final = frozenset(stripe_name(each) for each in (*ALWAYS, *OPTIONAL))
 _VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(?:\.[a-z_]{1,30})?")
 
 Act = Callable[[Reserve[Configured] | None], Configured]
@@ -62,7 +62,8 @@ async def create(
     for name in ("url", "enabled_events"):
         if name not in given.values:
             raise ParameterMissing("This parameter is required.", param=name)
-    fields = {"format": Format.STRIPE} | _fields(given.values)
+    form = Format(given.values.get("format", Format.STRIPE))
+    fields = _fields(given.values, form) | {"format": form}
     if "api_version" in given.values:
         fields["api_version"] = _version(given.values["api_version"])
     url, wanted = fields.pop("url"), fields.pop("events")
@@ -72,7 +73,7 @@ async def create(
             services, key, url=url, events=wanted, add=True, more=fields, reserve=reserve
         )
 
-    return _written(services, key, request, _told_of(given), "create", idempotency_key, act)
+    return _written(services, key, request, _told_of(given, form), "create", idempotency_key, act)
 
 
 @router.get("/{identity}")
@@ -94,7 +95,8 @@ async def update(
 ) -> Response:
     """Change the fields that are given. Raises ResourceMissing for another merchant's endpoint."""
     given = parsed(body, parity.UPDATE_ENDPOINT)
-    fields = _fields(given.values)
+    form = _form(services, key, identity, given)
+    fields = _fields(given.values, form)
     if given.unset or "metadata" in given.values:
         _, endpoint = _own(services, key, identity)
         merged = merged_metadata(given, json.loads(endpoint.metadata_json))
@@ -106,7 +108,7 @@ async def update(
     def act(reserve: Reserve[Configured] | None) -> Configured:
         return actions.update_webhook(services, key, fields, endpoint=identity, reserve=reserve)
 
-    return _written(services, key, request, _told_of(given), identity, idempotency_key, act)
+    return _written(services, key, request, _told_of(given, form), identity, idempotency_key, act)
 
 
 @router.delete("/{identity}")
@@ -144,17 +146,32 @@ def endpoint_object(
 def _told(endpoint: Endpoint) -> list[str]:
     """Return the types that the endpoint asked for, or else those that it gets."""
     return list(endpoint.asked or ()) or list(
-        dict.fromkeys(stripe_name(each) for each in (*ALWAYS, *endpoint.events))
+        dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )
 
 
-def _fields(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the given fields of the endpoint. Raises ParameterInvalid."""
+def _name(event_type: str, form: Format) -> str:
+    """Return the type's name in events of this form."""
+    return stripe_name(event_type) if form is Format.STRIPE else event_type
+
+
+def _sent(form: Format) -> dict[str, tuple[str, ...]]:
+    """Return the names of all types that are sent in this form, each with its optional types."""
+    found: dict[str, tuple[str, ...]] = {}
+    for each in (*ALWAYS, *OPTIONAL):
+        if form is Format.STRIPE or each not in BESIDE:
+            name = _name(each, form)
+            found[name] = (*found.get(name, ()), *([each] if each in OPTIONAL else ()))
+    return found
+
+
+def _fields(values: dict[str, Any], form: Format) -> dict[str, Any]:
+    """Return the given fields of an endpoint of this form. Raises ParameterInvalid."""
     fields: dict[str, Any] = {}
     if "url" in values:
         fields["url"] = values["url"]
     if "enabled_events" in values:
-        fields |= _wanted(values["enabled_events"])
+        fields |= _wanted(values["enabled_events"], form)
     if "description" in values:
         fields["description"] = bounded(values["description"], DESCRIPTION_MAX, "description")
     if "metadata" in values:
@@ -164,28 +181,53 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _wanted(types: list[str]) -> dict[str, tuple[str, ...]]:
+def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
     """Return the fields for these types. Raises ParameterInvalid for an unknown one.
 
     The types that can happen here are stored as those of the dashboard are, too.
     """
+    sent = _sent(form)
     for number, each in enumerate(types):
-        if each not in STRIPE_EVENTS and each not in _SENT and each != "*":
+        if each not in STRIPE_EVENTS and each not in sent and each != "*":
             raise ParameterInvalid(
-                f"There is no such type. Sent here are {', '.join(sorted(_SENT))}; other types of "
-                "Stripe's may be asked for, and never happen.",
-                param=f"enabled_events[{number}]",
+                _no_type(each, form, sorted(sent)), param=f"enabled_events[{number}]"
             )
-    optional = tuple(each for each in OPTIONAL if "*" in types or stripe_name(each) in types)
-    return {"events": optional, "asked": tuple(dict.fromkeys(types))}
+    chosen = {each for name in types for each in sent.get(name, ())}
+    return {
+        "events": tuple(each for each in OPTIONAL if "*" in types or each in chosen),
+        "asked": tuple(dict.fromkeys(types)),
+    }
 
 
-def _told_of(given: Parsed) -> Parsed:
+def _no_type(name: str, form: Format, sent: list[str]) -> str:
+    """Return the sentences for a type that is none: the like one first, and all that are sent."""
+    if name == PING:
+        return "`ping` is sent by hand, from the dashboard, to any endpoint: leave it out."
+    if name in (*ALWAYS, *OPTIONAL):
+        return f"In Stripe's form this type is called `{stripe_name(name)}`."
+    near = like(name, sent)
+    return (
+        f"There is no such type.{f' Did you mean `{near}`?' if near else ''} Sent in the form "
+        f"`{form}` are {', '.join(sent)}; other types of Stripe's may be asked for, and never "
+        "happen."
+    )
+
+
+def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed) -> Format:
+    """Return the form that an endpoint has after this change: its names are those of the types."""
+    if "format" in given.values:
+        return Format(given.values["format"])
+    endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
+    return endpoint.format if endpoint else Format.STRIPE
+
+
+def _told_of(given: Parsed, form: Format) -> Parsed:
     """Return the parameters with the types that never happen among the ignored ones."""
+    sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"
         for number, each in enumerate(given.values.get("enabled_events", ()))
-        if each not in _SENT and each != "*"
+        if each not in sent and each != "*"
     )
     return replace(given, ignored=(*given.ignored, *never))
 

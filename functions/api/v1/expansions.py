@@ -6,7 +6,7 @@ always shown whole stays so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from api.v1.forms import Parsed
@@ -78,6 +78,8 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     NOTHING: {},
 }
 DEPTH_MAX: Final = 4  # as in Stripe
+# Kinds of which an object that is not expanded has the id, or nothing.
+_IDS: Final = (ITEMS, PAYMENT, CHARGE, "charge of a payment", "product")
 
 
 def expandable(given: Parsed, kind: str, within: str = "") -> None:
@@ -89,9 +91,21 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
         inside = name.removeprefix(within)
         deep = inside.count(".") >= DEPTH_MAX
         if not name.startswith(within) or deep or not _expands(kind, inside):
+            can = ", ".join(f"`{within}{each}`" for each in _existing(kind))
             raise ParameterInvalid(
-                f"This property cannot be expanded ({name[:100]}).", param=f"expand[{number}]"
+                f"This property cannot be expanded ({name[:100]}). Can be expanded: {can}.",
+                param=f"expand[{number}]",
             )
+
+
+def _existing(kind: str, depth: int = 1) -> Iterator[str]:
+    """Yield the names of the objects that exist here, those inside of others included."""
+    for name, below in _FIELDS.get(kind, {}).items():
+        if below != NOTHING:
+            if below in _IDS:
+                yield name
+            if depth < DEPTH_MAX:
+                yield from (f"{name}.{each}" for each in _existing(below, depth + 1))
 
 
 def _expands(kind: str, name: str) -> bool:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from api.requests import AMOUNT_FORM, NULL_CHARACTER
+from api.requests import AMOUNT_FORM, NULL_CHARACTER, TIME_FORM
 from api.v1.parity import Does, Kind, Parameter
 from checkout.domain.errors import (
     CheckoutError,
@@ -29,6 +29,9 @@ DEPTH_MAX: Final = 10
 _NAME: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.\[\]]{1,100}")
+_TIMES: Final = ("created", "expires_at")
+_INSTEAD: Final = {"expires_in_seconds": "expires_at"}  # the native API's name
 
 Path = tuple[str, ...]
 Leaf = tuple[Path, Any]
@@ -53,7 +56,7 @@ class Parsed:
     def expands_nothing(self) -> None:
         """Raise ParameterInvalid if an object is to be expanded."""
         if self.values.get("expand"):
-            raise ParameterInvalid("This cannot be expanded.", param="expand[0]")
+            raise ParameterInvalid("Nothing can be expanded here.", param="expand[0]")
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
             raise ParameterInvalid(NULL_CHARACTER, param=name)
         row = _row(tree, path)
         if row is None:
-            raise ParameterUnknown(_unknown(tree, path), param=name)
+            raise _misplaced(tree, path)
         unused = any(path[: len(each)] == each for each in off) or (name == row.path and not shown)
         if row.does is Does.REFUSED and unused:
             ignored.append(name)
@@ -104,9 +107,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         if row.does is Does.REFUSED:
             raise ParameterInvalid(f"This parameter is not supported. {row.text}", param=name)
         if row.only and shown not in row.only:
-            allowed = " or ".join(f"`{each}`" if each else "an empty value" for each in row.only)
-            text = "" if row.text == f"Only {allowed}." else f" {row.text}"
-            raise ParameterInvalid(f"Only {allowed} is supported.{text}", param=name)
+            raise ParameterInvalid(_only(row), param=name)
         if row.does is Does.IGNORED:
             ignored.append(name)
         elif path in found:
@@ -114,9 +115,19 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         elif not shown and (row.path.endswith("[*]") or row.only == ("",)):
             unset.append(path)
         else:
-            found[path] = _typed(row, value, name)
+            found[path] = _typed(row, value, path)
     names = tuple(dict.fromkeys(ignored))
     return Parsed(_nested(found), names, tuple(sorted(given)), tuple(unset))
+
+
+def _only(row: Parameter) -> str:
+    """Return the sentence about the values to which a row is limited."""
+    allowed = [f"`{each}`" if each else "an empty value" for each in row.only]
+    if row.does is Does.TAKEN and len(allowed) > 1:
+        return f"This must be {', '.join(allowed[:-1])} or {allowed[-1]}."
+    said = " or ".join(allowed)
+    text = "" if row.text == f"Only {said}." else f" {row.text}"
+    return f"Only {said} is supported.{text}"
 
 
 def _switched_off(tree: _Node, leaves: Iterable[Leaf]) -> list[Path]:
@@ -136,7 +147,7 @@ def bracketed(path: Sequence[str]) -> str:
 
 def with_brackets(param: str) -> str:
     """Return line_items[0].price_data.currency as line_items[0][price_data][currency]."""
-    first, *rest = param.split(".")
+    first, *rest = re.split(r"\.(?![^\[]*\])", param)  # a key of metadata may have a period
     return first + "".join(f"[{part}]" for part in rest)
 
 
@@ -205,18 +216,68 @@ def _row(node: _Node, path: Path) -> Parameter | None:
     return node.row or above
 
 
-def _unknown(node: _Node, path: Path) -> str:
-    """Return the sentence for the first name of the path that nothing has."""
-    for part in path:
-        following = node.children.get(part) or node.children.get("#")
-        if following is None:
-            return no_parameter(part, [name for name in node.children if name.isidentifier()])
-        node = following
-    return no_parameter("", [name for name in node.children if name.isidentifier()])
+def _misplaced(tree: _Node, path: Path) -> CheckoutError:
+    """Return the error for a name that has no row: it is unknown, or its value has another shape.
+
+    The example in it is made of the first names that the object has.
+    """
+    node = tree
+    for number, part in enumerate(path):
+        above = bracketed(path[:number]) if number else ""
+        index = node.children.get("#") if _INDEX.fullmatch(part) else None
+        following = node.children.get(part) or index
+        if following is not None:
+            node = following
+        elif "#" in node.children:
+            inner = f"[{part}]" if part in node.children["#"].children else ""
+            text = f"`{above}` is a list: write `{above}[0]{inner}`."
+            return ParameterInvalid(text, param=bracketed(path))
+        elif number and not node.children:
+            text = f"`{above}` takes one value, with nothing inside."
+            return ParameterInvalid(text, param=bracketed(path))
+        else:
+            return ParameterUnknown(_unknown(node, part), param=bracketed(path))
+    name = bracketed(path)
+    if "#" in node.children:
+        return ParameterInvalid(
+            f"This must be a list: send `{name}{_example(node)}=…`.", param=name
+        )
+    return ParameterInvalid(
+        f"`{name}` must be an object: send `{name}{_example(node)}=…`.", param=name
+    )
 
 
-def _typed(row: Parameter, value: Any, name: str) -> Any:
-    shown = _text(value)
+def _example(node: _Node) -> str:
+    """Return the brackets that lead from an object or a list to the first value in it."""
+    if not node.children:
+        return ""
+    name, inside = next(iter(node.children.items()))
+    shown = {"#": "0" if inside.children else "", "*": "key"}.get(name, name)
+    return f"[{shown}]{_example(inside)}"
+
+
+def _unknown(node: _Node, name: str) -> str:
+    """Return the sentence for a name that this object does not have."""
+    if name in _INSTEAD and _INSTEAD[name] in node.children:
+        return f"There is no such parameter. Use `{_INSTEAD[name]}` (Unix seconds)."
+    first, *rest = re.findall(r"[^\[\].]+", name) or [""]
+    if rest and first in node.children:
+        plain = _PLAIN.fullmatch(name)
+        shown = bracketed((first, *rest)) if plain else "line_items[0][quantity]"
+        return f"Write nested names with brackets: `{shown}`; in JSON, nest objects."
+    return no_parameter(
+        name, [each for each, below in node.children.items() if each.isidentifier() and _has(below)]
+    )
+
+
+def _has(node: _Node) -> bool:
+    """Return whether anything is taken here, or inside."""
+    taken = node.row is not None and node.row.does is Does.TAKEN
+    return taken or any(map(_has, node.children.values()))
+
+
+def _typed(row: Parameter, value: Any, path: Path) -> Any:
+    name, shown = bracketed(path), _text(value)
     if row.kind is Kind.INTEGER:
         if isinstance(value, str) and _WHOLE.fullmatch(value):
             return int(value)
@@ -224,6 +285,8 @@ def _typed(row: Parameter, value: Any, name: str) -> Any:
             return value
         if row.path.endswith("[unit_amount]"):
             raise ParameterInvalidInteger(AMOUNT_FORM, param=name)
+        if path[0] in _TIMES:
+            raise ParameterInvalidInteger(TIME_FORM, param=name)
         raise ParameterInvalidInteger("This must be a whole number: digits only.", param=name)
     if row.kind is Kind.BOOLEAN:
         if shown not in ("true", "false"):

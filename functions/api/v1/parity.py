@@ -80,7 +80,10 @@ CREATE_SESSION: Final = (
         "client_reference_id",
         "Returned; up to 200 characters. Customers see it as the order number.",
     ),
-    _taken("customer_email", "Returned; the page then does not ask for it. No mail is sent."),
+    _taken(
+        "customer_email",
+        "An address. Returned; the page then does not ask for it. No mail is sent.",
+    ),
     _taken("currency", "Must be that of the line items."),
     _taken("expires_at", "5 minutes to 24 hours ahead.", Kind.INTEGER),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
@@ -317,8 +320,16 @@ UPDATE_REFUND: Final = (*_METADATA, EXPAND)
 NOTHING: Final[tuple[Parameter, ...]] = ()
 LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (
-    _taken("url", "https, on a public host."),
-    _taken("enabled_events[]", "Types of Stripe's or ours, or `*`; no others are sent."),
+    _taken(
+        "url",
+        "Where events are sent: https on port 443, at a public host. On a local stage also http on "
+        "this machine.",
+    ),
+    _taken(
+        "enabled_events[]",
+        "The types that it gets, or `*` for all: Stripe's names, or with the format `native` those "
+        "of /docs#events. Types of Stripe's that never happen here are taken, and ignored.",
+    ),
     _taken("description", "Returned; up to 500 characters."),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
     _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),

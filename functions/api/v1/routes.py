@@ -217,10 +217,14 @@ def unknown(router: APIRouter) -> None:
     """Add the route for every other path: without a key it answers 401, with one 404."""
 
     @router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
-    async def missing(_: Key, request: Request) -> Response:
-        raise ResourceMissing(
-            f"{request.method} {request.url.path[:100]} is not supported; see /docs/v1."
-        )
+    async def missing(services: Injected, _: Key, request: Request, rest: str) -> Response:
+        path = request.url.path
+        cure = "see /docs/v1."
+        if rest.startswith("v1/"):
+            cure = f"set the library's base to {services.base_url}, without /v1."
+        elif path.endswith("/"):
+            cure = "leave out the final slash."
+        raise ResourceMissing(f"{request.method} {path[:100]} is not supported: {cure}")
 
 
 def _render(services: Services, given: Parsed) -> Callable[[Session], str]:

@@ -18,6 +18,7 @@ from api.requests import (
     UNIX_SECONDS_MAX,
     CreateSession,
     ListSessions,
+    time_sentence,
 )
 from api.v1.collection import collect
 from api.v1.expansions import SESSION, expandable
@@ -31,7 +32,7 @@ from checkout.domain.errors import (
     ResourceMissing,
     UrlInvalid,
 )
-from checkout.domain.grammar import is_http, picture_url
+from checkout.domain.grammar import EMAIL_MAX, email_of, is_http, picture_url
 from checkout.domain.languages import language_of
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
@@ -48,13 +49,12 @@ from checkout.flows.checkout import lists, lookup
 from checkout.flows.checkout.lists import ListQuery
 from checkout.open_payments.urls import split
 from checkout.ports.services import Services
-from checkout.web import validated
+from checkout.web import PARAM_MAX, validated
 
 T = TypeVar("T")
 
 EXPIRES_FROM: Final = timedelta(minutes=5)
 EXPIRES_TO: Final = timedelta(hours=24)
-EMAIL_MAX: Final = 512  # characters
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show its beginning (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
@@ -82,6 +82,7 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     }
     if "line_items" in values:
         body["line_items"] = items
+    bounded_metadata(values.get("metadata", {}), "metadata")  # names the key as it was sent
     if "cancel_url" not in body and "success_url" in body:
         body["cancel_url"] = _front_page(body["success_url"])
     if language_of(values.get("locale", "")) is not None:
@@ -195,7 +196,7 @@ def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
     for name, seconds in bounds.items():
         if not 0 <= seconds <= UNIX_SECONDS_MAX:
             param = "created" if bounds is not given else f"created[{name}]"
-            raise ParameterInvalidInteger("This is not a time in Unix seconds.", param=param)
+            raise ParameterInvalidInteger(time_sentence(seconds), param=param)
     lowest = [bounds[name] + more for name, more in (("gte", 0), ("gt", 1)) if name in bounds]
     highest = [bounds[name] + more for name, more in (("lt", 0), ("lte", 1)) if name in bounds]
     return (
@@ -294,6 +295,8 @@ def _expires_at(seconds: int | None, now: datetime) -> datetime | None:
         at = datetime.fromtimestamp(seconds, UTC)
         if now + EXPIRES_FROM <= at <= now + EXPIRES_TO:
             return at
+    elif seconds > UNIX_SECONDS_MAX:
+        raise ParameterInvalidInteger(time_sentence(seconds), param="expires_at")
     raise ParameterInvalidInteger(
         "This must be 5 minutes to 24 hours from now, in Unix seconds.", param="expires_at"
     )
@@ -305,6 +308,8 @@ def _echo(values: dict[str, Any]) -> dict[str, Any]:
     for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
         if name in values:
             echo[name] = bounded(values[name], longest, name)
+    if "customer_email" in echo and email_of(echo["customer_email"]) is None:
+        raise ParameterInvalid("This is not an e-mail address.", param="customer_email")
     if values.get("billing_address_collection") == "auto":
         echo["billing_address_collection"] = "auto"
     if "cancel_url" not in values:
@@ -366,7 +371,8 @@ def bounded_metadata(value: dict[str, str], param: str) -> dict[str, str]:
     for name, each in value.items():
         if not 1 <= len(name) <= METADATA_KEY_MAX:
             raise ParameterInvalid(
-                f"A metadata key has 1 to {METADATA_KEY_MAX} characters.", param=param
+                f"A metadata key has 1 to {METADATA_KEY_MAX} characters.",
+                param=f"{param}[{name}]"[:PARAM_MAX],
             )
         bounded(each, METADATA_VALUE_MAX, f"{param}[{name}]")
     return value

@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, get_args
 
@@ -204,10 +204,13 @@ def application(
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 404:
-            said = f"There is nothing at this address. {elsewhere}".strip()
+            path = request.url.path
+            slash = path != "/" and path.endswith("/") and _allowed(request, path.rstrip("/"))
+            cure = "Leave out the final slash." if slash else elsewhere
+            said = f"There is nothing at this address. {cure}".strip()
             return await foreseen(request, errors.ResourceMissing(said))
         if error.status_code == 405:
-            methods = _allowed(request)
+            methods = _allowed(request, request.scope["path"])
             refused = errors.MethodNotAllowed(f"This address takes {' and '.join(methods)} only.")
             response = await foreseen(request, refused)
             response.headers["Allow"] = ", ".join(methods)
@@ -418,8 +421,12 @@ def require_json(content_type: str | None) -> None:
     """Raise ContentTypeInvalid unless it is application/json, in UTF-8 if it has a charset."""
     media_type, *options = (part.strip().lower() for part in (content_type or "").split(";"))
     good = {"", "charset=utf-8", 'charset="utf-8"', "charset=utf8"}
-    if media_type != "application/json" or not good.issuperset(options):
+    if media_type != "application/json":
         raise errors.ContentTypeInvalid("Send the body as Content-Type: application/json.")
+    if not good.issuperset(options):
+        raise errors.ContentTypeInvalid(
+            "Send the body in UTF-8, and say no other charset: Content-Type: application/json."
+        )
 
 
 def validated(model: type[Model], value: object) -> Model:
@@ -443,7 +450,8 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
         first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
     kind = first["type"]
     chosen = _BY_CODE.get(kind) or _BY_PYDANTIC_TYPE.get(kind, errors.ParameterInvalid)
-    param = _path(first["loc"])
+    # A rule about a whole object can name the one of its keys that breaks it.
+    param = _path((*first["loc"], *first.get("ctx", {}).get("within", ())))
     if chosen is errors.ParameterUnknown:
         *place, name = first["loc"]
         message = no_parameter(str(name), list(_names(model, place)) if model else ())
@@ -456,15 +464,21 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
 
 def no_parameter(name: str, known: Collection[str]) -> str:
     """Return the sentence for an unknown name: the known one that it resembles, or all if few."""
-    from difflib import get_close_matches  # loaded by those who mistype
-
     said = "There is no such parameter."
-    alike = {each.lower(): each for each in known}
-    if near := get_close_matches(name[:PARAM_MAX].lower(), alike, n=1, cutoff=_LIKE):
-        return f"{said} Did you mean `{alike[near[0]]}`?"
+    if near := like(name, known):
+        return f"{said} Did you mean `{near}`?"
     if 0 < len(known) <= _NAMED_MAX:
         return f"{said} Known here: {', '.join(f'`{each}`' for each in known)}."
     return said
+
+
+def like(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of the known names that a mistyped one resembles most, if any does."""
+    from difflib import get_close_matches  # loaded by those who mistype
+
+    alike = {each.lower(): each for each in known}
+    near = get_close_matches(name[:PARAM_MAX].lower(), alike, n=1, cutoff=_LIKE)
+    return alike[near[0]] if near else None
 
 
 def _names(model: type[BaseModel], place: list[str | int]) -> Iterator[str]:
@@ -487,13 +501,14 @@ def _path(location: tuple[str | int, ...]) -> str:
     return path.removeprefix(".")[:PARAM_MAX]
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed(request: Request, path: str) -> list[str]:
     """Return the methods of all routes of this path (RFC 9110 section 10.2.1)."""
+    scope = {**request.scope, "path": path}
     return [
         method
         for method in _METHODS
         for route in request.app.routes
-        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+        if route.matches({**scope, "method": method})[0] is Match.FULL
     ]
 
 

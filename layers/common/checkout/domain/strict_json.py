@@ -5,6 +5,7 @@ A text that two parsers could read differently is refused.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -22,6 +23,10 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     Refused: not UTF-8, NaN, infinities and numbers that become one, duplicate names, lone
     surrogates, integers beyond 2^53-1, nesting deeper than 20.
     """
+    if not raw.strip():
+        raise InvalidJson("The body is empty.")
+    if raw.startswith(codecs.BOM_UTF8):
+        raise InvalidJson("The body begins with a byte order mark: send it without.")
     try:
         value = json.loads(
             raw.decode("utf-8"),
@@ -37,7 +42,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        where = ""
+        if isinstance(error, json.JSONDecodeError):
+            where = f" (line {error.lineno}, column {error.colno})"
         raise InvalidJson(f"The body is not valid JSON{where}.") from None
     _check(value, depth=0)
     if not isinstance(value, dict):

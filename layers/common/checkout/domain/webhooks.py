@@ -184,9 +184,9 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events it wants, and its secrets, newest first.
 
-    `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by
-    Stripe's names, it gets these and no others; `*` is every type. Bodies in Stripe's form say the
-    `api_version` that its client expects.
+    `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by the
+    names of its form, it gets these and no others; `*` is every type. Bodies in Stripe's form say
+    the `api_version` that its client expects.
     """
 
     url: str
@@ -205,7 +205,12 @@ class Endpoint:
         if event_type in BESIDE and self.format is not Format.STRIPE:
             return False
         if self.asked:
-            return not {"*", stripe_name(event_type)}.isdisjoint(self.asked)
+            # `events` has what the names meant when they were asked for: the form can have been
+            # another one, and earlier releases took Stripe's names for the native form, too.
+            names = {"*", event_type}
+            if self.format is Format.STRIPE:
+                names.add(stripe_name(event_type))
+            return event_type in self.events or not names.isdisjoint(self.asked)
         return event_type not in OPTIONAL or event_type in self.events
 
     def was_there(self, at: datetime) -> bool:

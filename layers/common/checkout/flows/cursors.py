@@ -32,7 +32,10 @@ def position_of(merchant: str, presented: str | None, ids: re.Pattern[str]) -> s
         position = checksum = ""
     shape = position_pattern(ids.pattern)
     if not shape.fullmatch(position) or checksum != _checksum(merchant, position):
-        raise CursorInvalid("The cursor does not belong to this list.", param="cursor")
+        raise CursorInvalid(
+            "This is no cursor of this list. Send `next_cursor` of the page before, unchanged.",
+            param="cursor",
+        )
     return position
 
 

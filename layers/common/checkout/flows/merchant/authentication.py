@@ -62,7 +62,10 @@ def authenticate(
     known(key)
     scope = scope_of(method, route)
     if scope not in key.scopes:
-        raise PermissionMissing(f"This API key lacks the scope “{scope}”, which this needs.")
+        raise PermissionMissing(
+            f"This API key lacks the scope “{scope}”, which this needs. Make a key with it at "
+            "/dashboard/keys."
+        )
     return key
 
 
@@ -79,6 +82,9 @@ def active_key(services: Services, presented: str) -> ApiKey:
         # Software that asks for this form gets a key from before in it, too.
         key = services.api_keys.find(api_key_hash("sk_" + presented.removeprefix(prefix)))
     if key is None or not key.active_at(services.clock.now()):
-        raise ApiKeyInvalid("This API key is not valid.")
+        raise ApiKeyInvalid(
+            "This API key is unknown, revoked or ended. Send it whole, without quotes; make one at "
+            "/dashboard/keys."
+        )
     services.api_keys.touch(key, services.clock.now())
     return key

@@ -330,7 +330,7 @@ def _check(services: DashboardServices, url: str, events: tuple[str, ...]) -> No
     """Raise UrlInvalid or ParameterInvalid for an address or events that cannot be set."""
     host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
     if not services.hosts.permitted(host):
-        raise UrlInvalid("The URL's host name does not resolve to a public address.", param="url")
+        raise UrlInvalid(f"The host {host} does not resolve to a public address.", param="url")
     if unknown := [event for event in events if event not in OPTIONAL]:
         raise ParameterInvalid(f"There is no optional event {unknown[0]}.", param="events")
 
