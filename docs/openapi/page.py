@@ -40,7 +40,7 @@ those of a native endpoint are the names below. In Stripe’s form the header
 <code>checkout.session.payment_failed</code> and <code>payment_intent.payment_failed</code>.</p>
 <p><code>checkout.session.completed</code> and <code>checkout.session.late_payment</code> are made
 always, the others only if an endpoint asks for them. One that begins to ask for a type may miss the
-events of the first minute: the service keeps a merchant’s settings for so long.</p>"""
+events of the first minute: the service keeps a merchant’s settings for a minute.</p>"""
 _WEBHOOKS: Final = Path(__file__).parents[1] / "webhooks.md"
 _DEPTH_MAX: Final = 6  # of fields within fields
 _ERROR: Final = re.compile(r"\| (\d+) \| `(\w+)` \| `(\w+)` \|")

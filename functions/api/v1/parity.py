@@ -322,8 +322,8 @@ LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (
     _taken(
         "url",
-        "Where events are sent: https on port 443, at a public host. On a local stage also http on "
-        "this machine.",
+        "The address that gets the events: https on port 443, at a public host. On a local stage "
+        "also http on this machine.",
     ),
     _taken(
         "enabled_events[]",
