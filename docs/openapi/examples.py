@@ -1,6 +1,6 @@
 """The answers and events that the reference shows: made by the code that answers, so they are true.
 
-One purchase runs through all of them. What is not here is made of its schema (page.py).
+One purchase runs through all of them. The others are made of their schemas (page.py).
 """
 
 from __future__ import annotations

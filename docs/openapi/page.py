@@ -27,7 +27,7 @@ _URLS: Final = {
 # Is replaced by a test wallet where the stage has some, else by nothing.
 TRY_IT: Final = "<!-- test wallet -->"
 _EVENTS: Final = """
-<p>The body of a native event is the session, in short, or the whole refund or budget. What happened
+<p>The body of a native event is the session, in short, or the whole refund or budget. The type
 and the event’s id are in the headers <code>Checkout-Event-Type</code> and
 <code>Checkout-Event-Id</code>. <a href="#verify">Verify a webhook</a> says how to add an endpoint.
 </p>
@@ -432,7 +432,7 @@ def _sample(document: Object, schema: Object, name: str = "") -> Any:
             return place["enum"][0]
     kind = schema.get("type", "object")
     if isinstance(kind, list):
-        return None  # what may be null is so until something has happened
+        return None  # as it is until something has happened
     if kind == "object":
         if "properties" not in schema:
             return {"order": "1234"} if name == "metadata" else {}

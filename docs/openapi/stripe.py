@@ -177,7 +177,7 @@ def document() -> Object:
     return parts.document(
         "Checkout Sessions, /v1",
         "The part of Stripe's API that its client libraries need for a checkout.",
-        "What is not listed here is not supported. Bodies are forms or JSON. Amounts are in "
+        "Nothing else is supported. Bodies are forms or JSON. Amounts are in "
         "Stripe's units of the currency; times are Unix seconds.",
         schemes,
         paths=_paths(),
