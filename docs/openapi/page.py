@@ -273,9 +273,11 @@ def _operation(document: Object, path: str, method: str, operation: Object) -> s
     schema = good.get("content", {}).get("application/json", {}).get("schema")
     if schema:
         known = examples.STRIPE if path.startswith("/v1/") else examples.NATIVE
-        made = known.get(_anchor(operation)) or _sample(document, schema)
-        if "url" in made and "data" in made:
-            made["url"] = path.replace("{id}", EXAMPLE_ID)
+        made = known.get(_anchor(operation))
+        if made is None:
+            made = _sample(document, schema)
+            if "url" in made and "data" in made:
+                made["url"] = path.replace("{id}", EXAMPLE_ID)
         shown = json.dumps(made, indent=2, ensure_ascii=False)
         parts.append(_code("Example of the answer", shown))
         name = schema["$ref"].rpartition("/")[2]
