@@ -162,6 +162,7 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         alert=None,
         typed="",
         at="",
+        refused="",
     )
 
 

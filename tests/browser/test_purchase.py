@@ -28,6 +28,9 @@ def choose(page: Page, place: Place) -> None:
 
 
 def give_wallet(page: Page, wallet: str) -> None:
+    folded = page.get_by_text("Use another wallet", exact=True)  # where one was tried already
+    if folded.is_visible():
+        folded.click()
     page.get_by_text("Another wallet", exact=True).click()
     field = page.locator("#wallet_address")
     field.fill(wallet)

@@ -262,7 +262,7 @@ def test_a_refund_that_does_not_fit_says_why_and_is_approved_once(
 ) -> None:
     page = judge.page
     approve_budget(page, place, "500")
-    [spent] = re.findall(r"Spent\s+([0-9.]+) USD", page.locator("dl.figures").inner_text())
+    [spent] = re.findall(r"Spent\s+([0-9.]+)\s+USD", page.locator("dl.figures").inner_text())
     approve_budget(page, place, f"{float(spent) + 5:.2f}")
     ask(page, place, sold(place), button="now")
     expect(page.get_by_text("more than your refund budget has left")).to_be_visible()

@@ -167,7 +167,7 @@ def test_the_footer_is_saved_noted_and_can_be_removed(shop: Dashboard, browser: 
     assert page.one("input", name="terms").attributes["value"] == "https://shop.example/terms"
     assert page.one("input", name="refunds").attributes["value"] == ""
     assert "Changed settings footer" in browser.get("/audit").page.main
-    assert "Seller Harbor Coffee Ltd, Dublin" in browser.get("/settings/preview").page.main
+    assert "Seller: Harbor Coffee Ltd, Dublin" in browser.get("/settings/preview").page.main
     browser.post("/settings", dict.fromkeys(FOOTER, " "))
     assert shop.merchant().footer is None
 
