@@ -360,6 +360,8 @@ def test_a_row_that_cannot_be_read_is_reported(
     assert shop.erase() == 1
     assert "kept: 1 rows that cannot be read" in capsys.readouterr().err
     assert "alice" not in shop.raw()
+    assert shop.erase_by_email(ANA) == 1
+    assert "kept: 1 rows that cannot be read" in capsys.readouterr().err
 
 
 def test_what_is_no_wallet_address_is_refused(

@@ -39,7 +39,7 @@ def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(shop: Dashboar
     browser.get("/sign-in")
     answer = browser.post("/sign-in", {"api_key": "sk_" + "x" * 43, "next": "/audit"})
     assert answer.status == 401
-    assert "not valid" in answer.page.main
+    assert "unknown, revoked or ended" in answer.page.main
     ways = answer.page.all("input", name="next")
     assert {each.attributes["value"] for each in ways} == {"/audit"}
     assert "sk_xxx" not in answer.body

@@ -166,7 +166,7 @@ def test_an_error_page_names_the_shop_where_it_is_known(visitor: Customer) -> No
         assert answer.status >= 400
         assert "mailto:help@shop.example" in answer.page.links
         assert "https://shop.example/terms" in answer.page.links
-        assert "Seller Shop Ltd" in answer.page.main
+        assert "Seller: Shop Ltd" in answer.page.main
     nowhere = visitor.get("/pay/cs_0123456789abcdefABCDEX")
     assert nowhere.status == 404
     assert nowhere.page.links == []

@@ -42,9 +42,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        where = ""
-        if isinstance(error, json.JSONDecodeError):
-            where = f" (line {error.lineno}, column {error.colno})"
+        at = error if isinstance(error, json.JSONDecodeError) else None
+        where = f" (line {at.lineno}, column {at.colno})" if at else ""
         raise InvalidJson(f"The body is not valid JSON{where}.") from None
     _check(value, depth=0)
     if not isinstance(value, dict):
