@@ -293,21 +293,6 @@ SALE_MUTANTS: Final = (
         "session = _tell_part(visit, session, seen)",
         "pass",
     ),
-    Mutant(
-        "the callback tells a part only if the customer's wallet answers",
-        (
-            Line(
-                f"{_COMPLETION}:await_money",
-                "session = _tell_part(visit, session, seen)",
-                "pass",
-            ),
-            Line(
-                f"{_COMPLETION}:await_money",
-                "            if over:\n",
-                "            session = _tell_part(visit, session, seen)\n            if over:\n",
-            ),
-        ),
-    ),
     line(
         "the fence keeps a part to itself",
         f"{_RECONCILE}:_fence",
