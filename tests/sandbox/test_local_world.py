@@ -212,7 +212,8 @@ def bought(place: Place, shop: httpx2.Client, key: str, wallet: str) -> tuple[st
     session = said[0].split()[1]
     page = httpx2.get(f"{place.checkout}/pay/{session}/success", trust_env=False)
     assert page.status_code == 200
-    return said[-1], page.text, shop.get(f"/transactions/{session}").text
+    told = shop.get(f"/transactions/{session}").text
+    return said[-1], page.text, told.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.first
