@@ -69,6 +69,26 @@ class Shop:
         self.world = self.deployed.world
         self.records: AllRecords = DynamoRecords(SmallPages(client), PREFIX)
         self.deployed.wants_webhooks()
+        self.carts = 1
+
+    def cart(self, email: str | None = None) -> Session:
+        """Return a purchase at a link whose customer gave GIVEN, or another e-mail address."""
+        given = GIVEN if email is None else replace(GIVEN, email=email)
+        nonce = f"{self.carts}" * 22
+        self.carts += 1
+        begun = purchase.begin(self.world.services, self.world.link(), nonce, "203.0.113.7", given)
+        return self.world.session(begun.session_id)
+
+    def send_again(self, event: WebhookEvent) -> None:
+        """Have an event that was delivered pending once more."""
+        sent = replace(event, version=event.version + 1, status=EventStatus.PENDING, ended_at=None)
+        self.world.services.events.save(sent)
+
+    def answered(self, event: WebhookEvent, told: Delivery) -> None:
+        """End the round of `send_again` with this answer."""
+        self.world.services.events.save(
+            replace(event, version=event.version + 2, deliveries=(told,))
+        )
 
     def asks_for_all(self) -> None:
         """Have the merchant's endpoint ask for all events, in Stripe's form."""
@@ -530,9 +550,7 @@ VALUES = ("ana@example.com", "Ana Bel", "7946", "Main St", "62701", "Am Weg 1", 
 def test_what_a_customer_gave_at_a_link_is_in_no_table_and_its_sealed_form_goes_with_the_wallet(
     shop: Shop, told: Told
 ) -> None:
-    link = shop.world.link()
-    begun = purchase.begin(shop.world.services, link, "1" * 22, "203.0.113.7", GIVEN)
-    session = shop.world.session(begun.session_id)
+    session = shop.cart()
     assert session.customer_details is not None
     assert session.customer_further is not None
     assert session.customer_mark is not None
@@ -572,19 +590,17 @@ def test_what_a_receiver_answered_to_an_event_of_another_wallet_of_the_customer_
 ) -> None:
     world = shop.world
     shop.asks_for_all()
-    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
-    session = world.session(begun.session_id)
+    session = shop.cart()
     world.settle(world.pay(session, f"{CEDAR}/no-funds"))
     world.pay(world.session(session.id))
     shop.pass_days(2)
     [failed] = (each for each in shop.records.events() if each and "no-funds" in each.body)
     assert failed.details_of == session.id
-    sent = replace(failed, version=failed.version + 1, status=EventStatus.PENDING, ended_at=None)
-    world.services.events.save(sent)
+    shop.send_again(failed)
     assert shop.erase() == 1
     assert "1 webhook events that are still to be delivered" in capsys.readouterr().err
     told = Delivery(at=NOW, duration_ms=1, status=200, answer="Ana Bel, 1 Main St: no stock")
-    world.services.events.save(replace(failed, version=sent.version + 1, deliveries=(told,)))
+    shop.answered(failed, told)
     assert shop.erase() == 0
     assert all(each not in shop.raw() for each in VALUES)
     assert world.event(failed.id).deliveries == (replace(told, answer=None),)
@@ -598,19 +614,15 @@ ANA = "ana@example.com"
 
 def test_a_cart_without_a_wallet_is_erased_by_its_e_mail_address(shop: Shop) -> None:
     world = shop.world
-    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
-    other = purchase.begin(
-        world.services, world.link(), "2" * 22, "203.0.113.7", replace(GIVEN, email="an" + ANA)
-    )
-    cart = world.session(begun.session_id)
+    cart, other = shop.cart(), shop.cart("an" + ANA)
     assert shop.erase_by_email(ANA) == 1  # it may still be paid
     assert world.session(cart.id) == cart
     shop.pass_days(2)
-    kept = world.session(other.session_id)
+    kept = world.session(other.id)
     assert shop.erase_by_email("ANA@example.com") == 0
     after = world.session(cart.id)
     assert (after.customer_details, after.customer_further, after.customer_mark) == (None,) * 3
-    assert world.session(other.session_id) == kept
+    assert world.session(other.id) == kept
     raw = shop.raw()
     assert shop.erase_by_email(ANA) == 0
     assert shop.raw() == raw
@@ -621,8 +633,7 @@ def test_a_paid_session_found_by_e_mail_loses_its_wallets_and_others_of_them_sta
 ) -> None:
     world = shop.world
     shop.asks_for_all()
-    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
-    session = world.session(begun.session_id)
+    session = shop.cart()
     world.settle(world.pay(session, f"{CEDAR}/no-funds"))
     world.pay(world.session(session.id))
     same_wallet = shop.paid()
@@ -646,15 +657,14 @@ def test_an_event_that_was_pending_when_the_cart_was_erased_is_erased_by_a_later
 ) -> None:
     world = shop.world
     shop.asks_for_all()
-    begun = purchase.begin(world.services, world.link(), "1" * 22, "203.0.113.7", GIVEN)
+    cart = shop.cart()
     shop.pass_days(2)
-    [ended] = (each for each in shop.records.events() if each and each.session == begun.session_id)
-    sent = replace(ended, version=ended.version + 1, status=EventStatus.PENDING, ended_at=None)
-    world.services.events.save(sent)
+    [ended] = (each for each in shop.records.events() if each and each.session == cart.id)
+    shop.send_again(ended)
     assert shop.erase_by_email(ANA) == 1
     assert "1 webhook events that are still to be delivered" in capsys.readouterr().err
     told = Delivery(at=NOW, duration_ms=1, status=200, answer="Ana Bel left a cart")
-    world.services.events.save(replace(ended, version=sent.version + 1, deliveries=(told,)))
+    shop.answered(ended, told)
     assert shop.erase_by_email(ANA) == 0
     assert world.event(ended.id).deliveries == (replace(told, answer=None),)
 
