@@ -45,7 +45,7 @@ def accent(chosen: str | None) -> Accent | None:
 
 
 def tint(chosen: str) -> str:
-    """Return the light ground of the shop's half: 5 % of the color, as in link.css."""
+    """Return the light ground of the shop's half: 5 % of the color, as in page.css."""
     return _mixed(LIGHT[0], chosen, _STEPS // 20)
 
 

@@ -18,6 +18,7 @@ from pay.language import Reader
 _FOLDER: Final = Path(__file__).parent / "templates"
 # A comment on a line of its own, or two blanks after code; and what a line is indented by.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
+_NOT_DRAWN: Final = re.compile(r" */\*.*?\*/|^ +", re.MULTILINE | re.DOTALL)
 
 
 def without_comments(script: str) -> str:
@@ -25,8 +26,13 @@ def without_comments(script: str) -> str:
     return _NOT_RUN.sub("", script)
 
 
+def _own(name: str) -> str:
+    return (_FOLDER / name).read_text("utf-8")
+
+
 _TEMPLATES: Final = templates(_FOLDER)
-_TEMPLATES.globals["script"] = Markup(without_comments((_FOLDER / "page.js").read_text("utf-8")))  # noqa: S704 - our own
+_TEMPLATES.globals["script"] = Markup(without_comments(_own("page.js")))  # noqa: S704 - our own
+_TEMPLATES.globals["style"] = Markup(_NOT_DRAWN.sub("", _own("page.css")))  # noqa: S704 - our own
 
 
 def page(

@@ -59,7 +59,6 @@ STEPS: Final = {
     Stage.PREPARING: 2,
     Stage.AWAITING_APPROVAL: 2,  # the price is shown; step 3 is at the wallet
     Stage.CONFIRMING: 4,
-    Stage.COMPLETED: 5,
 }
 
 

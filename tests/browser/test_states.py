@@ -5,6 +5,7 @@ Lighthouse is in test_lighthouse.py.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -161,7 +162,9 @@ def test_hostile_words_of_shop_wallet_and_customer_run_nothing_in_a_real_browser
 
 
 def nothing_ran(page: Page) -> bool:
-    strangers = page.locator("main img:not(.phone img), main svg, main script, [onload], [onerror]")
+    strangers = page.locator(
+        "main img:not(.phone img), main svg:not(.tick), main script, [onload], [onerror]"
+    )
     return strangers.count() == 0 and page.evaluate("window.ran === undefined")
 
 
@@ -267,7 +270,123 @@ def test_a_dark_page_is_printed_light(browser: Browser, pages: Served) -> None:
         dark = page.evaluate(ground)
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate(ground) != dark
-        assert page.evaluate(ground) == "rgb(246, 247, 249)"
+        assert page.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+HALVES = (
+    "details", "open", "price", "confirming", "closing", "failed", "declined", "no-money",
+    "partial", "confirmation", "expired", "canceled", "paid-late",
+)  # fmt: skip
+
+
+def test_the_shops_half_is_tinted_from_top_to_bottom_of_a_wide_page(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser).new_page()
+    ground = "getComputedStyle(document.body).backgroundImage"
+    whole = "document.body.offsetHeight >= innerHeight"
+    for name in HALVES:
+        show(name, page, pages)
+        tint = page.evaluate(HALF)
+        assert page.evaluate(ground).startswith("linear-gradient(to right, color(srgb"), name
+        assert page.evaluate(whole), name
+        parts = [round(float(part) * 255) for part in re.findall(r"0\.\d+", tint)]
+        assert parts == [234, 239, 245], "95 % of #f6f7f9 and 5 % of #0b5cad"
+        for place, left in ((".shop", True), (".action", False), (".foot", True)):
+            box = page.locator(place).bounding_box()
+            assert box is not None
+            assert (box["x"] + box["width"] <= 640) is left, (name, place)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(HALF) == "rgb(16, 21, 27)", "the neutral ground"
+    page.set_viewport_size({"width": 767, "height": 800})
+    assert page.evaluate(ground) == "none"
+
+
+# A custom property is not computed to a color; what is drawn with it is.
+HALF = """() => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.setProperty("color", "var(--half)");
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+}"""
+
+
+def test_the_receipt_is_a_slip_with_one_big_sum_and_the_whole_order(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser, wide=False).new_page()
+    with pages.merchant(contact="help@shop.example"):
+        show("confirmation", page, pages, client_reference_id="A-2026-044203")
+    assert page.locator("main .sum").all_inner_texts() == ["€18.53"]
+    slip = page.locator(".slip")
+    for said in (
+        "Harbor Coffee received $20.00", "House beans", "$15.50", "Filter papers", "Total",
+        "A-2026-044203", "Harbor Coffee Ltd, 1 Quay Street", "help@shop.example",
+    ):  # fmt: skip
+        assert said in slip.inner_text().translate(ISOLATES), said
+    assert slip.locator(".copy:visible").count() == 3
+    edge = "one => getComputedStyle(one, '::after').backgroundImage"
+    assert slip.evaluate(edge).startswith("conic-gradient")
+    page.emulate_media(forced_colors="active")
+    assert slip.evaluate("one => getComputedStyle(one).borderStyle") == "solid"
+    page.emulate_media(forced_colors="none", media="print")
+    shown = [one for one in page.locator("main > *, .action > *").all() if one.is_visible()]
+    names = [one.get_attribute("class") for one in shown]
+    assert names == ["shop", "action", "receipt slip"], "the letterhead and the slip"
+
+
+@pytest.mark.parametrize("tag", ["en", "de", "ar"])
+def test_the_button_back_to_the_shop_stays_in_sight_and_hides_nothing_that_has_the_focus(
+    browser: Browser, pages: Served, tag: str
+) -> None:
+    page = new_context(browser, wide=False, tag=tag).new_page()
+    page.set_viewport_size({"width": 375, "height": 667})
+    show("confirmation", page, pages)
+    bar = page.locator(".pay")
+    for where in (0, 150, 300):
+        page.evaluate("top => scrollTo(0, top)", where)
+        box = page.locator("#continue").bounding_box()
+        assert box is not None
+        assert 600 < box["y"] + box["height"] <= 667
+    page.evaluate("scrollTo(0, 0)")
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        focused = page.locator(":focus")
+        if focused.evaluate("one => one.matches('#stay')"):
+            break
+        low, top = focused.bounding_box(), bar.bounding_box()
+        assert low is not None
+        assert top is not None
+        assert low["y"] + low["height"] <= top["y"], focused.inner_text()
+    else:
+        pytest.fail("The button was never reached.")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    below, bottom = page.locator("#print").bounding_box(), bar.bounding_box()
+    assert below is not None
+    assert bottom is not None
+    assert below["y"] >= bottom["y"] + bottom["height"]
+
+
+def test_the_tick_of_a_finished_payment_draws_itself_once(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    moves = """() => document.querySelector(".tick path").getAnimations().map(each => {
+        const {duration, iterations} = each.effect.getComputedTiming();
+        return [duration, iterations, each.effect.getKeyframes()[0].strokeDashoffset];
+    })"""
+    page.emulate_media(reduced_motion="no-preference")
+    # Long enough to be looked at: its end is as short as the design says.
+    page.add_init_script(
+        "addEventListener('animationstart', e => e.target.getAnimations()[0].pause())"
+    )
+    show("confirmation", page, pages)
+    page.wait_for_timeout(200)
+    assert page.evaluate(moves) == [[360, 1, "1px"]]
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    assert page.evaluate(moves) == []
+    still = "getComputedStyle(document.querySelector('.tick path')).strokeDashoffset"
+    assert page.evaluate(still) == "0px"
 
 
 def test_the_foot_stands_in_the_column_of_a_desktop(browser: Browser, pages: Served) -> None:

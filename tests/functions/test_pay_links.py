@@ -58,6 +58,27 @@ def test_the_page_shows_item_price_and_shop(visitor: Customer) -> None:
     assert "set-cookie" not in answer.headers
 
 
+HELD = "After you press the button, the item is kept for you for 30 minutes."
+FOR = "Shop gets this for your order. Your wallet provider does not."
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "You approve at your wallet. We never see your password."),
+        ({"left": 3}, HELD),
+        ({"asked": (Detail.EMAIL,)}, FOR),
+        ({"asked": (Detail.EMAIL,), "left": 3}, f"{FOR} {HELD}"),
+    ],
+)
+def test_one_line_stands_under_the_button(
+    visitor: Customer, fields: dict[str, Any], said: str
+) -> None:
+    page = page_of(visitor, visitor.world.link(**fields)).page
+    [line] = page.all("p", **{"class": "hint under"})
+    assert " ".join("".join(line.text).split()) == said
+
+
 def test_looking_writes_nothing(visitor: Customer) -> None:
     link = visitor.world.link(left=1)
     before = rows(visitor)

@@ -65,6 +65,19 @@ def test_the_pages_script_comes_without_its_comments_and_is_the_same_otherwise(
     assert [line for line in script.splitlines() if line] == kept
 
 
+def test_the_pages_style_comes_without_its_comments_and_is_the_same_otherwise(
+    visitor: Customer,
+) -> None:
+    source = (Path(pay.__file__).parent / "templates" / "page.css").read_text("utf-8")
+    body = visitor.open(visitor.world.create()).body
+    style = body.partition("<style")[2].partition("</style>")[0]
+    assert "/*" in source
+    assert "/*" not in style
+    for each in source.splitlines():
+        if "*" not in each:
+            assert each.strip() in style
+
+
 @pytest.mark.parametrize("color", [None, "", "red", "#fff", "#12345g", "#123456;}*{", "123456"])
 def test_what_is_no_colour_is_no_accent(color: str | None) -> None:
     assert accent(color) is None
