@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -111,3 +114,23 @@ def test_a_record_that_cannot_be_read_says_why(
     told = capsys.readouterr()
     assert told.out == ""
     assert "cannot be read (ValueError: 'settled' is not a valid Status)" in told.err
+
+
+SHOW = """
+import sys
+from checkout import cli
+from tests.product import World
+world = World()
+sys.exit(cli.main(["show", world.create().id], lambda: world.endpoints))
+"""
+
+
+@pytest.mark.parametrize("program", [["-c", SHOW], ["-m", "checkout.cli", "--help"]])
+def test_a_reader_that_has_read_enough_is_told_of_no_fault(program: list[str]) -> None:
+    """As `checkout show cs_… | head -1`, with a reader that has gone before the first line."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, *program]
+    run = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert run.stderr == ""

@@ -154,9 +154,10 @@ def _labelled(place: int, count: int) -> bool:
 
 
 def _anchor(place: int, count: int) -> str:
-    if 12 * place < count:
+    """Return on which side of its bar a value is written: on phones it is wider than the bars."""
+    if 6 * place < count:
         return "start"
-    return "end" if 12 * place >= 11 * count else "middle"
+    return "end" if 6 * place >= 5 * count else "middle"
 
 
 def _middle(place: int, count: int) -> str:
@@ -171,5 +172,5 @@ def _percent(value: int, of: int) -> str:
 
 def _number(key: Actor, value: int, *, whole: bool = False) -> str:
     """Return a sum without its currency, and without decimals if all are `whole`."""
-    number = sum_of(key, value).partition(" ")[0]
+    number = sum_of(key, value).partition("\N{NO-BREAK SPACE}")[0]
     return number.partition(".")[0] if whole else number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -10,16 +11,21 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import Concern, failure_of
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Ownership
 from checkout.domain.note import case_of
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
+from checkout.domain.providers import Provider
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session, Status
 from checkout.flows import merchants
+from checkout.flows.checkout import details
 from checkout.flows.checkout.lists import ListQuery, SessionList, cursor_behind
 from checkout.flows.merchant import search
 from checkout.pages import Moment
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
@@ -42,17 +48,24 @@ NOTHING: Final = SessionList((), None)
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session in the list. `failure`: how its last attempt failed. `refunded`: what went back."""
+    """A session in the list.
+
+    `look` is the class of its status. `failure`: how its last attempt failed. `refunded`: what went
+    back. `customer` and `email` are what the customer has given. `wallet` is the name of the
+    provider, or the address.
+    """
 
     id: str
     created_at: Moment
-    status: str
+    look: str
     status_text: str
     failure: str | None
     refunded: str | None
     attention: bool
     order: str | None
     amount: str
+    customer: str | None
+    email: str | None
     wallet: str | None
     items: str
 
@@ -116,7 +129,7 @@ async def transactions(
         heading=dict(TABS).get(tab, "Results"),
         statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
         tabs=TABS,
-        rows=_rows(services, found.sessions, now),
+        rows=_rows(services, key, found.sessions, now),
         next_cursor=older,
         newer=newer,
         unreadable=found.unreadable,
@@ -165,29 +178,79 @@ def _first_steps(
 
 
 def _rows(
-    services: DashboardServices, sessions: Sequence[Session], now: datetime
+    services: DashboardServices, key: Actor, sessions: Sequence[Session], now: datetime
 ) -> list[SessionRow]:
-    """Return the rows; the refunds of all of them are read at once, where there are any."""
+    """Return the rows; what they have beside the sessions is read at once for all of them."""
     ids = tuple(each.id for session in sessions for each in session.refunds or ())
     refunds: dict[str, list[Refund]] = {}
     for refund in services.refunds.of(ids) if ids else ():
         refunds.setdefault(refund.session, []).append(refund)
-    return [_row(session, refunds.get(session.id, ()), now=now) for session in sessions]
+    merchant = services.known_merchants.get(key.merchant)
+    offered = (merchant.providers if merchant else ()) or services.providers
+    given = _given(services, key, sessions)
+    return [
+        _row(
+            session,
+            refunds.get(session.id, ()),
+            given.get(session.id, NONE_GIVEN),
+            offered,
+            now=now,
+        )
+        for session in sessions
+    ]
 
 
-def _row(session: Session, refunds: Sequence[Refund], *, now: datetime) -> SessionRow:
+def _given(
+    services: DashboardServices, key: Actor, sessions: Sequence[Session]
+) -> dict[str, CustomerDetails]:
+    """Return what the customers have given, by the session.
+
+    The merchant is read once, and only if somebody has given something. A list is shown also if
+    that cannot be read: the page of a payment then says why.
+    """
+    found: dict[str, CustomerDetails] = {}
+    sealed = [each for each in sessions if each.customer_details is not None]
+    if not sealed:
+        return found
+    with suppress(Unavailable):
+        merchant = services.merchants.get(key.merchant)
+        for each in sealed:
+            with suppress(SecretUnreadable):
+                found[each.id] = details.opened(services.vault, merchant, each)
+    return found
+
+
+def _row(
+    session: Session,
+    refunds: Sequence[Refund],
+    given: CustomerDetails,
+    offered: Sequence[Provider],
+    *,
+    now: datetime,
+) -> SessionRow:
     status, failure = session.status_at(now), failure_of(session)
     more = len(session.line_items) - 1
     return SessionRow(
         id=session.id,
         created_at=moment(session.created_at),
-        status=status.value,
+        look="warn" if session.partly_paid else status.value,
         status_text=status_of(session, now),
         failure=FAILURE[failure] if failure else None,
         refunded=refunded_of(session, refunds),
         attention=case_of(session) is not None,
         order=order_number(session),
         amount=minor(session.amount_total, session),
-        wallet=wallet_of(session),
+        customer=given.name,
+        email=given.email,
+        wallet=_wallet(session, offered),
         items=session.line_items[0].title + (f" and {more} more" if more else ""),
     )
+
+
+def _wallet(session: Session, offered: Sequence[Provider]) -> str | None:
+    """Return the name of the wallet's provider, or the address at one that the page offers not."""
+    address = wallet_of(session)
+    if address is None:
+        return None
+    names = (each.name for each in offered if each.has(address))
+    return next(names, address.removeprefix("https://"))

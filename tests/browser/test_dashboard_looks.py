@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import pytest
@@ -16,7 +17,7 @@ from tests.functions.test_dashboard_transactions import paid
 from tests.functions.test_dashboard_webhooks import stored
 from tests.ports import free_base
 from tests.serving import serving
-from tests.support import a_link
+from tests.support import NOW, a_link
 
 SESSION: Final = f"cs_{'p' * 22}"
 PHONE: Final = ViewportSize(width=375, height=667)
@@ -203,3 +204,29 @@ def test_a_row_of_the_list_is_its_link(page: Page, shop: Dashboard, size: Viewpo
     assert row.get_by_role("link").count() == 1
     row.get_by_text("20.00 USD").click(force=True)  # the link lies over it
     expect(page.get_by_role("heading", level=1)).to_contain_text("20.00 USD")
+
+
+@pytest.mark.parametrize(
+    ("later", "shown"),
+    [
+        ({"seconds": 20}, "just now"),
+        ({"minutes": 14}, "14 min ago"),
+        ({"hours": 3}, "today 13:00"),
+        ({"hours": 14}, "yesterday 13:00"),
+        ({"days": 9}, "1 Mar, 13:00"),
+        ({"days": 365}, "1 Mar 2026, 13:00"),
+    ],
+)
+def test_a_list_says_how_long_ago_and_the_exact_time_on_hover(
+    page: Page, shop: Dashboard, later: dict[str, int], shown: str
+) -> None:
+    """In Berlin, where it is an hour later; it was 12:00 UTC."""
+    page.clock.set_fixed_time(NOW + timedelta(**later))
+    show(page, shop, f"?q={SESSION}")
+    time = page.locator("tbody time")
+    expect(time).to_have_text(shown)
+    expect(time).to_have_attribute("title", "1 Mar 2026, 13:00:00, in UTC 1 Mar 2026, 12:00:00")
+    page.get_by_role("button", name="Show UTC").click()
+    expect(time).to_have_text("1 Mar 2026, 12:00:00")
+    show(page, shop, f"/transactions/{SESSION}")
+    expect(page.locator("main time").first).to_have_text("1 Mar 2026, 13:00:00")

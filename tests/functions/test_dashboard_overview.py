@@ -197,6 +197,14 @@ def test_the_chart_has_an_axis_and_the_same_in_a_table(shop: Dashboard, browser:
     assert "2026-02-28 1 1 1 1 1 15.00 USD 0.00 USD" in week.main
 
 
+def test_the_value_on_the_highest_bar_has_no_currency_so_that_it_is_short(
+    shop: Dashboard, browser: Browser
+) -> None:
+    sold(shop, 123456)
+    [value] = browser.get("/overview").page.all("text", **{"class": "top"})
+    assert value.text == ["1,234.56"]
+
+
 @pytest.mark.parametrize(
     ("most", "step"),
     [
@@ -217,7 +225,8 @@ def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "anchor"), [(0, "start"), (1, "start"), (2, "middle"), (21, "middle"), (22, "end")]
+    ("place", "anchor"),
+    [(0, "start"), (3, "start"), (4, "middle"), (19, "middle"), (20, "end"), (23, "end")],
 )
 def test_the_highest_value_stays_inside_the_chart(place: int, anchor: str) -> None:
     assert chart._anchor(place, 24) == anchor

@@ -14,6 +14,7 @@ from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
 from checkout.domain.collect import Kind
 from checkout.domain.customer_details import Answer, CustomerDetails
+from checkout.domain.errors import Unavailable
 from checkout.domain.event_types import COMPLETED
 from checkout.domain.ids import new_session_id
 from checkout.domain.machine import HistoryEntry
@@ -23,6 +24,7 @@ from checkout.domain.payment import (
     Instruction,
     Problem,
 )
+from checkout.domain.providers import parse
 from checkout.domain.refund import RefundRef, RefundStatus
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
@@ -341,8 +343,9 @@ def test_the_status_says_what_is_known_while_a_payment_is_confirmed(
 ) -> None:
     status, fields = WAITS[stage]
     session = shop.store(status=status, **fields)
-    for path in ("", f"/transactions/{session.id}"):
-        badges = browser.get(path).page.all("span", **{"class": f"badge {status}"})
+    look = "warn" if words == "Part paid" else status
+    for path, style in (("", look), (f"/transactions/{session.id}", status)):
+        badges = browser.get(path).page.all("span", **{"class": f"badge {style}"})
         assert [each.text for each in badges] == [[words]]
 
 
@@ -682,6 +685,69 @@ def test_the_customer_is_shown_as_typed(shop: Dashboard, browser: Browser) -> No
     assert without.all("h2", id="customer") == []
     table = browser.get(f"/export/transactions.csv?q={session.id}").body
     assert "a&b@example.com,Ana <b>,'+44 20 7946 0958" in table
+
+
+def test_a_row_of_the_list_has_the_order_and_who_bought_it(
+    shop: Dashboard, browser: Browser
+) -> None:
+    given_by(shop, email="ana@example.com", name="Ana <b>")
+    given_by(shop, email="only@example.com")
+    shop.store(client_reference_id="A-7")
+    rows = browser.get("?status=all").page
+    assert "20.00 USD Open Tea Ana <b> ana@example.com – " in rows.main
+    assert "20.00 USD Open Tea only@example.com – " in rows.main
+    assert "20.00 USD Open A-7 Tea – – " in rows.main
+    assert not rows.all("b")
+
+
+def test_who_bought_is_one_read_for_the_whole_page(shop: Dashboard, browser: Browser) -> None:
+    def reads() -> int:
+        shop.calls()
+        browser.get("?status=all")
+        calls = shop.calls()
+        return calls.count("get_item") + calls.count("query")
+
+    for _ in range(3):
+        shop.store()
+    before = reads()
+    for number in range(3):
+        given_by(shop, name=f"Customer {number}")
+    assert reads() == before + 1
+
+
+def test_the_list_is_shown_without_names_that_cannot_be_read(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readable = given_by(shop, name="Ana Bel")
+    other = given_by(shop, name="Bo Li")
+    table, key = f"{PREFIX}-checkout_sessions", {"id": {"S": other.id}}
+    row = shop.dynamo.get_item(TableName=table, Key=key)["Item"]
+    moved = {**row, **session_item(replace(other, customer_details=readable.customer_details))}
+    shop.dynamo.put_item(TableName=table, Item=moved)
+    page = browser.get("?status=all").page
+    assert set(listed(page)) == {readable.id, other.id}
+    assert page.main.count("Ana Bel") == 1
+
+    def fails(*_: object) -> None:
+        raise Unavailable("The key cannot be read.")
+
+    monkeypatch.setattr(details, "opened", fails)
+    page = browser.get("?status=all").page
+    assert set(listed(page)) == {readable.id, other.id}
+    assert "Ana Bel" not in page.main
+
+
+def test_a_wallet_is_named_by_the_provider_that_the_page_offers(
+    shop: Dashboard, browser: Browser
+) -> None:
+    paid(shop)
+    assert "Tea – wallet.example/alice " in browser.get("?status=all").page.main
+    offered = parse("Cedar Bank | https://wallet.example/{name} | https://wallet.example/join")
+    shop.services.merchants.replace(shop.merchant().changed(providers=offered))
+    shop.clock.pass_time(61)  # the merchant's record is kept for a minute
+    shown = browser.get("?status=all").page.main
+    assert "Tea – Cedar Bank " in shown
+    assert "/alice" not in shown
 
 
 HOME = Address("DE", "Ana Bel", "Am Weg 1", None, None, "Berlin", None, "10115")

@@ -52,7 +52,22 @@ def main(
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
     records: Callable[[], AllRecords] = wiring.records,
 ) -> int:
-    """Run one command and return the exit status."""
+    """Run one command and return the exit status; 1 if its reader, such as `head`, has gone."""
+    try:
+        try:
+            return _run(arguments, services, records)
+        finally:
+            sys.stdout.flush()  # here, because at the exit a fault could not be caught
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the exit flushes again
+        return 1
+
+
+def _run(
+    arguments: list[str] | None,
+    services: Callable[[], DashboardServices],
+    records: Callable[[], AllRecords],
+) -> int:
     parser = command_line()
     chosen = parser.parse_args(arguments)
     if region := os.environ.get("AWS_REGION"):
