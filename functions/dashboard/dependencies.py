@@ -16,6 +16,7 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
+from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.flows.merchant import needs, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
@@ -33,10 +34,15 @@ TOKEN_FIELD: Final = "form_token"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The merchant of the signed-in key, for the head of each page."""
+    """The merchant of the signed-in key, for the head of each page.
+
+    `provider` is that of the wallet: its name if pages offer it, or its host.
+    """
 
     name: str
     wallet: str
+    currency: str
+    provider: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +101,23 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
-    request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
+    request.state.owner = _owner(injected, merchant) if merchant else None
     rights.require(request, found.actor)
     request.state.needs = partial(needs.of, injected, found.actor)
     request.state.session = injected.sessions.get
     return found
+
+
+def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
+    wallet = merchant.wallet_address
+    offered = (*merchant.providers, *injected.providers)
+    names = (each.name for each in offered if each.has(wallet))
+    return Owner(
+        name=merchant.name,
+        wallet=wallet,
+        currency=merchant.asset_code,
+        provider=next(names, None) or split(wallet).authority or wallet,
+    )
 
 
 async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> Actor:

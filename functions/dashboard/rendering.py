@@ -38,8 +38,8 @@ SECTIONS: Final = (
     ("/keys", "API keys"),
     ("/people", "People"),
     ("/notices", "Notices"),
-    ("/settings", "Settings"),
     ("/audit", "Audit log"),
+    ("/settings", "Settings"),  # at the lower end, beside the person
 )
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
 FIRST: Final = "/overview"  # the page after a sign-in that nothing led to

@@ -23,33 +23,50 @@ _PAGES: Final = {
 }
 _NAME_MAX: Final = 60  # characters of an order number or an address; a strip is one or two lines
 
+SHOWN: Final = 3  # things that a strip unfolds; a payment among them is one read
+
 Read = Callable[[str], Session | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Thing:
+    """One thing that needs somebody: what it is, the verb of the link, and where that leads."""
+
+    words: str
+    verb: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
 class Strip:
-    """The strip: how many things need somebody, and of the first what it is and where to go.
+    """The strip: how many things need somebody, and the first ones, which it unfolds.
 
     `payments` are those that the list "Needs you" of the transactions shows.
     """
 
     count: int
     payments: int
-    first: str
-    verb: str
-    page: str
+    first: Thing
+    things: tuple[Thing, ...]
 
 
 def strip_of(needs: Needs, read: Read) -> Strip | None:
-    """Return the strip, or None if nothing needs somebody."""
+    """Return the strip, or None if nothing needs somebody. The payments that it names are read."""
     if not needs.found:
         return None
-    need = needs.found[0]
-    sentence, verb = NEED_NOW[need.case]
+    things = tuple(_thing(each, read) for each in needs.found[:SHOWN])
     return Strip(
         count=len(needs.found),
         payments=len({each.target for each in needs.found if each.case in FLAGGED}),
-        first=sentence.format(named(need, read)),
+        first=things[0],
+        things=things,
+    )
+
+
+def _thing(need: Need, read: Read) -> Thing:
+    sentence, verb = NEED_NOW[need.case]
+    return Thing(
+        words=sentence.format(named(need, read)),
         verb=verb,
         # No page here repairs a key; the list of needs says what to do.
         page="/needs" if need.case is Case.WALLET_KEY else page_of(need),

@@ -121,7 +121,7 @@ def test_three_tries_are_told_as_three_attempts_with_their_own_evidence(
         of_the_provider(attempt, state)
 
     sign_in(page, place)
-    expect(page.locator(".bar")).to_contain_text(place.merchant_wallet)
+    expect(page.locator(".shop small")).to_have_attribute("title", place.merchant_wallet)
     page.goto(f"{home(place)}/transactions/{session}")
     chapters = page.locator(".chapter", has=page.locator("h3"))
     expect(chapters.locator("h3")).to_have_text(

@@ -13,6 +13,7 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment import Attention
 from checkout.domain.people import Role
+from checkout.domain.providers import parse
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -42,8 +43,9 @@ def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Se
 
 
 def strip(browser: Browser) -> str:
-    found = browser.get("/audit").page.all("p", **{"class": "needs"})
-    return "".join(found[0].text).strip() if found else ""
+    """The words of the strip, and of what it unfolds."""
+    found = browser.get("/audit").page.all("div", **{"class": "needs"})
+    return " ".join("".join(found[0].text).split()) if found else ""
 
 
 def set_endpoint(shop: Dashboard, *further: Endpoint, **fields: Any) -> None:
@@ -78,13 +80,17 @@ def test_each_page_says_what_needs_somebody_and_leads_there(
     shop: Dashboard, browser: Browser
 ) -> None:
     session = flag(shop, client_reference_id="A-1")
-    said = "Money arrived late for 20.00 USD of order A-1: send it back or deliver"
-    assert strip(browser) == said
+    text, verb = "Money arrived late for 20.00 USD of order A-1", "send it back or deliver"
+    assert strip(browser) == f"{text}: {verb}"
     page = browser.get("/audit").page
-    [link] = [each for each in page.all("a") if "".join(each.text) == said]
+    [link] = [each for each in page.all("a") if "".join(each.text) == verb]
     assert link.attributes["href"] == f"/dashboard/transactions/{session.id}"
     over = flag(shop, Status.COMPLETED, attention=None, received=2001)
-    assert strip(browser) == f"2 things need you. First: {said}"
+    assert strip(browser) == (
+        f"2 things need you: {text} {text}: {verb} "
+        "Too much money arrived for 20.00 USD: send the rest back "
+        f"See all 2, and what to do {verb}"
+    )
     assert "/dashboard/needs" in browser.get("/audit").page.links
     page = browser.get("/needs").page
     assert "20.00 USD of order A-1" in page.main
@@ -113,7 +119,7 @@ def test_the_tab_of_payments_counts_payments_only(shop: Dashboard, browser: Brow
         withdrawn = withdraw(shop, received=2001)
         row = flag_item(withdrawn)
         shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=row)
-    assert strip(browser).startswith("5 things need you. ")
+    assert strip(browser).startswith("5 things need you: ")
     page = browser.get("?status=attention").page
     assert page.one("span", **{"class": "count"}).text == ["2"]
     assert page.main.count("2 shown") == 1
@@ -379,7 +385,7 @@ def test_a_flagged_session_with_a_withdrawal_is_two_things(
 ) -> None:
     session = withdraw(shop, received=2001)
     shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
-    assert strip(browser).startswith("2 things need you. First: Too much money arrived for ")
+    assert strip(browser).startswith("2 things need you: Too much money arrived for ")
 
 
 def test_without_a_withdrawal_there_is_nothing_to_answer(shop: Dashboard, browser: Browser) -> None:
@@ -406,3 +412,17 @@ def test_support_sees_a_withdrawal_and_cannot_answer_it(shop: Dashboard) -> None
     assert "The customer has withdrawn from this purchase" in page.main
     assert "Mark as answered" not in page.main
     assert support.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"}).status == 403
+
+
+def test_the_frame_has_the_shops_letter_its_currency_and_its_provider(
+    shop: Dashboard, browser: Browser
+) -> None:
+    def frame() -> str:
+        [bar] = browser.get("/audit").page.all("p", **{"class": "shop"})
+        return " ".join("".join(bar.text).split())
+
+    assert frame() == "S Shop USD · wallet.example"
+    offered = parse("Cedar Bank | https://wallet.example/{name} | https://wallet.example/join")
+    shop.services.merchants.replace(shop.merchant().changed(name="harbor", providers=offered))
+    shop.clock.pass_time(61)  # the merchant's record is kept for a minute
+    assert frame() == "H harbor USD · Cedar Bank"
