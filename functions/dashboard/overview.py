@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Final
@@ -14,9 +14,14 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.people import Actor
+from checkout.domain.refund import Refund
+from checkout.domain.statement import statement
 from checkout.domain.tally import OTHER, DayTally
 from checkout.flows.merchant import figures
+from checkout.flows.merchant.statement import REFUNDED_WITHIN
+from checkout.open_payments.models import Amount
 from checkout.pages import Moment
+from checkout.ports.services import DashboardServices
 from dashboard.chart import Chart, chart
 from dashboard.dependencies import Injected, Key
 from dashboard.rendering import page
@@ -25,6 +30,8 @@ from dashboard.view import moment, sum_of
 
 router = APIRouter()
 HOURS: Final = 24
+PAGE: Final = 100  # refunds of a read
+ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
 
 Money = Callable[[int], str]
 
@@ -135,7 +142,10 @@ async def overview(
         first=these[0].day.isoformat(),
         last=these[-1].day.isoformat(),
         currency=key.asset_code,
-        figures=_figures(_sum(these), _sum(before), period, money),
+        figures=(
+            *_figures(_sum(these), _sum(before), period, money),
+            _refunded(services, key, these, money),
+        ),
         chart=_chart(these, before, period, now, key),
         steps=_steps(_sum(these), _sum(before)),
         unpaid=_unpaid(_sum(these), _sum(before)),
@@ -172,6 +182,34 @@ def _figures(
             "Price seen, then paid", shown[0], f"{moved if both else ''}{period.before} {shown[1]}"
         ),
     )
+
+
+def _refunded(
+    services: DashboardServices, key: Actor, these: Sequence[DayTally], money: Money
+) -> Figure:
+    """Return what was refunded, by the day on which a refund ended, as in the statement.
+
+    No daily sum has it, so the refunds are read; not all, if there are very many.
+    """
+    first, last = these[0].day, these[-1].day
+    began = datetime.combine(first, time(), UTC) - REFUNDED_WITHIN
+    found: list[Refund] = []
+    after = None
+    for _ in range(ROUNDS):
+        page = services.refunds.page(key.lists, limit=PAGE, after=after)
+        found += page.refunds
+        after = page.next_key
+        if after is None or (page.refunds and page.refunds[-1].created_at < began):
+            break
+    else:
+        return Figure("Refunded", "–", "too many refunds to add up here: see the statement")
+    nothing = Amount(0, key.asset_code, key.asset_scale)
+    days = statement((), found, nothing, first=first, last=last)
+    number, back = sum(each.refunds for each in days), sum(each.refunded for each in days)
+    paid = sum(each.amount for each in these)
+    left = f"{money(paid - back)} is left" if paid >= back else "more than was paid"
+    said = f"{number:,} refund{'s' if number != 1 else ''}; {left}" if number else "no refunds"
+    return Figure("Refunded", money(back), said)
 
 
 def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format) -> str:

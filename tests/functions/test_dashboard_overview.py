@@ -11,6 +11,7 @@ import pytest
 from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.providers import parse
+from checkout.domain.refund import RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.ports.sessions import Walk
@@ -18,7 +19,9 @@ from dashboard import chart, overview, texts
 from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_transactions import paid, story
 from tests.hosted_pages import Page
-from tests.support import NOW, count_ends
+from tests.merchant_api import PREFIX
+from tests.services import store_refund
+from tests.support import NOW, a_refund, count_ends
 
 DAY = timedelta(days=1)
 BANKS = parse(
@@ -74,6 +77,36 @@ def test_a_period_stands_beside_the_one_before(shop: Dashboard, browser: Browser
     assert "Paid 1,000.00 USD the day before 0.00 USD" in yesterday.main
     quarter = browser.get("/overview?period=quarter").page
     assert "Paid 4,519.12 USD the 90 days before 0.00 USD" in quarter.main
+
+
+def test_what_was_refunded_is_among_the_figures(shop: Dashboard, browser: Browser) -> None:
+    session = sold(shop, 10000)
+    assert "Refunded 0.00 USD no refunds" in browser.get("/overview").page.main
+    for number, (sent, days_ago) in enumerate([(3000, 0), (1000, 0), (500, 1), (7000, 8)]):
+        at = NOW - days_ago * DAY
+        named = f"re_{number:022d}"
+        refund = a_refund(
+            RefundStatus.SUCCEEDED, id=named, session=session.id, amount=sent, sent=sent
+        )
+        store_refund(shop.dynamo, PREFIX, replace(refund, created_at=at, ended_at=at))
+    waits = a_refund(id="re_" + "9" * 22, session=session.id, amount=400)
+    store_refund(shop.dynamo, PREFIX, waits)
+    main = browser.get("/overview").page.main
+    assert "Refunded 40.00 USD 2 refunds; 60.00 USD is left" in main
+    main = browser.get("/overview?period=yesterday").page.main
+    assert "Refunded 5.00 USD 1 refund; more than was paid" in main
+    main = browser.get("/overview?period=month").page.main
+    assert "Refunded 115.00 USD 4 refunds; more than was paid" in main
+    assert "Refunded 0.00 USD" in shop.signed_in(shop.other_secret).get("/overview").page.main
+
+
+def test_very_many_refunds_are_not_added_up_for_the_overview(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "PAGE", 1)
+    for number in range(4):
+        store_refund(shop.dynamo, PREFIX, a_refund(id=f"re_{number:022d}", created_at=NOW))
+    assert "Refunded – too many refunds to add up" in browser.get("/overview").page.main
 
 
 def test_less_than_before_is_said(shop: Dashboard, browser: Browser) -> None:
