@@ -128,7 +128,7 @@ def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
         sign_in(page, shop)
         decide = page.get_by_role("link", name="Send it back or deliver")
         expect(decide).to_be_hidden()
-        page.get_by_text("2 things need you").press("Enter")
+        page.locator(".needs summary").press("Enter")
         expect(decide).to_be_visible()
         judge("strip")
         page.get_by_role("link", name="See all 2").press("Enter")

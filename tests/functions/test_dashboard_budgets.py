@@ -35,9 +35,10 @@ CALLS = {
     # The newest, then those to which a wallet was given: of any number, five rounds at most.
     "": ["get_item", "get_item"] + ["query", "batch_get_item"] * 2,
     "?status=all": ["get_item", "get_item", "query", "batch_get_item"],
-    # The walks' positions twice, the days, and the newest sessions, which may not be counted yet.
-    "/overview": ["get_item", "get_item", "query"] + ["batch_get_item"] * 4,
-    "/overview?period=quarter": ["get_item", "get_item", "query"] + ["batch_get_item"] * 5,
+    # The walks' positions twice, the days, the newest sessions, which may not be counted yet, and a
+    # page of refunds, of any number three at most.
+    "/overview": ["get_item"] * 2 + ["query"] * 2 + ["batch_get_item"] * 5,
+    "/overview?period=quarter": ["get_item"] * 2 + ["query"] * 2 + ["batch_get_item"] * 6,
     # A page of refunds, and the sessions, a hundred a page: at most 150 pages, and here five.
     "/statement": ["get_item", "get_item"] + ["query", "batch_get_item"] * 6,
     # One more read: is it the id of a payment?
