@@ -214,6 +214,48 @@ def test_the_button_follows_the_number_that_is_chosen(browser: Browser, pages: S
     context.close()
 
 
+def test_one_more_and_one_fewer_are_a_press_away_within_what_is_offered(
+    browser: Browser, pages: Served
+) -> None:
+    link = pages.world.link(**PICTURED | {"most": 3})
+    context = new_context(browser, wide=False)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{link.id}")
+    quantity = page.get_by_label("Quantity")
+    fewer = page.get_by_role("button", name="One fewer")
+    more = page.get_by_role("button", name="One more")
+    expect(fewer).to_have_attribute("aria-disabled", "true")
+    for step, number, total in (
+        (more, "2", "$40.00"), (more, "3", "$60.00"), (more, "3", "$60.00"),
+        (fewer, "2", "$40.00"), (fewer, "1", "$20.00"), (fewer, "1", "$20.00"),
+    ):  # fmt: skip
+        step.press("Enter")
+        expect(quantity).to_have_value(number)
+        expect(page.locator(".pay .button")).to_contain_text(total)
+        expect(page.locator(".count [role=status]")).to_have_text(f"{number}: {total}")
+        expect(step).to_be_focused()
+    for typed, number in (("many", "1"), ("99", "3")):
+        quantity.fill(typed)
+        more.click()
+        expect(quantity).to_have_value(number)
+    assert [edges(each)[1] - edges(each)[0] for each in (fewer, quantity, more)] == [48, 48, 48]
+    context.close()
+
+
+def test_without_script_how_many_is_a_plain_field(browser: Browser, pages: Served) -> None:
+    context = new_context(browser, script=False, wide=False)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{pages.world.link(**PICTURED).id}")
+    expect(page.locator(".count button")).to_have_count(2)
+    for step in page.locator(".count button").all():
+        expect(step).to_be_hidden()
+    page.get_by_label("Quantity").fill("4")
+    page.get_by_label("Quantity").press("Enter")
+    expect(page).to_have_url(re.compile("/pay/cs_"))
+    expect(page.locator(".shop .total")).to_contain_text("$80.00")
+    context.close()
+
+
 def test_the_picture_is_the_shops_half_of_a_wide_page_and_comes_first_on_a_phone(
     browser: Browser, pages: Served
 ) -> None:
