@@ -17,7 +17,7 @@ from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.pages import Moment
 from dashboard import texts
-from dashboard.view import moment, readable
+from dashboard.view import moment, readable, short
 
 _AT_ONCE: Final = timedelta(seconds=1)  # a time that is not worth telling
 _CREATED: Final = "created"  # the first entry of a history
@@ -60,14 +60,17 @@ class Step:
 class Chapter:
     """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
 
-    `facts` are the known facts of the attempt, by name; `took` is its length, if it has ended.
+    `said` is the attempt in one line, `facts` are its known facts by name, `at` is when it ended or
+    began; `took` is its length, if it has ended. `look` is the class of its mark.
     """
 
     title: str | None = None
-    bad: bool = False
+    look: str = ""
+    said: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     number: int | None = None
     took: str | None = None
+    at: Moment | None = None
     steps: list[Step] = field(default_factory=list)
 
 
@@ -102,7 +105,7 @@ def story(session: Session) -> Story:
             continue
         if entry.event == Event.WALLET_SUBMITTED:
             number, running = number + 1, True
-            chapters.append(_chapter(number, attempts.get(number), session))
+            chapters.append(_chapter(number, attempts.get(number), session, entry.at))
         elif running and entry.event in _OF_THE_SESSION:
             running = False
         if not running and chapters[-1].title is not None:
@@ -127,18 +130,35 @@ def _count(session: Session, attempts: dict[int, PaymentAttempt]) -> int:
     return max(attempts, default=described)
 
 
-def _chapter(number: int, attempt: PaymentAttempt | None, session: Session) -> Chapter:
+def _chapter(
+    number: int, attempt: PaymentAttempt | None, session: Session, begun: datetime
+) -> Chapter:
     title = f"Attempt {number}"
     if attempt is None:  # an earlier release stored only its steps
-        return Chapter(title, number=number)
+        return Chapter(title, number=number, at=moment(begun))
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
     ended = texts.OUTCOME[described] if described else running
     if _only_reported(attempt):
         ended += f" ({texts.NOT_PROVEN})"
-    bad = described not in (None, Outcome.PAID, Outcome.REPLACED, Outcome.CANCELED)
     took = span(attempt.ended_at - attempt.submitted_at) if attempt.ended_at else None
-    return Chapter(f"{title}: {ended}", bad, tuple(_facts(attempt, session)), number, took)
+    price = readable(attempt.quote.debit) if attempt.quote else None
+    return Chapter(
+        f"{title}: {ended}",
+        _look(described),
+        ", ".join(each for each in (short(attempt.wallet), price, took) if each),
+        tuple(_facts(attempt, session)),
+        number,
+        took,
+        moment(attempt.ended_at or begun),
+    )
+
+
+def _look(described: Outcome | None) -> str:
+    """Return the class of an attempt's mark; who only changed their mind has not failed."""
+    if described is Outcome.PAID:
+        return "completed"
+    return "" if described in (None, Outcome.REPLACED, Outcome.CANCELED) else "bad"
 
 
 def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.addresses import label
 from checkout.domain.attempts import failure_of
+from checkout.domain.exchange_rate import rate_of
 from checkout.domain.money import from_minor_units
 from checkout.domain.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.order_number import order_number
@@ -26,6 +27,7 @@ from checkout.flows.checkout import details, lookup
 from checkout.flows.merchant import actions, notes, withdrawals
 from checkout.flows.refund import budget_request
 from checkout.flows.webhooks import delivery_log
+from checkout.open_payments.models import Quote
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard import refund_texts, texts
@@ -39,6 +41,7 @@ from dashboard.view import (
     plain,
     readable,
     refunded_of,
+    short,
     status_of,
     wallet_of,
 )
@@ -62,12 +65,12 @@ class ItemRow:
 class TransactionShown:
     """A session's details.
 
-    `sent` is the amount that the customer pays, `received` the amount that has arrived in the
-    merchant's wallet so far. With `can_close` a payment is in doubt, and the merchant can have the
-    incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is set if no
-    attempt names it. `ended`: the session is
-    completed, expired or canceled. `refundable` is what is left to refund, None if nothing is;
-    `left` is the same for the form.
+    `sent` is the amount that the customer pays, a sum if it is `priced`, and `rate` the exchange
+    rate. `received` is the amount that has arrived in the merchant's wallet so far, `difference`
+    how far it is from what was asked. With `can_close` a payment is in doubt, and the merchant can
+    have the incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is
+    set if no attempt names it. `ended`: the session is completed, expired or canceled.
+    `refundable` is what is left to refund, None if nothing is; `left` is the same for the form.
     """
 
     id: str
@@ -90,8 +93,12 @@ class TransactionShown:
     expires_at: Moment
     completed_at: Moment | None
     wallet: str | None
+    payer: str | None
     sent: str | None
+    priced: bool
+    rate: str | None
     received: str | None
+    difference: str | None
     incoming_payment: str | None
     checks: int
     next_check: Moment | None
@@ -367,8 +374,12 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> TransactionShow
         expires_at=moment(session.expires_at),
         completed_at=moment(session.completed_at) if session.completed_at else None,
         wallet=wallet_of(session),
+        payer=short(wallet_of(session)),
         sent=_sent(session),
+        priced=_price(session) is not None,
+        rate=_rate(session),
         received=_received(session),
+        difference=_difference(session),
         incoming_payment=None if chapters.names_incoming_payment or not incoming else incoming.id,
         checks=session.checks,
         next_check=moment(session.check_at) if session.check_at else None,
@@ -468,27 +479,42 @@ def _attention(session: Session) -> tuple[str, str] | None:
     return what.format(received=received, asked=readable(session.receive)), todo
 
 
-def _sent(session: Session) -> str | None:
-    """Return the amount that the customer pays, if it is known.
+def _price(session: Session) -> Quote | None:
+    """Return the quote of what the customer pays. Money that has arrived may be from anybody."""
+    found_outside = session.received and session.outgoing_payment is None
+    return None if session.erased or found_outside else session.quote
 
-    Money that has arrived may be from anybody.
-    """
+
+def _sent(session: Session) -> str | None:
+    """Return the amount that the customer pays, or why it is not known."""
+    price = _price(session)
+    if price is not None:
+        return readable(price.debit)
     if session.erased:
         return texts.ERASED
-    if session.received and session.outgoing_payment is None:
-        return texts.OUTSIDE
-    return readable(session.quote.debit) if session.quote else None
+    return texts.OUTSIDE if session.received else None
+
+
+def _rate(session: Session) -> str | None:
+    """Return the rate of the customer's quote, such as "1 USD = 0.9270 EUR"."""
+    price = _price(session)
+    found = rate_of(price.debit, price.receive) if price is not None else None
+    return f"1\u00a0{found.one} = {found.rate:f}\u00a0{found.many}" if found else None
 
 
 def _received(session: Session) -> str | None:
     if session.received is None:
         return None
-    received = readable(replace(session.receive, value=session.received))
+    return readable(replace(session.receive, value=session.received))
+
+
+def _difference(session: Session) -> str | None:
+    """Return how far what has arrived is from what was asked; None if nothing has, or all of it."""
     missing = _missing(session)
-    if missing == 0 or session.received == 0:
-        return received
+    if not session.received or missing == 0:
+        return None
     difference = readable(replace(session.receive, value=abs(missing)))
-    return f"{received}, {difference} {'less' if missing > 0 else 'more'} than asked"
+    return f"{difference} {'less' if missing > 0 else 'more'} than asked"
 
 
 def _missing(session: Session) -> int:

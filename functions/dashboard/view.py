@@ -110,6 +110,11 @@ def wallet_of(session: Session) -> str | None:
     return session.customer.id if session.customer else None
 
 
+def short(wallet: str | None) -> str | None:
+    """Return a wallet address as people say it, without its scheme."""
+    return wallet.removeprefix("https://") if wallet else None
+
+
 def plain(value: object) -> str:
     """Return a value of the metadata as text."""
     if value is None:

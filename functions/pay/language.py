@@ -20,6 +20,7 @@ from babel import Locale, localedata
 from babel.dates import format_date, format_time
 from babel.numbers import NumberPattern, get_currency_symbol, parse_pattern
 
+from checkout.domain.exchange_rate import rate_of
 from checkout.domain.languages import language_of
 from checkout.domain.money import minor_unit_digits
 from checkout.open_payments.models import Amount
@@ -27,12 +28,9 @@ from pay.texts import Texts, texts
 
 DEFAULT: Final = "en"
 HEADER_MAX: Final = 500  # characters of Accept-Language that are read
-RATE_DIGITS: Final = 5  # significant digits
-RATE_MAX: Final = 10**12
 _CHOICE: Final = re.compile(
     r"\s*(?P<tag>[A-Za-z0-9-]+)\s*(?:;\s*q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
 )
-_RATE: Final = Context(prec=RATE_DIGITS)
 _EXACT: Final = Context(prec=600)  # more digits than any value with its scale has
 _LEFT_TO_RIGHT: Final = "\u200e"
 _DECIMALS: Final = re.compile(r"\.0+")
@@ -64,17 +62,11 @@ class Reader:
         return _price(self.locale, self.direction, amount, rounding)
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
-        """Return the rate in the direction in which it is at least 1, such as "1 EUR = 1.0793 USD".
-
-        Return None without an exchange, or if the number would be meaningless.
-        """
-        if debit.asset_code == receive.asset_code or 0 in (debit.value, receive.value):
+        """Return the exchange rate, such as "1 EUR = 1.0793 USD", or None without one."""
+        found = rate_of(debit, receive)
+        if found is None:
             return None
-        one, many = sorted((debit, receive), key=lambda amount: Decimal(amount.decimal()))
-        rate = _RATE.divide(Decimal(many.decimal()), Decimal(one.decimal()))
-        if rate > RATE_MAX:
-            return None
-        return f"1\u00a0{one.asset_code} = {_number(self.locale, rate, 0)}\u00a0{many.asset_code}"
+        return f"1\u00a0{found.one} = {_number(self.locale, found.rate, 0)}\u00a0{found.many}"
 
     def time(self, at: datetime) -> str:
         """Return the time of day."""

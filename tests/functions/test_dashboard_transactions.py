@@ -270,7 +270,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
         "the result is unknown",
         "No response: timed out",
         "took 80 ms",
-        "Tea Green 2 × 10.00 USD 10.00 USD 20.00 USD",
+        "2 × Tea Green 10.00 USD each, 20.00 USD",
         "order A-1 gift true note null n 7",
         f"https://pay.example/pay/{session.id}",
     ):
@@ -379,7 +379,7 @@ def test_what_needs_attention_is_explained_with_what_to_do(
     alert = "".join(page.one("div", role="alert").text)
     assert what.format(received="7.00 USD", asked="20.00 USD") in alert
     assert todo in alert
-    assert "Received 7.00 USD, 13.00 USD less than asked" in page.main
+    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
     assert "Needs attention" in browser.get().page.main
 
 
@@ -537,7 +537,7 @@ def test_a_part_of_the_money_is_accepted_as_paid_and_noted(
 ) -> None:
     session = shop.store(status=Status.PROCESSING, **PART, check_at=NOW + timedelta(hours=1))
     page = browser.get(f"/transactions/{session.id}").page
-    assert "Received: 7.00 USD, 13.00 USD less than asked." in page.main
+    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
     browser.post(f"/transactions/{session.id}/accept_as_paid")
     after = shop.stored(session.id)
     assert (after.status, after.received) == (Status.COMPLETED, 700)
@@ -567,7 +567,7 @@ def test_giving_up_first_closes_the_incoming_payment_and_then_ends_the_session(
     assert shop.stored(closed.id).status is Status.EXPIRED
     page = browser.get(path).page
     assert texts.WAITING["given_up"] in page.main
-    assert "Received 7.00 USD, 13.00 USD less than asked" in page.main
+    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
     log = browser.get("/audit").page.main
     assert f"Started to close an incoming payment {session.id}" in log
     assert f"Gave a session up {closed.id}" in log
@@ -575,7 +575,7 @@ def test_giving_up_first_closes_the_incoming_payment_and_then_ends_the_session(
 
 def test_more_than_asked_is_shown(shop: Dashboard, browser: Browser) -> None:
     session = paid(shop, received=2150)
-    said = "Received 21.50 USD, 1.50 USD more than asked"
+    said = "Received 21.50 USD 1.50 USD more than asked"
     assert said in browser.get(f"/transactions/{session.id}").page.main
 
 
