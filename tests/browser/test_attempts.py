@@ -123,7 +123,7 @@ def test_three_tries_are_told_as_three_attempts_with_their_own_evidence(
     sign_in(page, place)
     expect(page.locator(".shop small")).to_have_attribute("title", place.merchant_wallet)
     page.goto(f"{home(place)}/transactions/{session}")
-    chapters = page.locator(".chapter", has=page.locator("h3"))
+    chapters = page.locator("section:has(#timeline) details.chapter")
     expect(chapters.locator("h3")).to_have_text(
         [
             "Attempt 1: declined (reported by the customer's browser, not proven)",

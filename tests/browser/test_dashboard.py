@@ -120,6 +120,7 @@ def test_a_payment_among_ten_thousand_is_found_read_and_exported(page: Page, pla
     expect(links).to_have_count(1)
     links.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
+    page.get_by_text("Attempt 1: paid").click()
     steps = page.locator("section:has(#timeline) li strong").all_inner_texts()
     assert steps == [
         "Created by your server",
@@ -218,7 +219,7 @@ def test_a_session_is_canceled_by_hand_while_its_customer_looks_at_it(
     search(page, session_id)
     page.locator("tbody a").click()
     expect(page.get_by_role("main")).to_contain_text("<script>document.title='evil'</script>")
-    page.get_by_text("End this session").click()
+    page.get_by_role("button", name="End this session…").click()
     page.get_by_role("button", name="Cancel session").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Canceled")
     customer.bring_to_front()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from checkout.domain.refusals import Refusal, Refusals
 from checkout.domain.session import Status
+from checkout.domain.session_events import Event
 from dashboard.app import app
 from tests.dashboard_pages import Dashboard, dashboard
+from tests.domain.test_attempts import after, processing, refused
 from tests.functions.test_dashboard_transactions import paid
 from tests.functions.test_dashboard_webhooks import stored
 from tests.ports import free_base
@@ -20,6 +24,7 @@ from tests.serving import serving
 from tests.support import NOW, a_link
 
 SESSION: Final = f"cs_{'p' * 22}"
+THREE: Final = f"cs_{'q' * 22}"
 PHONE: Final = ViewportSize(width=375, height=667)
 DESK: Final = ViewportSize(width=1280, height=800)
 # The words of `select` that are wider than the room for them, arrow left out.
@@ -46,7 +51,8 @@ COVERED = """() => {
   const seen = found && (one === found || one.contains(found) || found.contains(one));
   return free && seen ? null : `${one.outerHTML.slice(0, 90)} ${Math.round(box.bottom)}`;
 }"""
-UNFOLD = "document.querySelectorAll('main details').forEach(one => { one.open = true; })"
+UNFOLD = """document.querySelectorAll('main details').forEach(one => { one.open = true; });
+  document.querySelectorAll('main dialog').forEach(one => one.show());"""
 SMALL = """all => all.filter(one => one.checkVisibility() && !one.closest('.skip'))
   .filter(one => one.getBoundingClientRect().height < 24)
   .map(one => one.outerHTML.slice(0, 120))"""
@@ -155,9 +161,7 @@ def test_no_word_of_a_choice_and_no_line_of_the_button_is_cut(page: Page, shop: 
         page.set_viewport_size(size)
         for path in every_page(shop):
             show(page, shop, path)
-            page.evaluate(
-                "document.querySelectorAll('main details').forEach(x => { x.open = true })"
-            )
+            page.evaluate(UNFOLD)
             assert page.locator("main select").evaluate_all(CUT) == [], (size, path)
             snippet = page.locator(".snippet")
             if snippet.count():
@@ -200,7 +204,7 @@ def test_escape_folds_what_lies_over_the_page_and_a_press_beside_more_does_too(
 def test_a_row_of_the_list_is_its_link(page: Page, shop: Dashboard, size: ViewportSize) -> None:
     page.set_viewport_size(size)
     show(page, shop, "?status=all")
-    row = page.get_by_role("row").filter(has_text="Paid")
+    row = page.get_by_role("row").filter(has_text="Paid").last
     assert row.get_by_role("link").count() == 1
     row.get_by_text("20.00 USD").click(force=True)  # the link lies over it
     expect(page.get_by_role("heading", level=1)).to_contain_text("20.00 USD")
@@ -230,3 +234,107 @@ def test_a_list_says_how_long_ago_and_the_exact_time_on_hover(
     expect(time).to_have_text("1 Mar 2026, 12:00:00")
     show(page, shop, f"/transactions/{SESSION}")
     expect(page.locator("main time").first).to_have_text("1 Mar 2026, 13:00:00")
+
+
+def lower_edge(element: Locator) -> float:
+    box = element.bounding_box()
+    assert box is not None
+    return box["y"] + box["height"]
+
+
+def three_attempts(shop: Dashboard) -> str:
+    """Store a session that was paid with its third attempt, and return its id."""
+    first = shop.services.sessions.get(SESSION)
+    assert first is not None
+    session = after(
+        processing(refused(refused(), 2), 3),
+        Event.RECONCILED,
+        received=2000,
+        completed_at=shop.clock.now(),
+    )
+    session = replace(
+        session, id=THREE, merchant="mer_1", event=first.event, client_reference_id="A-2026-044203"
+    )
+    shop.services.sessions.create(session, None)
+    return session.id
+
+
+def test_a_payment_of_three_attempts_is_understood_within_one_screen(
+    page: Page, shop: Dashboard
+) -> None:
+    page.set_viewport_size(DESK)
+    show(page, shop, f"/transactions/{three_attempts(shop)}")
+    expect(page.locator(".story h3")).to_have_text(
+        [
+            "Attempt 1: refused by the wallet",
+            "Attempt 2: refused by the wallet",
+            "Attempt 3: paid",
+            "Webhook",
+        ]
+    )
+    for words in ("Customer pays", "Received", "Webhook", "Goods", "Note"):
+        found = page.get_by_text(words, exact=True).last
+        expect(found).to_be_visible()
+        assert lower_edge(found) <= DESK["height"], words
+    page.set_viewport_size(PHONE)
+    assert lower_edge(page.locator(".sums")) <= PHONE["height"]
+
+
+def asked(page: Page) -> list[Locator]:
+    return page.locator("main button[aria-haspopup=dialog]").all()
+
+
+def test_what_cannot_be_undone_is_asked_in_a_dialog_and_left_by_keyboard(
+    page: Page, shop: Dashboard
+) -> None:
+    found = []
+    for path in (f"/transactions/{SESSION}", "/keys", "/webhooks"):
+        show(page, shop, path)
+        for button in asked(page):
+            found.append(button.inner_text())
+            for leave in ("Escape", "Enter"):
+                button.press("Enter")
+                dialog = page.get_by_role("dialog")
+                expect(dialog).to_be_visible()
+                expect(dialog).to_have_accessible_name(re.compile(r"\w"))
+                back = dialog.get_by_role("button", name="Go back")
+                if not dialog.locator("input:not([type=hidden]), select").count():
+                    expect(back).to_be_focused()
+                (back if leave == "Enter" else dialog).press(leave)
+                expect(dialog).to_be_hidden()
+                expect(button).to_be_focused()
+    assert found == [
+        "Refund…",
+        "Paid back elsewhere…",
+        "Roll",
+        "Revoke",
+        "Remove the URL…",
+        "Create a new secret…",
+    ]
+
+
+def test_a_dialog_repeats_what_it_is_about_with_the_sum_in_both_currencies(
+    page: Page, shop: Dashboard
+) -> None:
+    show(page, shop, f"/transactions/{SESSION}")
+    page.get_by_role("button", name="Refund…").click()
+    expect(page.get_by_role("dialog")).to_contain_text(
+        "Order A-1, 20.00\N{NO-BREAK SPACE}USD, 18.53\N{NO-BREAK SPACE}EUR for the customer"
+    )
+
+
+def test_without_script_the_same_questions_unfold_in_the_page(
+    browser: Browser, shop: Dashboard
+) -> None:
+    context = browser.new_context(viewport=PHONE, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{shop.base}/dashboard")
+    page.get_by_label("API key").fill(shop.secret)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("heading", level=1).wait_for()
+    show(page, shop, f"/transactions/{SESSION}")
+    expect(page.get_by_label("Amount in USD").first).to_be_hidden()
+    page.get_by_text("Refund…").press("Enter")
+    expect(page.get_by_label("Amount in USD").first).to_have_value("20.00")
+    expect(page.get_by_role("button", name="Show the price")).to_be_visible()
+    context.close()

@@ -63,8 +63,8 @@ def test_a_person_joins_signs_out_signs_in_with_their_passkey_and_is_revoked(
     expect(page.get_by_role("main")).to_contain_text("was used or withdrawn")
 
     owner.goto(f"{home(place)}/people")
-    owner.locator("summary[aria-label='Revoke Ada']").click()
-    owner.get_by_role("button", name="Revoke Ada").click()
+    owner.locator("button[aria-label='Revoke Ada']").click()
+    owner.get_by_role("dialog").get_by_role("button", name="Revoke Ada").click()
     expect(owner.get_by_role("listitem").filter(has_text="Ada")).to_contain_text("Revoked")
     page.goto(f"{home(place)}/audit")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")

@@ -71,8 +71,8 @@ def visit(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
 
 
-def unfolded(page: Page, name: str, ending: str) -> None:
-    page.locator(f"summary[aria-label^='{name} '][aria-label$='{ending}']").click()
+def ask(page: Page, name: str, ending: str) -> None:
+    page.locator(f"button[aria-label^='{name} '][aria-label$='{ending}']").click()
 
 
 def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
@@ -90,13 +90,13 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     other.get_by_role("button", name="Sign in", exact=True).click()
     expect(other.get_by_role("heading", level=1)).to_have_text("Overview")
 
-    unfolded(page, "Roll", first[-4:])
+    ask(page, "Roll", first[-4:])
     page.get_by_role("button", name=f"Replace …{first[-4:]}").click()
     second = shown_once(page)
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
     assert {created(place, key).status_code for key in (first, second)} == {201}
 
-    unfolded(page, "Revoke", first[-4:])
+    ask(page, "Revoke", first[-4:])
     page.get_by_role("button", name=f"Revoke …{first[-4:]}").click()
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
     assert [created(place, key).status_code for key in (first, second)] == [401, 201]
@@ -110,8 +110,8 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
 def webhook_set(page: Page, receiver: Receiver) -> str:
     """The secret of an address that is new."""
     visit(page, "Webhooks")
-    if page.get_by_text("Remove the URL").count():
-        page.get_by_text("Remove the URL").click()
+    if page.get_by_role("button", name="Remove the URL…").count():
+        page.get_by_role("button", name="Remove the URL…").click()
         page.get_by_role("button", name="Remove URL").click()
     page.get_by_label("URL on your server").fill(receiver.url)
     page.get_by_label("A session expired").check()
@@ -290,9 +290,9 @@ def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
     page.keyboard.type("By hand")
     page.keyboard.press("Enter")
     made = shown_once(page)
-    focus(page, f"summary[aria-label='Roll By hand …{made[-4:]}']")
+    focus(page, f"button[aria-label='Roll By hand …{made[-4:]}']")
     page.keyboard.press("Enter")
-    focus(page, "details[open] button")
+    focus(page, "dialog[open] button")
     page.keyboard.press("Enter")
     expect(page.get_by_role("row").filter(has_text=made[-4:])).to_contain_text("works until")
     page.goto(f"{home(place)}/settings")
