@@ -155,7 +155,7 @@ def _chapter(
 
 
 def _look(described: Outcome | None) -> str:
-    """Return the class of an attempt's mark; who only changed their mind has not failed."""
+    """Return the class of an attempt's mark. To change one's mind is not to fail."""
     if described is Outcome.PAID:
         return "completed"
     return "" if described in (None, Outcome.REPLACED, Outcome.CANCELED) else "bad"
