@@ -305,7 +305,7 @@ def test_a_server_that_drips_is_cut_off_at_the_deadline(
 ) -> None:
     server.answer = lambda connection, _: server.drip(connection, start, b"x")
     with pytest.raises(OutcomeUnknown):
-        post(http, server, timeout=0.3)
+        post(http, server, timeout=1)  # a busy machine needs a part of it to connect
     assert not server.outlasted
 
 

@@ -57,10 +57,10 @@ def make_authority(folder: Path) -> Authority:
 class TlsServer:
     """`answer(connection, request)` is called for each request; False closes the connection.
 
-    `connections` counts what was accepted, `flooded` the bytes that `flood` could send, `requests`
-    holds each request as it came. `stopping` is
-    set at the end, for answers that would otherwise never end. `outlasted` becomes true when a
-    client stays for all of PATIENCE on an answer that does not come: no deadline was kept.
+    `connections` counts what was accepted, `dripped` the drops of `drip`, `flooded` the bytes that
+    `flood` could send, `requests` holds each request as it came. `stopping` is set at the end, for
+    answers that would otherwise never end. `outlasted` becomes true when a client stays for all of
+    PATIENCE on an answer that does not come: no deadline was kept.
     """
 
     PATIENCE = 20.0  # seconds: far more than any deadline in these tests
@@ -70,6 +70,7 @@ class TlsServer:
         self.greet = True
         self.listen = True
         self.connections = 0
+        self.dripped = 0
         self.flooded = 0
         self.outlasted = False
         self.requests: list[bytes] = []
@@ -99,6 +100,7 @@ class TlsServer:
             if self.stopping.wait(0.05):
                 return False
             connection.sendall(drop)
+            self.dripped += 1
         self.outlasted = True
         return False
 
