@@ -368,6 +368,22 @@ def test_the_button_back_to_the_shop_stays_in_sight_and_hides_nothing_that_has_t
     assert below["y"] >= bottom["y"] + bottom["height"]
 
 
+def test_text_of_twice_the_size_does_not_push_a_sum_off_a_phone(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser, wide=False).new_page()
+    beyond = """one => {
+        const text = document.createRange(), around = one.closest("section, header, .slip");
+        text.selectNodeContents(one);
+        return text.getBoundingClientRect().right - around.getBoundingClientRect().right;
+    }"""
+    for name in ("open", "price", "confirmation"):
+        show(name, page, pages)
+        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        for each in page.locator(".sum").all():
+            assert each.evaluate(beyond) < 1, name
+
+
 def test_the_tick_of_a_finished_payment_draws_itself_once(browser: Browser, pages: Served) -> None:
     page = new_context(browser).new_page()
     moves = """() => document.querySelector(".tick path").getAnimations().map(each => {
