@@ -155,8 +155,6 @@ FORMS_OF_OWNERS: Final = {
     "/people/{member_id}/refunds",
     "/people/{member_id}/revoke",
     "/settings",
-    "/settings/logo",
-    "/settings/logo/remove",
 }
 NEEDED: Final = {
     **{("GET", path): Right.READ for path in SHOWN},

@@ -147,7 +147,12 @@ def verify_token(visited: Visit, fields: dict[str, str]) -> None:
 
 
 async def uploaded(injected: Injected, visited: Visited, request: Request) -> dict[str, bytes]:
-    """Return the fields of a form with a file. Raise as `posted` does."""
+    """Return the fields of a form that may have a file. Raise as `posted` does."""
+    if media_type(request) == FORM:
+        return {
+            name: value.encode()
+            for name, value in (await posted(injected, visited, request)).items()
+        }
     _require(request, injected, FORM_WITH_FILE)
     fields = parts(request.headers["content-type"], await body_bytes(request))
     _verify(visited, fields.pop(TOKEN_FIELD, b""))

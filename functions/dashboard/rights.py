@@ -99,8 +99,6 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", "/settings"): Right.READ,
     ("POST", "/settings"): Right.MANAGE,
     ("GET", "/settings/logo"): Right.READ,
-    ("POST", "/settings/logo"): Right.MANAGE,
-    ("POST", "/settings/logo/remove"): Right.MANAGE,
     ("GET", "/settings/preview"): Right.READ,
     ("GET", "/audit"): Right.READ,
     ("POST", "/sign-out"): Right.READ,  # it ends only one's own sign-in

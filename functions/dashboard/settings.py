@@ -8,11 +8,12 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
+from checkout.domain.pictures import picture_type
 from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
 from checkout.domain.providers import PROVIDERS_MAX, Provider
 from checkout.domain.session import LineItem, Session, Status
@@ -22,8 +23,8 @@ from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
 from checkout.pages import use_policy
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
-from dashboard.rendering import page, saved, see
+from dashboard.dependencies import FormWithFile, Injected, Key, Visited
+from dashboard.rendering import page, saved
 from dashboard.view import USUAL_COLOR, readable
 
 router = APIRouter(prefix="/settings")
@@ -87,14 +88,25 @@ async def settings_page(services: Injected, request: Request, key: Key) -> Respo
 
 @router.post("")
 async def save_settings(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+    services: Injected, visit: Visited, request: Request, key: Key, form: FormWithFile
 ) -> Response:
-    """Save all settings of the form, or none. A setting that it does not have stays."""
+    """Save all settings of the form, or none. A setting that it does not have stays.
+
+    The logo is a write of its own, the last one, so it is looked at before the first.
+    """
+    logo = form.pop("logo", b"")
+    typed = {name: value.decode("utf-8", "replace") for name, value in form.items()}
 
     def save() -> None:
-        settings.change(services, key, _typed(form))
+        if logo:
+            _require_picture(logo)
+        settings.change(services, key, _typed(typed))
+        if logo:
+            settings.put_logo(services, key, logo)
+        elif "logo_remove" in typed:
+            settings.remove_logo(services, key)
 
-    return saved(save, visit, SAVED, _page, services, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, typed)
 
 
 @router.get("/logo")
@@ -103,23 +115,6 @@ async def logo(services: Injected, key: Key) -> Response:
     if found is None:
         raise ResourceMissing("There is no logo.")
     return Response(found.data, media_type=found.media_type)
-
-
-@router.post("/logo")
-async def put_logo(
-    services: Injected, visit: Visited, request: Request, key: Key, form: FormWithFile
-) -> Response:
-
-    def save() -> None:
-        settings.put_logo(services, key, form.get("logo", b""))
-
-    return saved(save, visit, SAVED, _page, services, request, key)
-
-
-@router.post("/logo/remove")
-async def remove_logo(services: Injected, visit: Visited, key: Key, _: Form) -> Response:
-    settings.remove_logo(services, key)
-    return see(visit, SAVED)
 
 
 @router.get("/preview")
@@ -194,6 +189,18 @@ def _page(
         logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
         logo_kib=LOGO_MAX // 1024,
     )
+
+
+def _require_picture(data: bytes) -> None:
+    """Raise ParameterInvalid for what `put_logo` would refuse after the other settings."""
+    if len(data) > LOGO_MAX:
+        raise ParameterInvalid(
+            f"The logo has {len(data)} bytes; at most {LOGO_MAX} are allowed.", param="logo"
+        )
+    if picture_type(data) is None:
+        raise ParameterInvalid(
+            "The logo must be a complete PNG, JPEG or WebP picture.", param="logo"
+        )
 
 
 def _typed(form: dict[str, str]) -> dict[str, str]:

@@ -91,8 +91,6 @@ FORMS: dict[str, dict[str, str]] = {
         "return_hosts": "mine.example",
         "merchant": RIVAL,
     },
-    "/settings/logo": {},  # has a file: a test of its own
-    "/settings/logo/remove": {"merchant": RIVAL},
     "/notices": {"email": "me@mine.example", "topic-wallet": "on", "member": RIVAL},
     "/notices/stop": {"member": RIVAL},
     "/notices/confirm/{token}": {"member": RIVAL},

@@ -23,7 +23,6 @@ ROOMS = {
     "/webhooks": "/webhooks",
     "/keys": "/keys",
     "/people": "/people",
-    "/settings": "/settings/logo",
     "/notices": "/notices",
     "/budget": "/budget",
     "/sign-in": "/sign-in",

@@ -43,7 +43,7 @@ def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
     files = {"logo": ("logo.png", data, "image/png")}
     fields = {"form_token": browser.form_token}
     answer = browser.client.post(
-        "/dashboard/settings/logo",
+        "/dashboard/settings",
         data=options.pop("fields", fields),
         files=files,
         headers={"origin": BASE, **options},
@@ -428,7 +428,7 @@ def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browse
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert browser.get("/settings").page.all("img", alt="Your logo")
     assert "Changed settings logo" in browser.get("/audit").page.main
-    browser.post("/settings/logo/remove")
+    browser.post("/settings", {"logo_remove": "on"})
     assert shop.merchant().logo is None
     assert browser.get("/settings/logo").status == 404
 
@@ -436,7 +436,6 @@ def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browse
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "PNG, JPEG or WebP"),
         (b"<svg onload='alert(1)'>", "PNG, JPEG or WebP"),
         (PICTURES["image/png"][:-1], "PNG, JPEG or WebP"),
         (PICTURES["image/png"][:8] + b"0" * LOGO_MAX + PNG_END, "16404 bytes"),
@@ -461,8 +460,27 @@ def test_a_logo_is_taken_from_our_own_form_only(shop: Dashboard) -> None:
     twice = {"form_token": [browser.form_token, browser.form_token]}
     assert upload(browser, data, fields=twice).status == 400
     assert upload(browser, b"x" * 300_000).status == 413
-    assert browser.post("/settings/logo", {"logo": "x"}).status == 415
+    assert browser.post("/settings", {"logo": "x"}).status == 400
     assert shop.merchant().logo is None
+
+
+def test_the_logo_is_saved_with_the_other_settings_or_none_of_them_is(
+    shop: Dashboard, browser: Browser
+) -> None:
+    picture = PICTURES["image/png"]
+    token = {"form_token": browser.form_token}
+    before = shop.merchant()
+    assert "The tolerance" in alert(upload(browser, picture, fields=token | {"tolerance": "many"}))
+    refused = upload(browser, b"no picture", fields=token | {"name": "Café Ñandú"})
+    assert "PNG, JPEG or WebP" in alert(refused)
+    assert refused.page.one("input", name="name").attributes["value"] == "Café Ñandú"
+    assert shop.merchant() == before
+    assert upload(browser, picture, fields=token | {"name": "Café Ñandú"}).status == 303
+    after = shop.merchant()
+    assert after.logo is not None
+    assert (after.name, after.logo.data) == ("Café Ñandú", picture)
+    assert upload(browser, b"", fields=token | {"name": "New"}).status == 303
+    assert (shop.merchant().name, shop.merchant().logo) == ("New", after.logo)
 
 
 @given(data=st.binary(max_size=600), more=st.binary(max_size=40))
@@ -483,7 +501,7 @@ def test_no_body_breaks_the_parser(content_type: str, raw: bytes) -> None:
 
 def test_a_form_without_a_boundary_is_refused(browser: Browser) -> None:
     headers = {"origin": BASE, "content-type": "multipart/form-data"}
-    path = "/dashboard/settings/logo"
+    path = "/dashboard/settings"
     assert browser.client.post(path, content=b"--x", headers=headers).status_code == 400
 
 

@@ -11,12 +11,33 @@
     frame.contentWindow.location.replace(`${frame.dataset.base}?${looks}`);
   }
   document.getElementById("saved-only").textContent = "It follows what you type. Save to keep the changes.";
-  // Report a picture that is too large before it is sent.
-  const logo = document.getElementById("logo");
-  logo.addEventListener("change", () => {
-    const large = logo.files.length > 0 && logo.files[0].size > Number(logo.dataset.max);
-    logo.setCustomValidity(large ? logo.dataset.tooLarge : "");
-    logo.reportValidity();
+  // Make a picture that is too large small. One that cannot be read is reported before it is sent.
+  const logo = document.getElementById("logo"), hint = document.getElementById("logo-hint");
+  hint.textContent = "PNG, JPEG or WebP; a large image is made small. A square one looks best.";
+  async function smaller(file) {
+    const picture = await createImageBitmap(file);
+    for (const side of [256, 192, 128, 96, 64]) {
+      const scale = Math.min(1, side / Math.max(picture.width, picture.height));
+      const canvas = new OffscreenCanvas(Math.max(1, picture.width * scale), Math.max(1, picture.height * scale));
+      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+      const made = await canvas.convertToBlob({ type: "image/png" });
+      if (made.size <= Number(logo.dataset.max)) return new File([made], "logo.png", { type: "image/png" });
+    }
+    throw new RangeError(logo.dataset.tooLarge);
+  }
+  logo.addEventListener("change", async () => {
+    const [file] = logo.files;
+    logo.setCustomValidity("");
+    if (!file || file.size <= Number(logo.dataset.max)) return;
+    logo.setCustomValidity(logo.dataset.tooLarge); // until it is small
+    try {
+      const kept = new DataTransfer();
+      kept.items.add(await smaller(file));
+      logo.files = kept.files;
+      logo.setCustomValidity("");
+    } catch {
+      logo.reportValidity();
+    }
   });
   // Name the changes that are not saved.
   const bar = document.getElementById("save");
@@ -39,7 +60,7 @@
   }
   if (bar) {
     form.addEventListener("input", tell);
-    form.addEventListener("reset", () => setTimeout(() => { tell(); show(); }));
+    form.addEventListener("reset", () => setTimeout(() => { logo.setCustomValidity(""); tell(); show(); }));
   }
   color.addEventListener("input", () => { usual.checked = false; });
   form.addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(show, 250); });
