@@ -302,6 +302,16 @@ def test_the_shops_half_is_tinted_from_top_to_bottom_of_a_wide_page(
     assert page.evaluate(ground) == "none"
 
 
+def test_an_error_page_of_no_shop_is_one_card(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    show("no-such-checkout", page, pages)
+    style = page.locator(".action").evaluate(
+        "one => [getComputedStyle(one).borderStyle, getComputedStyle(one).backgroundColor]"
+    )
+    assert style == ["solid", "rgb(255, 255, 255)"]
+    assert page.evaluate("getComputedStyle(document.body).backgroundImage") == "none"
+
+
 # A custom property is not computed to a color; what is drawn with it is.
 HALF = """() => {
     const probe = document.body.appendChild(document.createElement("i"));
