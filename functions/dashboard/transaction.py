@@ -36,6 +36,7 @@ from dashboard.rendering import page, saved, see
 from dashboard.story import Story, story
 from dashboard.view import (
     delivered,
+    look_of,
     minor,
     moment,
     plain,
@@ -75,7 +76,7 @@ class TransactionShown:
 
     id: str
     url: str
-    status: str
+    look: str
     status_text: str
     amount: str
     failure: str | None
@@ -356,7 +357,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> TransactionShow
     return TransactionShown(
         id=session.id,
         url=f"{base_url}/pay/{session.id}",
-        status=status.value,
+        look=look_of(session, now),
         status_text=status_of(session, now),
         amount=minor(session.amount_total, session),
         failure=texts.FAILURE[failure] if failure else None,

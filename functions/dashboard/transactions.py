@@ -40,7 +40,7 @@ from dashboard.texts import (
     TABS,
     WALLET_STATE,
 )
-from dashboard.view import minor, moment, refunded_of, status_of, wallet_of
+from dashboard.view import look_of, minor, moment, refunded_of, status_of, wallet_of
 
 router = APIRouter()
 NOTHING: Final = SessionList((), None)
@@ -228,12 +228,12 @@ def _row(
     *,
     now: datetime,
 ) -> SessionRow:
-    status, failure = session.status_at(now), failure_of(session)
+    failure = failure_of(session)
     more = len(session.line_items) - 1
     return SessionRow(
         id=session.id,
         created_at=moment(session.created_at),
-        look="warn" if session.partly_paid else status.value,
+        look=look_of(session, now),
         status_text=status_of(session, now),
         failure=FAILURE[failure] if failure else None,
         refunded=refunded_of(session, refunds),

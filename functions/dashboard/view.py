@@ -91,6 +91,11 @@ def status_of(session: Session, now: datetime) -> str:
     return STATUS[session.status_at(now)]
 
 
+def look_of(session: Session, now: datetime) -> str:
+    """Return the class of the status: a part of the money needs somebody."""
+    return "warn" if session.partly_paid else session.status_at(now).value
+
+
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
     """Return in words how much of the session's money was sent back; None if nothing was.
 

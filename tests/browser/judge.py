@@ -24,6 +24,18 @@ def violations(page: Page, axe: str) -> list[str]:
     ]
 
 
+def of_dialogs(page: Page, axe: str) -> list[str]:
+    """Return what is wrong with the page's dialogs, each opened in its turn."""
+    found = []
+    for dialog in page.locator("dialog:not([open])").all():
+        dialog.evaluate("one => one.showModal()")
+        found += violations(page, axe)
+        if dialog.evaluate("one => one.scrollWidth > one.clientWidth"):
+            found.append("a dialog is cut")
+        dialog.evaluate("one => one.close()")
+    return found
+
+
 def faults(page: Page, axe: str, widths: tuple[int, ...] = WIDTHS) -> list[str]:
     """Return what is wrong with what the page shows now, unfolded, at each width and scheme."""
     found = []
@@ -32,6 +44,8 @@ def faults(page: Page, axe: str, widths: tuple[int, ...] = WIDTHS) -> list[str]:
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
             found += [f"{width}, {scheme}: {one}" for one in violations(page, axe)]
+            if width == widths[0]:  # the narrowest
+                found += [f"{width}, {scheme}: {one}" for one in of_dialogs(page, axe)]
         if page.evaluate("document.documentElement.scrollWidth") > width:
             found.append(f"{width}: the page is too wide")
         for each in page.locator(".list").all():
