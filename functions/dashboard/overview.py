@@ -14,11 +14,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.people import Actor
-from checkout.domain.refund import Refund
 from checkout.domain.statement import statement
 from checkout.domain.tally import OTHER, DayTally
 from checkout.flows.merchant import figures
-from checkout.flows.merchant.statement import REFUNDED_WITHIN
+from checkout.flows.merchant.statement import READ_FOR, refunds_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -30,7 +29,6 @@ from dashboard.view import moment, sum_of
 
 router = APIRouter()
 HOURS: Final = 24
-PAGE: Final = 100  # refunds of a read
 ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
 
 Money = Callable[[int], str]
@@ -192,16 +190,9 @@ def _refunded(
     No daily sum has it, so the refunds are read; not all, if there are very many.
     """
     first, last = these[0].day, these[-1].day
-    began = datetime.combine(first, time(), UTC) - REFUNDED_WITHIN
-    found: list[Refund] = []
-    after = None
-    for _ in range(ROUNDS):
-        page = services.refunds.page(key.lists, limit=PAGE, after=after)
-        found += page.refunds
-        after = page.next_key
-        if after is None or (page.refunds and page.refunds[-1].created_at < began):
-            break
-    else:
+    begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
+    found, whole = refunds_of(services, key, begin, until=until, rounds=ROUNDS)
+    if not whole:
         return Figure("Refunded", "–", "too many refunds to add up here: see the statement")
     nothing = Amount(0, key.asset_code, key.asset_scale)
     days = statement((), found, nothing, first=first, last=last)

@@ -14,6 +14,7 @@ from checkout.domain.providers import parse
 from checkout.domain.refund import RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
+from checkout.flows.merchant import statement
 from checkout.ports.sessions import Walk
 from dashboard import chart, overview, texts
 from tests.dashboard_pages import Browser, Dashboard
@@ -103,7 +104,7 @@ def test_what_was_refunded_is_among_the_figures(shop: Dashboard, browser: Browse
 def test_very_many_refunds_are_not_added_up_for_the_overview(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "PAGE", 1)
+    monkeypatch.setattr(statement, "PAGE", 1)
     for number in range(4):
         store_refund(shop.dynamo, PREFIX, a_refund(id=f"re_{number:022d}", created_at=NOW))
     assert "Refunded – too many refunds to add up" in browser.get("/overview").page.main

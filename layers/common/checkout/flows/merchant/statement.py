@@ -37,7 +37,7 @@ def read(services: DashboardServices, key: Actor, *, first: date, last: date) ->
     begin = datetime.combine(first, time(), UTC)
     end = datetime.combine(last + timedelta(days=1), time(), UTC)
     until = services.clock.now() + READ_FOR
-    refunds, all_refunds = _refunds(services, key, begin - REFUNDED_WITHIN, until)
+    refunds, all_refunds = refunds_of(services, key, begin, until=until)
     sessions, all_sessions = _sessions(services, key, begin - DECIDED_WITHIN, end, until)
     nothing = Amount(0, key.asset_code, key.asset_scale)
     days = statement(sessions, refunds, nothing, first=first, last=last)
@@ -61,13 +61,22 @@ def _sessions(
     return found, after is None
 
 
-def _refunds(
-    services: DashboardServices, key: Actor, begin: datetime, until: datetime
+def refunds_of(
+    services: DashboardServices,
+    key: Actor,
+    begin: datetime,
+    *,
+    until: datetime,
+    rounds: int = ROUNDS,
 ) -> tuple[list[Refund], bool]:
-    """Return the refunds since `begin`, and whether these are all. Stop at `until`."""
+    """Return the refunds that may have ended since `begin`, and whether these are all.
+
+    Stop at `until`, or after so many reads.
+    """
+    begin -= REFUNDED_WITHIN
     found: list[Refund] = []
     after = None
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         page = services.refunds.page(key.lists, limit=PAGE, after=after)
         found += page.refunds
         after = page.next_key
