@@ -8,12 +8,11 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
-from checkout.domain.pictures import picture_type
 from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
 from checkout.domain.providers import PROVIDERS_MAX, Provider
 from checkout.domain.session import LineItem, Session, Status
@@ -99,7 +98,7 @@ async def save_settings(
 
     def save() -> None:
         if logo:
-            _require_picture(logo)
+            settings.logo_of(logo)
         settings.change(services, key, _typed(typed))
         if logo:
             settings.put_logo(services, key, logo)
@@ -189,18 +188,6 @@ def _page(
         logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
         logo_kib=LOGO_MAX // 1024,
     )
-
-
-def _require_picture(data: bytes) -> None:
-    """Raise ParameterInvalid for what `put_logo` would refuse after the other settings."""
-    if len(data) > LOGO_MAX:
-        raise ParameterInvalid(
-            f"The logo has {len(data)} bytes; at most {LOGO_MAX} are allowed.", param="logo"
-        )
-    if picture_type(data) is None:
-        raise ParameterInvalid(
-            "The logo must be a complete PNG, JPEG or WebP picture.", param="logo"
-        )
 
 
 def _typed(form: dict[str, str]) -> dict[str, str]:

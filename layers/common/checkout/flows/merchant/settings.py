@@ -95,6 +95,11 @@ def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale:
 
 def put_logo(services: DashboardServices, key: Actor, data: bytes) -> None:
     """Set the logo. Raise ParameterInvalid, Conflict."""
+    _set(services, key, {"logo": logo_of(data)})
+
+
+def logo_of(data: bytes) -> Logo:
+    """Return the picture as a logo. Raise ParameterInvalid."""
     if len(data) > LOGO_MAX:
         raise ParameterInvalid(
             f"The logo has {len(data)} bytes; at most {LOGO_MAX} are allowed.", param="logo"
@@ -104,7 +109,7 @@ def put_logo(services: DashboardServices, key: Actor, data: bytes) -> None:
         raise ParameterInvalid(
             "The logo must be a complete PNG, JPEG or WebP picture.", param="logo"
         )
-    _set(services, key, {"logo": Logo(media_type, data)})
+    return Logo(media_type, data)
 
 
 def remove_logo(services: DashboardServices, key: Actor) -> None:
