@@ -71,7 +71,7 @@ def refunds_of(
 ) -> tuple[list[Refund], bool]:
     """Return the refunds that may have ended since `begin`, and whether these are all.
 
-    Stop at `until`, or after so many reads.
+    Stop at `until`, or after `rounds` reads.
     """
     begin -= REFUNDED_WITHIN
     found: list[Refund] = []
