@@ -224,11 +224,12 @@ class SimDynamo:
                     result = world.apply(operation, request, what + " again", by)
             except ClientError as refused:
                 error = refused
-                world.checker.lost_a_race()
             if fault is Aws.ANSWER_LOST:
                 error = ReadTimeoutError(endpoint_url="dynamodb")
         process.pass_turn(world.rng.randrange(1, 8))
         if error is not None:
+            if writes:
+                world.checker.could_not_write()
             raise error
         return result
 

@@ -537,22 +537,25 @@ class Checker:
             shown = int(json.loads(answer.body)["receivedAmount"]["value"])
             self._shown_sum[self._world.scheduler.actor] = (_last(path), shown)
 
-    def lost_a_race(self) -> None:
-        """Another writer came before the current actor: what it has read is for others to tell."""
+    def could_not_write(self) -> None:
+        """A write of the current actor has failed: what it has read is for others to tell."""
         self._shown_sum.pop(self._world.scheduler.actor, None)
 
     def answering(self) -> None:
-        """Before the current actor answers: a part that it has seen is stored, so pages tell it.
+        """Before the current actor goes on: money that it has seen is stored, so pages tell it.
 
         A sum that lacks two hundredths or one unit may still turn out to be the whole, rounded.
+        Money in a session that ended without it is told whatever the sum.
         """
         incoming, shown = self._shown_sum.pop(self._world.scheduler.actor, ("", 0))
         session = self._sessions.get(self._session_of.get(incoming, ""))
-        if session is None or session.status is not Status.PROCESSING or not shown:
+        if session is None or session.incoming_payment is None:
             return
-        if session.incoming_payment is None or _last(session.incoming_payment.id) != incoming:
+        if _last(session.incoming_payment.id) != incoming:
             return
-        if (session.received or 0) < shown < session.receive.value * 98 // 100:
+        part = session.status is Status.PROCESSING and shown < session.receive.value * 98 // 100
+        late = session.status in (Status.EXPIRED, Status.CANCELED)
+        if (part or late) and (session.received or 0) < shown:
             self.fail("a_part_that_is_seen_is_told", f"{shown}, not {session.received}")
 
     def _creating_incoming(self, body: Item) -> None:

@@ -163,7 +163,8 @@ class SideBySideActors:
         self._process = process
 
     def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-        scheduler = self._process.world.scheduler
+        world = self._process.world
+        scheduler = world.scheduler
         numbered = enumerate(items)
         results: dict[int, R] = {}
         errors: list[Exception] = []
@@ -172,6 +173,7 @@ class SideBySideActors:
             try:
                 for number, item in numbered:
                     results[number] = do(item)
+                    world.checker.answering()
             except Exception as error:  # noqa: BLE001 - the caller gets it
                 errors.append(error)
 

@@ -177,12 +177,16 @@ class Merchant:
         raise LookupError(f"merchant {self.id} has no identity {number}")
 
     def signing_key(self, now: datetime) -> tuple[str, str]:
-        """Return the id of the key that signs at `now`, and the sealed key."""
-        if self.client is not None:
-            for each in reversed(self.service_keys):
-                if each.signs_from <= now:
-                    return each.key_id, each.private_key
-        return self.key_id, self.private_key
+        """Return the id of the key that signs at `now`, and the sealed key.
+
+        As our client that is the newest key that signs already, or the oldest by a clock that is
+        behind the one that made it: the newest may not be known to wallets yet.
+        """
+        if self.client is None or not self.service_keys:
+            return self.key_id, self.private_key
+        signing = [each for each in self.service_keys if each.signs_from <= now]
+        key = signing[-1] if signing else self.service_keys[0]
+        return key.key_id, key.private_key
 
     def changed_identity(self, **fields: Any) -> Merchant:
         """Return the next version, with another client or wallet; the present one is kept."""
