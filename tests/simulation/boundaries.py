@@ -203,6 +203,7 @@ class SimDynamo:
         error: Exception | None = None
         if operation == "transact_write_items" and world.denied(by):
             world.note(f"{what} [{Around.DENIED.value}]")
+            world.checker.could_not_write()
             raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
         if fault in (Aws.THROTTLED, Aws.CONFLICT):
             world.note(f"{what} [{fault.value}]")

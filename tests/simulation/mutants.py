@@ -399,9 +399,21 @@ SALE_MUTANTS: Final = (
     line(
         "what was asked to close counts as closed",
         f"{_PROOF}:read_and_close",
-        "return read(visit, record)",
-        "return Seen(seen.received, True, seen.begun_at)",
+        "seen = read(visit, record)\n    return seen",
+        "seen = Seen(seen.received, True, seen.begun_at)\n    return seen",
         known=63,
+    ),
+    line(
+        "what was seen before the close is lost if the read after it fails",
+        f"{_PROOF}:read_and_close",
+        "with contextlib.suppress(op.OpenPaymentsError):\n        seen",
+        "if True:\n        seen",
+    ),
+    line(
+        "late money is told only when nothing more can come",
+        f"{_OUTSIDE}:account",
+        "if seen.received > (session.received or 0):",
+        "if seen.closed and seen.received > (session.received or 0):",
     ),
     line(
         "the quote's expiry is trusted",
@@ -1584,6 +1596,12 @@ IDENTITY_MUTANTS: Final = (
         f"{_MERCHANT}.signing_key",
         "each.signs_from <= now",
         "True",
+    ),
+    line(
+        "the newest key signs by a clock that is behind its maker's",
+        f"{_MERCHANT}.signing_key",
+        "self.service_keys[0]",
+        "self.service_keys[-1]",
     ),
     line(
         "a key is not shown any more when the next is made",

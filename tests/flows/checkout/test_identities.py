@@ -406,6 +406,16 @@ def test_a_merchant_whose_keys_do_not_sign_yet_signs_with_the_one_in_its_record(
     assert merchant.signing_key(before) == (merchant.key_id, merchant.private_key)
 
 
+def test_by_a_clock_that_is_behind_a_key_signs_that_is_shown(world: World) -> None:
+    """A process may be two seconds behind the one that made the first key, and then the next."""
+    to_service_key(world)
+    to_service_key(world)
+    first, following = world.stored().service_keys
+    assert following.key_id == world.stored().key_id
+    behind = world.clock.now() - timedelta(seconds=2)
+    assert world.stored().signing_key(behind) == (first.key_id, first.private_key)
+
+
 def test_a_merchant_that_is_not_there_is_not_moved(world: World) -> None:
     unknown = replace(world.stored(), id="mer_" + "0" * 22, wallet_address=NEW_SHOP, version=2)
     with pytest.raises(LookupError):

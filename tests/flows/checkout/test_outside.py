@@ -258,6 +258,49 @@ def test_money_after_the_end_is_flagged_and_told_and_changes_no_state(
     assert after.event is None, "it is not the event of its end"
 
 
+def gone_after_the_close() -> Callable[[Request], None]:
+    """Return what has the merchant's wallet not answer from the request that closes on."""
+    closing: list[Request] = []
+
+    def gone(request: Request) -> None:
+        closing.extend([request] if request.url.endswith("/complete") else [])
+        if closing:
+            raise OutcomeUnknown("the wallet does not answer")
+
+    return gone
+
+
+def test_late_money_is_told_though_the_close_and_the_read_after_it_get_no_answer(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.pay_from_outside(session, 700)
+    world.transport.before = gone_after_the_close()
+    world.sweep()
+    after = world.session(session.id)
+    assert (after.attention, after.received) == (Attention.LATE_PAYMENT, 700)
+    assert after.closed_at is None, "nobody has seen it closed"
+    world.transport.before = lambda request: None
+    world.sweep(rounds=3)
+    after = world.session(session.id)
+    assert (after.received, after.check_at) == (700, None)
+    assert world.incoming(session).completed
+
+
+def test_a_part_is_told_though_the_close_and_the_read_after_it_get_no_answer(
+    world: World,
+) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    now = world.clock.now()
+    closing = move(world.services, session, Event.CLOSING_STARTED, closing_at=now)
+    world.pay_from_outside(session, 1000)
+    world.transport.before = gone_after_the_close()
+    after = reconcile.step(world.services, closing)
+    assert (after.status, after.attention) == (Status.PROCESSING, Attention.PARTIAL_PAYMENT)
+    assert (after.received, after.closed_at) == (1000, None)
+
+
 def test_an_expiry_by_the_clock_is_followed_up_too(world: World) -> None:
     session = world.submit(world.create(expires_in_seconds=1800))
     world.clock.pass_time(1800)

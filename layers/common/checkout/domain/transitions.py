@@ -90,7 +90,7 @@ The fence proves what will have arrived, so that the customer can pay again, or 
 
     1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
     2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet,
-       whatever that answers, and read it again.
+       whatever that answers, and read it again. Without a second answer the first one counts.
     3. CLOSED: after a read shows it completed or expired, write closed_at. One that its provider
        never closes counts as closed a day after the session's expiry.
     4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
