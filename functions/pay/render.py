@@ -18,7 +18,8 @@ from pay.language import Reader
 _FOLDER: Final = Path(__file__).parent / "templates"
 # A comment on a line of its own, or two blanks after code; and what a line is indented by.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
-_NOT_DRAWN: Final = re.compile(r" */\*.*?\*/|^ +", re.MULTILINE | re.DOTALL)
+# Comments, and the space that only a reader of page.css needs.
+_NOT_DRAWN: Final = re.compile(r"\s*/\*.*?\*/|^\s+|;? +(?=})| (?={)|(?<=[{;,]) ", re.M | re.DOTALL)
 
 
 def without_comments(script: str) -> str:

@@ -245,7 +245,7 @@ def test_small_links_are_large_enough_to_hit(browser: Browser, pages: Served) ->
     page = new_context(browser, wide=False).new_page()
     with pages.merchant(**PANEL):
         show("details-given", page, pages)
-        for place in (".ask a", ".leave a", ".given a"):
+        for place in (".ask a", ".back", ".given a"):
             box = page.locator(place).bounding_box()
             assert box is not None
             assert box["height"] >= 24, place

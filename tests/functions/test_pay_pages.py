@@ -44,6 +44,20 @@ SAID = {
 
 
 @pytest.mark.parametrize("stage", STAGES)
+def test_the_way_back_to_the_shop_is_at_the_top_unless_money_is_under_way(
+    visitor: Customer, stage: str
+) -> None:
+    page = visitor.open(visitor.put_in(stage, cancel_url="https://shop.example/cart")).page
+    at_the_top = page.all("a", href="https://shop.example/cart", **{"class": "back"})
+    assert bool(at_the_top) is (stage in ("open", "awaiting_approval"))
+    if at_the_top:
+        assert page.main.startswith("Return to the shop without paying Shop")
+        assert page.links.count("https://shop.example/cart") == 1
+    moving = stage in ("preparing", "continuing", "paying", "processing")
+    assert not (moving and "https://shop.example/cart" in page.links)
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_every_state_has_a_page_with_the_way_on(visitor: Customer, stage: str) -> None:
     session = visitor.put_in(stage)
     answer = visitor.open(session)
