@@ -79,9 +79,14 @@ class Buyer:
         return self.card["shipping country"]
 
     def typed(self, place: Place) -> list[str]:
-        """Return all texts that they gave; two letters, as of a state, would prove nothing."""
+        """Return all texts that they gave, but the two letters of a state or country.
+
+        Chance writes four letters or digits into random ids and sealed texts.
+        """
         texts = [*self.card.values(), self.answer, self.bad_code, wallet(place, self.wallet)]
-        return [each for each in texts if len(each) > 2]
+        found = [each for each in texts if len(each) > 2]
+        assert all(len(each) > 4 or not each.isascii() for each in found)
+        return found
 
 
 BUYERS: Final = {
@@ -97,7 +102,7 @@ BUYERS: Final = {
             "shipping postal-code": "10115",
             "shipping address-level2": "Berlin",
         },
-        bad_code="1011",
+        bad_code="1011-5",
         example="26133",
         answer="Alles Gute, Großmutter",
         wallet="alice",
@@ -118,7 +123,7 @@ BUYERS: Final = {
             "shipping address-level1": "IL",
             "shipping postal-code": "62701-1234",
         },
-        bad_code="6270",
+        bad_code="62701-12",
         example="95014",
         answer="Happy birthday, Bo",
         wallet="carol",
