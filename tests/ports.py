@@ -10,8 +10,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-# The ports that sandbox/place.py and sandbox/wallets/defaults.py derive from their base.
-OFFSETS = (0, 1, 2, 10, 11, 100, 101, 102, 201, 202, 566)
+from sandbox.place import Place
+
+# What a local world listens on, and wallets that are served without one (sandbox/wallets).
+_WORLD = Place(0, Path(), 0)
+OFFSETS = {*_WORLD.ports(), _WORLD.listener_port, 1, 2}
 # Not the tests' own seed, with which two workers would choose the same ports at once.
 _chance = random.SystemRandom()
 # One byte for each port: the process that has locked it has the port. Locks end with their process.
