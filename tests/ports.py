@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sandbox.place import Place
 
-# What a local world listens on, and wallets that are served without one (sandbox/wallets).
+# The ports of a local world, and those of wallets that are served without one (sandbox/wallets).
 _WORLD = Place(0, Path(), 0)
 OFFSETS = {*_WORLD.ports(), _WORLD.listener_port, 1, 2}
 # Not the tests' own seed, with which two workers would choose the same ports at once.
