@@ -203,7 +203,7 @@ class SimDynamo:
         error: Exception | None = None
         if operation == "transact_write_items" and world.denied(by):
             world.note(f"{what} [{Around.DENIED.value}]")
-            world.checker.could_not_write()
+            world.checker.store_failed()
             raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
         if fault in (Aws.THROTTLED, Aws.CONFLICT):
             world.note(f"{what} [{fault.value}]")
@@ -229,8 +229,7 @@ class SimDynamo:
                 error = ReadTimeoutError(endpoint_url="dynamodb")
         process.pass_turn(world.rng.randrange(1, 8))
         if error is not None:
-            if writes:
-                world.checker.could_not_write()
+            world.checker.store_failed()
             raise error
         return result
 
@@ -264,6 +263,9 @@ class SimDynamo:
         answer: dict[str, Any] = {"Responses": {table: []}}
         if some:
             answer = world.apply(operation, {"RequestItems": {table: now}}, f"{what} in part", by)
+        else:
+            world.note(f"{what} [nothing done]")
+            world.checker.store_failed()
         return {**answer, name: {table: left}}
 
 

@@ -537,8 +537,8 @@ class Checker:
             shown = int(json.loads(answer.body)["receivedAmount"]["value"])
             self._shown_sum[self._world.scheduler.actor] = (_last(path), shown)
 
-    def could_not_write(self) -> None:
-        """A write of the current actor has failed: what it has read is for others to tell."""
+    def store_failed(self) -> None:
+        """The store did not do what the current actor asked: others tell what this one has read."""
         self._shown_sum.pop(self._world.scheduler.actor, None)
 
     def answering(self) -> None:

@@ -93,7 +93,7 @@ class Soak:
     def calling_aws(self, operation: str) -> None:
         """Check nothing: no payment is made here."""
 
-    def could_not_write(self) -> None:
+    def store_failed(self) -> None:
         """Check nothing: nothing was read at a wallet."""
 
     def fail(self, check: str, detail: str) -> None:

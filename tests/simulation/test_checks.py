@@ -6,6 +6,7 @@ neither does.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.records import session_item
@@ -31,7 +33,7 @@ from checkout.domain.transitions import advance
 from checkout.domain.webhooks import event_body
 from checkout.open_payments.models import Amount
 from checkout.open_payments.models import Quote as Price
-from checkout.open_payments.transport import Request
+from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.state import (
     Grant,
     GrantState,
@@ -43,7 +45,8 @@ from sandbox.wallets.state import (
 )
 from tests.adapters.samples import an_event
 from tests.simulation import actors
-from tests.simulation.boundaries import BEGINNING, Process
+from tests.simulation.boundaries import BEGINNING, Process, SimDynamo
+from tests.simulation.faults import Aws
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
 from tests.simulation.sim_world import Answer, SimWorld
 from tests.support import GAVE_A_WALLET, a_link, a_session
@@ -487,6 +490,51 @@ def test_money_that_came_late_in_silence_is_caught(stage: Stage, told: bool) -> 
         stage.checker.written([("sim-webhook_events", None, event)], "actor")
     stage.checker.finished()
     assert stage.caught == ([] if told else ["money_is_never_silent"])
+
+
+def throttled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage.world.faults, "aws", lambda reads: Aws.THROTTLED)
+    with contextlib.suppress(ClientError):
+        SimDynamo(stage.process).get_item(TableName="sim-merchants", ConsistentRead=True)
+
+
+def nothing_of_a_batch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.world.swarm = replace(stage.world.swarm, partial=1.0)
+    monkeypatch.setattr(stage.world.faults, "aws", lambda reads: None)
+    monkeypatch.setattr(stage.world.wide, "randrange", lambda most: 0)
+    puts = [{"PutRequest": {"Item": {"id": {"S": "search#1"}}}}]
+    request = {"RequestItems": {"sim-checkout_sessions": puts}}
+    answer = SimDynamo(stage.process).batch_write_item(**request)
+    assert answer["UnprocessedItems"] == request["RequestItems"]
+
+
+@pytest.mark.parametrize(
+    ("store_fails", "caught"),
+    [
+        (None, ["a_part_that_is_seen_is_told"]),
+        (throttled, []),
+        (nothing_of_a_batch, []),
+    ],
+)
+def test_money_that_was_seen_and_not_told_is_caught_unless_the_store_failed(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    store_fails: Callable[[Stage, pytest.MonkeyPatch], None] | None,
+    caught: list[str],
+) -> None:
+    ended = replace(stage.paying(), status=Status.EXPIRED, phase=None, check_at=None)
+    stage.checker.sessions[ended.id] = ended
+
+    def look() -> None:
+        received = json.dumps({"receivedAmount": {"value": "500"}}).encode()
+        stage.checker.has_read(Request("GET", INCOMING, {}, None), Response(200, {}, received))
+        if store_fails is not None:
+            store_fails(stage, monkeypatch)
+        stage.checker.answering()
+
+    stage.world.scheduler.spawn("sweep", look)
+    stage.world.scheduler.run(until=10**6)
+    assert stage.caught == caught
 
 
 def test_a_customer_who_is_told_paid_too_early_is_caught(stage: Stage) -> None:
