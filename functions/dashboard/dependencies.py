@@ -18,6 +18,7 @@ from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
+from checkout.domain.providers import name_of
 from checkout.flows.merchant import needs, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.open_payments.urls import split
@@ -111,12 +112,11 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
 def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
     wallet = merchant.wallet_address
     offered = (*merchant.providers, *injected.providers)
-    names = (each.name for each in offered if each.has(wallet))
     return Owner(
         name=merchant.name,
         wallet=wallet,
         currency=merchant.asset_code,
-        provider=next(names, None) or split(wallet).authority or wallet,
+        provider=name_of(wallet, offered) or split(wallet).authority or wallet,
     )
 
 

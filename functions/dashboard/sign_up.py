@@ -12,7 +12,7 @@ from checkout.clients import client_of
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import NAME_MAX
 from checkout.domain.people import SignUp
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Provider, name_of
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.grant_callback import callback_of
 from checkout.open_payments.urls import MAX_URL, authority
@@ -164,8 +164,7 @@ def _page(
 
 def _provider(known: tuple[Provider, ...], wallet: str) -> str:
     """Return the provider's name where it is known, else its host."""
-    host = authority(wallet)
-    return next((each.name for each in known if authority(each.form) == host), host)
+    return name_of(wallet, known) or authority(wallet)
 
 
 def _wallet(

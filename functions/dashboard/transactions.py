@@ -17,7 +17,7 @@ from checkout.domain.merchant import Ownership
 from checkout.domain.note import case_of
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Provider, name_of
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session, Status
 from checkout.flows import merchants
@@ -252,5 +252,4 @@ def _wallet(session: Session, offered: Sequence[Provider]) -> str | None:
     address = wallet_of(session)
     if address is None:
         return None
-    names = (each.name for each in offered if each.has(address))
-    return next(names, address.removeprefix("https://"))
+    return name_of(address, offered) or address.removeprefix("https://")

@@ -22,7 +22,7 @@ from checkout.domain.merchant import Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import named_order_number
 from checkout.domain.payment import FENCE, Attention
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Provider, name_of
 from checkout.domain.public import timestamp
 from checkout.domain.refund import Refund
 from checkout.domain.session import LineItem, Session, Status
@@ -382,15 +382,8 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
 
 
 def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
-    """Return the name of the wallet's provider, else its host.
-
-    Several providers may be at one host; the form of their addresses tells them apart.
-    """
-    if wallet is None:
-        return None
-    named = [each.name for each in offers if each.typed(wallet)]
-    named += [each.name for each in offers if each.has(wallet)]
-    return next(iter(named), _host(wallet))
+    """Return the name of the wallet's provider, else its host."""
+    return None if wallet is None else name_of(wallet, offers) or _host(wallet)
 
 
 def order_number(session: Session) -> str | None:

@@ -132,3 +132,16 @@ def test_a_line_that_is_none_is_named(line: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
         providers.parse(line)
     assert str(caught.value).endswith(".")
+
+
+def test_two_providers_at_one_host_are_told_apart_by_the_form_of_their_addresses() -> None:
+    both = providers.parse(providers.of_test_stage("https://wallets.example"))
+    assert [each.name for each in both] == ["Cedar Bank", "Harbor Wallet"]
+    named = {
+        "https://wallets.example/cedar/alice": "Cedar Bank",
+        "https://wallets.example/harbor/bob": "Harbor Wallet",
+        "https://wallets.example/of-neither": None,
+        "https://other.example/harbor/bob": None,
+    }
+    assert {wallet: providers.name_of(wallet, both) for wallet in named} == named
+    assert providers.name_of("https://wallets.example/of-neither", both[1:]) == "Harbor Wallet"

@@ -422,7 +422,10 @@ def test_the_frame_has_the_shops_letter_its_currency_and_its_provider(
         return " ".join("".join(bar.text).split())
 
     assert frame() == "S Shop USD · wallet.example"
-    offered = parse("Cedar Bank | https://wallet.example/{name} | https://wallet.example/join")
+    offered = parse(
+        "Other Bank | https://wallet.example/other/{name} | https://wallet.example/other\n"
+        "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join"
+    )
     shop.services.merchants.replace(shop.merchant().changed(name="harbor", providers=offered))
     shop.clock.pass_time(61)  # the merchant's record is kept for a minute
     assert frame() == "H harbor USD · Cedar Bank"

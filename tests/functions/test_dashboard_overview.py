@@ -26,6 +26,7 @@ from tests.support import NOW, a_refund, count_ends
 
 DAY = timedelta(days=1)
 BANKS = parse(
+    "Savings | https://cedar.example/savings/{name} | https://cedar.example/savings\n"
     "Cedar Bank | https://cedar.example/{name} | https://cedar.example/join\n"
     "Harbor | https://harbor.example/{name} | https://harbor.example/join"
 )

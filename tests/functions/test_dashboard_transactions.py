@@ -742,7 +742,10 @@ def test_a_wallet_is_named_by_the_provider_that_the_page_offers(
 ) -> None:
     paid(shop)
     assert "Tea – wallet.example/alice " in browser.get("?status=all").page.main
-    offered = parse("Cedar Bank | https://wallet.example/{name} | https://wallet.example/join")
+    offered = parse(
+        "Other Bank | https://wallet.example/other/{name} | https://wallet.example/other\n"
+        "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join"
+    )
     shop.services.merchants.replace(shop.merchant().changed(providers=offered))
     shop.clock.pass_time(61)  # the merchant's record is kept for a minute
     shown = browser.get("?status=all").page.main

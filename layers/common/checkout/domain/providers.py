@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
@@ -136,6 +137,20 @@ class Provider:
     def has(self, wallet: str) -> bool:
         """Return whether the wallet address `wallet` is at this provider's host."""
         return split(wallet).authority == split(self.address("name")).authority
+
+
+def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
+    """Return the name of the provider of the wallet address `wallet`, None if it is not offered.
+
+    Several providers may be at one host: the form of their addresses tells them apart, and an
+    address of none of these forms is nobody's.
+    """
+    at_host = [each for each in offered if each.has(wallet)]
+    for each in at_host:
+        if each.typed(wallet):
+            return each.name
+    names = {each.name for each in at_host}
+    return names.pop() if len(names) == 1 else None
 
 
 def has_fields(form: str) -> bool:

@@ -12,7 +12,7 @@ from datetime import UTC, date
 from typing import Final, TypeVar
 
 from checkout.domain.attempts import attempts_of
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Provider, name_of
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 
@@ -104,8 +104,7 @@ def unpaid_of(session: Session, offered: Sequence[Provider]) -> tuple[str, str] 
     if reason is None:
         return None
     wallet = attempt.wallet or f"https://{(attempt.typed or '').removeprefix('https://')}"
-    names = (each.name for each in offered if each.has(wallet))
-    return str(reason), next(names, OTHER)
+    return str(reason), name_of(wallet, offered) or OTHER
 
 
 def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTally, ...]:
