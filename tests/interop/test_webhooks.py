@@ -124,8 +124,8 @@ def test_the_packages_from_npm_accept_our_deliveries_and_refuse_others(node: str
         print(f"{sum(answers)} accepted, {len(answers) - sum(answers)} refused by {line}")
 
 
-def questions() -> list[tuple[str, dict[str, str], bool]]:
-    """For the page's own `verify`: the cases, and headers that are no signature."""
+def questions() -> list[tuple[str, dict[str, str | None], bool]]:
+    """For the page's own `verify`: the cases, headers that are no signature, and none at all."""
     [fresh] = delivered()
     headers = ["", "t", "v1", "t=,v1=", "=,,==", f"{fresh.signature.split(',')[0]},v1=é"]
     headers.append(fresh.signature.replace("v1=", "v0="))
@@ -138,7 +138,7 @@ def questions() -> list[tuple[str, dict[str, str], bool]]:
         )
         for header in headers
     ]
-    return [
+    asked: list[tuple[str, dict[str, str | None], bool]] = [
         (
             case.name,
             {
@@ -150,6 +150,8 @@ def questions() -> list[tuple[str, dict[str, str], bool]]:
         )
         for case in [*cases(), *malformed]
     ]
+    unsigned = {"body": fresh.body.decode(), "signature": None, "secret": fresh.secret}
+    return [*asked, ("no header", unsigned, False)]
 
 
 def test_pythons_snippet_accepts_our_deliveries_and_refuses_others(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_pythons_snippet_accepts_our_deliveries_and_refuses_others(tmp_path: Pat
     file.write_text(snippets("python")[0], "utf-8")
     verify = runpy.run_path(str(file))["verify"]
     for name, given, accepted in questions():
-        said = verify(given["body"].encode(), given["signature"], given["secret"])
+        said = verify(str(given["body"]).encode(), given["signature"], given["secret"])
         assert said is accepted, name
 
 
