@@ -754,7 +754,7 @@ SALE_MUTANTS: Final = (
     line(
         "an unpaid incoming payment that is not found was never paid",
         f"{_PROOF}:read",
-        "and begun_at >= believed_from:",
+        "and begun_at >= believed_from and (known == 0 or never_closed):",
         "and True:",
     ),
     value("a stray 404 is believed at the expiry", _PROOF, "STRAY_404", _NO_TIME, known=328),

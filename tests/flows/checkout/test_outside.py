@@ -17,9 +17,9 @@ from checkout.flows.checkout import ends, reconcile
 from checkout.flows.payment.writes import move
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from checkout.open_payments.transport import Request
+from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, on, raising
+from tests.product import CEDAR, World, answering, on, raising
 from tests.protected import FENCE, LEASE
 
 End = Callable[..., Session]
@@ -299,6 +299,71 @@ def test_a_part_is_told_though_the_close_and_the_read_after_it_get_no_answer(
     after = reconcile.step(world.services, closing)
     assert (after.status, after.attention) == (Status.PROCESSING, Attention.PARTIAL_PAYMENT)
     assert (after.received, after.closed_at) == (1000, None)
+
+
+def not_there(request: Request) -> Response:
+    """Answer as a wallet does that has no such incoming payment (protocol.md section 10)."""
+    body = b'{"error": {"code": "401", "description": "Unauthorized"}}'
+    return Response(401, {"content-type": "application/json"}, body)
+
+
+def empty(world: World) -> Callable[[Request], Response]:
+    """Answer from a copy of the wallet's books that has not got the money yet."""
+
+    def answer(request: Request) -> Response:
+        shown = world.network.handle(request)
+        if shown.status != 200:
+            return shown
+        body = json.loads(shown.body)
+        body["receivedAmount"]["value"] = "0"
+        return Response(200, shown.headers, json.dumps(body).encode())
+
+    return answer
+
+
+@pytest.mark.parametrize("later", ["not found", "less"])
+def test_a_part_that_was_read_stays_whatever_the_wallet_says_later(
+    world: World, later: str
+) -> None:
+    session = world.pay(world.create(expires_in_seconds=1800), f"{CEDAR}/never-credits")
+    world.pay_from_outside(session, 1000)
+    told = world.settle(session, seconds=10)
+    assert (told.attention, told.received) == (Attention.PARTIAL_PAYMENT, 1000)
+    says = not_there if later == "not found" else empty(world)
+    answering(world, "GET", "/incoming-payments/", says)
+    after = world.settle(told, seconds=8_000, every=60)
+    assert after.status is Status.PROCESSING
+    assert (after.attention, after.received) == (Attention.PARTIAL_PAYMENT, 1000)
+    assert after.incoming_payment == session.incoming_payment
+    undecided = after.check_at is not None
+    assert undecided is (later == "not found"), "a wallet that contradicts itself is asked again"
+    after = world.settle(after, seconds=24 * 3600, every=600)
+    assert (after.attention, after.received, after.check_at) == (
+        Attention.PARTIAL_PAYMENT,
+        1000,
+        None,
+    )
+
+
+@pytest.mark.parametrize("later", ["not found", "less"])
+def test_late_money_that_was_read_stays_whatever_the_wallet_says_later(
+    world: World, later: str
+) -> None:
+    session = world.submit(world.create(expires_in_seconds=1800))
+    ends.cancel(world.services, world.key(), session.id)
+    world.pay_from_outside(session, 700)
+    world.sweep()
+    assert world.session(session.id).received == 700
+    says = not_there if later == "not found" else empty(world)
+    answering(world, "GET", "/incoming-payments/", says)
+    world.clock.pass_time(25 * 3600)
+    world.sweep(rounds=3)
+    after = world.session(session.id)
+    assert (after.attention, after.received, after.check_at) == (
+        Attention.LATE_PAYMENT,
+        700,
+        None,
+    )
 
 
 def test_an_expiry_by_the_clock_is_followed_up_too(world: World) -> None:

@@ -94,7 +94,8 @@ The fence proves what will have arrived, so that the customer can pay again, or 
     3. CLOSED: after a read shows it completed or expired, write closed_at. One that its provider
        never closes counts as closed a day after the session's expiry.
     4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
-       close may still be fulfilled for 30 s.
+       close may still be fulfilled for 30 s. Money that one read has shown stays: neither a read
+       that shows less nor "not found" takes it back.
     5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment, and
        in the same transaction the event PAYMENT_FAILED, if the merchant asks for it.
        Too little received: no further check. The merchant accepts it as paid (-> completed) or

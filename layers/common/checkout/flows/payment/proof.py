@@ -43,14 +43,17 @@ class Seen:
 
 
 def read(visit: WalletVisit, record: InFlight) -> Seen:
-    """Read the incoming payment.
+    """Read the incoming payment. Money that an earlier read has shown stays in the answer.
 
-    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments.
+    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments. Of
+    one that has shown money it is believed to take no more only NEVER_CLOSED_AFTER the expiry.
     Raises open_payments errors; then nothing is known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
+    known = record.received or 0
     begun_at = visit.services.clock.now()
+    never_closed = begun_at >= record.expires_at + NEVER_CLOSED_AFTER
     try:
         payment = visit.at_merchant(lambda token: visit.client.get_incoming_payment(url, token))
     except op.Refused as refused:
@@ -59,15 +62,14 @@ def read(visit: WalletVisit, record: InFlight) -> Seen:
             believed_from += STRAY_404
         # The refusal of a grant, which a read may need first, says nothing of the payment.
         gone = refused.reason in NONE and refused.operation == READ
-        if gone and begun_at >= believed_from:
-            return Seen(received=0, closed=True, begun_at=begun_at)
+        if gone and begun_at >= believed_from and (known == 0 or never_closed):
+            return Seen(received=known, closed=True, begun_at=begun_at)
         raise
     if not payment.received.same_asset(record.receive):
         raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
     expired = payment.expires_at is not None and payment.expires_at <= begun_at
-    never_closed = begun_at >= record.expires_at + NEVER_CLOSED_AFTER
     closed = payment.completed or expired or never_closed
-    return Seen(payment.received.value, closed, begun_at, payment.completed)
+    return Seen(max(payment.received.value, known), closed, begun_at, payment.completed)
 
 
 def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
