@@ -112,8 +112,8 @@ class Mutant:
     `in_load`: it is hunted in a day of load (load.py), and not in worlds. `known`: the seed of a
     world that caught it before, without the draws of swarm.py, for one that few worlds catch: it is
     tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
-    `refunds`: it is hunted in worlds that refund. Only those of an identity are hunted in worlds in
-    which it changes: all others know the seeds of worlds that stay as they were.
+    `refunds`: it is hunted in worlds that refund. `changes`: in worlds in which the shop's identity
+    changes too, as in a campaign. Most know the seeds of worlds in which it stays.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Mutant:
     known: int | None = None
     rare: bool = False
     refunds: bool = False
+    changes: bool = False
 
 
 def line(
@@ -408,6 +409,17 @@ SALE_MUTANTS: Final = (
         f"{_PROOF}:read_and_close",
         "with contextlib.suppress(op.OpenPaymentsError):\n        seen",
         "if True:\n        seen",
+        refunds=True,
+        changes=True,
+    ),
+    line(
+        "money that was read is unlearned when its incoming payment is not found",
+        f"{_PROOF}:read",
+        "(known == 0 or never_closed)",
+        "True",
+        also=(("received=known", "received=0"),),
+        refunds=True,
+        changes=True,
     ),
     line(
         "late money is told only when nothing more can come",
@@ -1491,6 +1503,7 @@ REFUND_MUTANTS: Final = (
             ),
         ),
         only=identities.ONLY,
+        changes=True,
     ),
     cell(
         "a link can be used twice",
@@ -1498,6 +1511,7 @@ REFUND_MUTANTS: Final = (
         drops_all_but("claim_open"),
         REFUND_TRANSITIONS,
         only=identities.ONLY,
+        changes=True,
     ),
     cell(
         "the approval for the wallet before outlives the claim",
@@ -1505,6 +1519,7 @@ REFUND_MUTANTS: Final = (
         lambda row: replace(row, drops=("claim_open", "problem")),
         REFUND_TRANSITIONS,
         only=identities.ONLY,
+        changes=True,
     ),
     cell(
         "a refund's approval outlives it",
@@ -1626,7 +1641,7 @@ IDENTITY_MUTANTS: Final = (
 MUTANTS: Final = (
     *SALE_MUTANTS,
     *(replace(each, refunds=True) for each in REFUND_MUTANTS),
-    *(replace(each, refunds=True, only=identities.ONLY) for each in IDENTITY_MUTANTS),
+    *(replace(each, refunds=True, changes=True, only=identities.ONLY) for each in IDENTITY_MUTANTS),
 )
 
 
@@ -1699,23 +1714,25 @@ def hunt(
     for seed, drawn in (*tried, *wide.items()):
         worlds += 1
         with applied(mutant):
-            violations = _run(seed, mutant.only, drawn, mutant.refunds).violations
-        if violations and _good(seed, mutant.only, drawn, mutant.refunds):
+            violations = _run(mutant, seed, drawn).violations
+        if violations and _good(mutant.only, mutant.refunds, mutant.changes, seed, drawn):
             checks[seed] = violations[0].check
         if len(checks) >= wanted:
             break
     return Caught(mutant.name, checks, worlds, wanted)
 
 
+def _run(mutant: Mutant, seed: int, wide: bool) -> sim_world.Outcome:
+    return sim_world.run(
+        seed, only=mutant.only, wide=wide, refunds=mutant.refunds, changes=mutant.changes
+    )
+
+
 @cache
-def _good(seed: int, only: str | None, wide: bool, refunds: bool) -> bool:
-    """Return whether the world is good without the bug."""
-    return not _run(seed, only, wide, refunds).violations
-
-
-def _run(seed: int, only: str | None, wide: bool, refunds: bool) -> sim_world.Outcome:
-    changes = only == identities.ONLY
-    return sim_world.run(seed, only=only, wide=wide, refunds=refunds, changes=changes)
+def _good(only: str | None, refunds: bool, changes: bool, seed: int, wide: bool) -> bool:
+    """Return whether the world is good without a bug that is hunted so."""
+    alike = Mutant("", (), only=only, refunds=refunds, changes=changes)
+    return not _run(alike, seed, wide).violations
 
 
 def _hunt_in_load(mutant: Mutant, seeds: Sequence[int]) -> Caught:
