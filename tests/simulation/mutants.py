@@ -113,7 +113,8 @@ class Mutant:
     world that caught it before, without the draws of swarm.py, for one that few worlds catch: it is
     tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
     `refunds`: it is hunted in worlds that refund. `changes`: in worlds in which the shop's identity
-    changes too, as in a campaign. Most know the seeds of worlds in which it stays.
+    changes too, as in a campaign. Most know the seeds of worlds in which it stays. `like`: in
+    worlds that are drawn as this seed's, which caught it, and take a course of their own.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Mutant:
     rare: bool = False
     refunds: bool = False
     changes: bool = False
+    like: int | None = None
 
 
 def line(
@@ -563,6 +565,7 @@ SALE_MUTANTS: Final = (
         "            return None\n",
         "    if current.version != session.version:\n            return None\n",
         refunds=True,
+        like=461008638,
     ),
     line(
         "a completed session is not in the list of these",
@@ -1373,6 +1376,7 @@ REFUND_MUTANTS: Final = (
         "return 0 if refused.reason is op.Reason.NOT_FOUND else None\n    "
         "except op.OpenPaymentsError:",
         only="shop stops midway",
+        like=777304268,
     ),
     line(
         "something sent of a refund is all of it",
@@ -1617,6 +1621,7 @@ IDENTITY_MUTANTS: Final = (
         f"{_MERCHANT}.signing_key",
         "self.service_keys[0]",
         "self.service_keys[-1]",
+        like=2757772626,
     ),
     line(
         "a key is not shown any more when the next is made",
@@ -1715,7 +1720,7 @@ def hunt(
         worlds += 1
         with applied(mutant):
             violations = _run(mutant, seed, drawn).violations
-        if violations and _good(mutant.only, mutant.refunds, mutant.changes, seed, drawn):
+        if violations and _good(replace(mutant, name="", parts=()), seed, drawn):
             checks[seed] = violations[0].check
         if len(checks) >= wanted:
             break
@@ -1724,15 +1729,19 @@ def hunt(
 
 def _run(mutant: Mutant, seed: int, wide: bool) -> sim_world.Outcome:
     return sim_world.run(
-        seed, only=mutant.only, wide=wide, refunds=mutant.refunds, changes=mutant.changes
+        seed,
+        only=mutant.only,
+        wide=wide,
+        refunds=mutant.refunds,
+        changes=mutant.changes,
+        like=mutant.like,
     )
 
 
 @cache
-def _good(only: str | None, refunds: bool, changes: bool, seed: int, wide: bool) -> bool:
-    """Return whether the world is good without a bug that is hunted so."""
-    alike = Mutant("", (), only=only, refunds=refunds, changes=changes)
-    return not _run(alike, seed, wide).violations
+def _good(hunted: Mutant, seed: int, wide: bool) -> bool:
+    """Return whether the world is good without a bug that is hunted like this one of no parts."""
+    return not _run(hunted, seed, wide).violations
 
 
 def _hunt_in_load(mutant: Mutant, seeds: Sequence[int]) -> Caught:

@@ -380,13 +380,16 @@ class RefundChecks:
                 self._fail("each_end_of_a_refund_is_told", told)
 
     def paid_out(self) -> tuple[int, int]:
-        """Return the least and the most that the shop's wallet has paid, by its payments."""
+        """Return the least and the most that the shop's wallet has paid, by its payments.
+
+        A wallet may keep its fee once it has sent a part, even one that is rounded down to nothing.
+        """
         paid = [each for each in self._world.network.state.outgoing.values() if each.wallet in OURS]
         under_way = sum(
             each.debit.value for each in paid if each.settles_at is not None and each.funded
         )
         least = sum(each.sent for each in paid)
-        fees = sum(each.fee for each in paid if each.sent)
+        fees = sum(each.fee for each in paid if each.parts_sent)
         return least, least + fees + under_way
 
 

@@ -202,7 +202,9 @@ class SimWorld:
         two_releases: bool = False,
         refunds: bool = True,
         changes: bool = True,
+        like: int | None = None,
     ) -> None:
+        own, seed = seed, seed if like is None else like
         self.seed = seed
         self.of_last = self.apart("releases") if two_releases else None
         self.rng = random.Random(seed)
@@ -289,6 +291,9 @@ class SimWorld:
         if self.changing is not None:
             self.identities.begin()
             self.operator = identities.Operator(self, self.changing, private, KEY_ID)
+        if like is not None:
+            self.seed = own
+            self.rng.seed(f"{own} like {like}")
         self.sessions: list[str] = []
         self.orders = 0  # purchases, each under one idempotency key
 
@@ -889,12 +894,15 @@ def run(
     two_releases: bool = False,
     refunds: bool = True,
     changes: bool = True,
+    like: int | None = None,
 ) -> Outcome:
     """The world of `seed`, from beginning to end.
 
     If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it, and
     without `changes`, the shop's identity stays and no customer names another wallet. With
-    `two_releases`, a part of its processes runs the last release, and none of these is in it.
+    `two_releases`, a part of its processes runs the last release, and none of these is in it. It is
+    drawn as the world of the seed `like`, if given: wallets, faults and what may happen are that
+    world's, and when they do is its own.
     """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
@@ -906,6 +914,7 @@ def run(
             two_releases=two_releases,
             refunds=refunds and not two_releases,
             changes=changes,
+            like=like,
         )
         two = releases.serving() if two_releases else nullcontext()
         with swarm.in_force(world.swarm), two:

@@ -352,3 +352,19 @@ def test_a_refund_that_is_paid_once_is_in_order() -> None:
     stage.sending()
     stage.pay()
     assert stage.caught == set()
+
+
+@pytest.mark.parametrize(("parts", "caught"), [(1, set()), (0, {"no_money_is_elsewhere"})])
+def test_a_wallet_keeps_its_fee_of_a_payment_whose_part_was_rounded_down_to_nothing(
+    parts: int, caught: set[str]
+) -> None:
+    stage = Stage()
+    network = stage.world.network.state
+    network.outgoing["tiny"] = books.OutgoingPayment(
+        "tiny", "tiny", "harbor", SHOP, INCOMING, stage.money(USD, 2), stage.money(EUR, 1), 1,
+        sent=0, failed=True, created_at=BEGINNING, client=SHOP, parts_sent=parts, metadata={},
+        grant_id="grant", settles_at=None,
+    )  # fmt: skip
+    network.accounts[SHOP].balance -= 1
+    stage.world.checker.elsewhere()
+    assert stage.caught == caught

@@ -207,6 +207,20 @@ def test_the_success_of_an_attempt_that_froze_for_two_others_is_explained(
     assert "duplicates_are_explained" not in host.caught
 
 
+@pytest.mark.parametrize(("seconds", "caught"), [(31, False), (20, True)])
+def test_a_success_is_explained_if_it_began_after_the_lease_of_one_that_is_noted_meanwhile(
+    host: Host, deliveries: Deliveries, seconds: int, caught: bool
+) -> None:
+    first = BEGINNING - seconds * SECOND
+    one = step(deliveries, new(), leased(new(), first))
+    post(deliveries)
+    two = step(deliveries, one, leased(one, BEGINNING))
+    noted = Delivery(at=first, duration_ms=400, status=200)
+    step(deliveries, two, noted_late(two, noted, now=BEGINNING))
+    post(deliveries)
+    assert ("duplicates_are_explained" in host.caught) is caught
+
+
 def test_a_success_that_nobody_received_is_caught(host: Host, deliveries: Deliveries) -> None:
     tried = step(deliveries, new(), leased(new(), BEGINNING))
     step(deliveries, tried, finished(tried, 200))

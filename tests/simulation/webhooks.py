@@ -69,10 +69,14 @@ class Host(Protocol):
 
 @dataclass
 class _Known:
-    """One event's facts besides its record. `told`: the receivers that answered with a success."""
+    """One event's facts besides its record. `told`: the receivers that answered with a success.
+
+    `overran`: one began after the lease of another whose outcome was not noted, as it may.
+    """
 
     record: WebhookEvent
     told: list[Process] = field(default_factory=list)
+    overran: bool = False
     rounds: int = 0
     got: int = 0
     ended_at: datetime | None = None  # of the last attempt that was recorded as failed
@@ -163,7 +167,8 @@ class Deliveries:
             self.counts["duplicates"] += 1
             why = "the sender died before it could note it"
             if all(not told.dead for told in known.told):
-                why = "the lease was over before the sender was" if self._overran(known) else ""
+                overran = known.overran or self._overran(known)
+                why = "the lease was over before the sender was" if overran else ""
             if not why:
                 self._host.fail("duplicates_are_explained", event_id)
             self.counts[f"duplicate: {why}"] += 1
@@ -211,6 +216,7 @@ class Deliveries:
         if known.ended_at is not None and not known.lost:
             self._spacing(before, at - known.ended_at)
         known.lost = True  # until its outcome is known
+        known.overran |= self._overran(known)  # by its success, the other's may be noted
 
     def _spacing(self, before: WebhookEvent, pause: timedelta) -> None:
         wanted = DELAYS[before.attempts - 1]
@@ -227,6 +233,7 @@ class Deliveries:
             self._host.fail("ended_events_stay_so", f"{before.status} -> {after.status}")
         known.rounds += 1
         known.told.clear()
+        known.overran = False
         known.ended_at = None
 
     def _made(self, event: WebhookEvent) -> None:
