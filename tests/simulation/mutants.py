@@ -114,7 +114,7 @@ class Mutant:
     tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
     `refunds`: it is hunted in worlds that refund. `changes`: in worlds in which the shop's identity
     changes too, as in a campaign. Most know the seeds of worlds in which it stays. `like`: in
-    worlds that are drawn as this seed's, which caught it, and take a course of their own.
+    worlds that are drawn as this seed's and take a course of their own.
     """
 
     name: str
@@ -422,6 +422,7 @@ SALE_MUTANTS: Final = (
         also=(("received=known", "received=0"),),
         refunds=True,
         changes=True,
+        like=10811803,
     ),
     line(
         "late money is told only when nothing more can come",
@@ -1524,6 +1525,7 @@ REFUND_MUTANTS: Final = (
         REFUND_TRANSITIONS,
         only=identities.ONLY,
         changes=True,
+        like=252,
     ),
     cell(
         "a refund's approval outlives it",
