@@ -158,10 +158,11 @@ def show_mutants(processes: int, fresh: int | None = None, *, learn: bool = Fals
         print(f"{caught.mutant:<66} {checks:<38} {caught.worlds:>6} {seeds}{once}", flush=True)
     if learn:
         mutants.learn(hunted)
-    rare = sum(each.rare for each in mutants.MUTANTS) if fresh is None else 0
-    found = f"{survived} not caught as they should be, {rare} rare ones not hunted"
     twice = sum(len(each.checks) >= mutants.WANTED for each in hunted)
-    print(f"{len(mutants.MUTANTS)} seeded bugs, {twice} caught by two seeds, {found}")
+    print(
+        f"{len(mutants.MUTANTS)} seeded bugs, {twice} caught by two seeds, "
+        f"{survived} not caught as they should be"
+    )
     unshown = shown.never(noticed)
     for check in unshown:
         print(f"NEVER SHOWN {check}")

@@ -111,10 +111,10 @@ class Mutant:
     identities.py.
     `in_load`: it is hunted in a day of load (load.py), and not in worlds. `known`: the seed of a
     world that caught it before, without the draws of swarm.py, for one that few worlds catch: it is
-    tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
-    `refunds`: it is hunted in worlds that refund. `changes`: in worlds in which the shop's identity
-    changes too, as in a campaign. Most know the seeds of worlds in which it stays. `like`: in
-    worlds that are drawn as this seed's and take a course of their own.
+    tried first. `refunds`: it is hunted in worlds that refund. `changes`: in worlds in which the
+    shop's identity changes too, as in a campaign. Most know the seeds of worlds in which it stays.
+    `like`: in worlds that are drawn as this seed's and take a course of their own, for one that
+    only a rare world catches.
     """
 
     name: str
@@ -122,7 +122,6 @@ class Mutant:
     only: str | None = None
     in_load: bool = False
     known: int | None = None
-    rare: bool = False
     refunds: bool = False
     changes: bool = False
     like: int | None = None
@@ -528,7 +527,7 @@ SALE_MUTANTS: Final = (
             ),
         ),
         only="accepts, never sends",
-        rare=True,
+        like=1477,
     ),
     line(
         "the last read after an end may begin before the 35 s",
@@ -1761,13 +1760,12 @@ def hunt_all(
     processes: int, fresh: int | None = None, *, learning: bool = False
 ) -> Iterator[Caught]:
     """Hunt each, on several processes, and yield the results in the order of the list."""
-    hunted_now = [each for each in MUTANTS if fresh is not None or not each.rare]
     for mutant in MUTANTS:  # each fits, before time is spent on the others
         with applied(mutant):
             pass
     with ProcessPoolExecutor(processes, initializer=sim_world.have_own_process) as pool:
         hunted = partial(hunt_named, fresh=fresh, learning=learning)
-        yield from pool.map(hunted, [each.name for each in hunted_now])
+        yield from pool.map(hunted, [each.name for each in MUTANTS])
 
 
 def hunt_named(name: str, fresh: int | None = None, *, learning: bool = False) -> Caught:
