@@ -1741,7 +1741,7 @@ def _run(mutant: Mutant, seed: int, wide: bool) -> sim_world.Outcome:
 
 @cache
 def _good(hunted: Mutant, seed: int, wide: bool) -> bool:
-    """Return whether the world is good without a bug that is hunted like this one of no parts."""
+    """Return whether the world is good where a bug is hunted like this one, which has no parts."""
     return not _run(hunted, seed, wide).violations
 
 

@@ -900,9 +900,9 @@ def run(
 
     If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it, and
     without `changes`, the shop's identity stays and no customer names another wallet. With
-    `two_releases`, a part of its processes runs the last release, and none of these is in it. It is
-    drawn as the world of the seed `like`, if given: wallets, faults and what may happen are that
-    world's, and when they do is its own.
+    `two_releases`, a part of its processes runs the last release, and none of these is in it. With
+    `like`, it is drawn as the world of that seed, with its wallets and rates of faults, and takes a
+    course of its own.
     """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():

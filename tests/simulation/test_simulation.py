@@ -63,6 +63,17 @@ def test_the_same_seed_is_the_same_world() -> None:
     assert first.trace_hash == second.trace_hash != sim_world.run(8).trace_hash
 
 
+def test_a_world_like_another_has_its_draws_and_a_course_of_its_own() -> None:
+    model, one = sim_world.SimWorld(11), sim_world.SimWorld(1, like=11)
+    assert model.profile == one.profile == "storm"
+    assert (one.kind, one.shop, one.policy) == (model.kind, model.shop, model.policy)
+    assert (one.swarm, one.refunding) == (model.swarm, model.refunding)
+    assert one.faults.rates == model.faults.rates
+    courses = [sim_world.run(seed, like=11).trace_hash for seed in (1, 2, 1)]
+    assert courses[0] == courses[2]
+    assert len({*courses, sim_world.run(11).trace_hash}) == 3
+
+
 def test_a_trace_depends_on_nothing_but_the_seed() -> None:
     """Neither on the process's hash seed nor on what ran before."""
     told = {_run_command("--seed", "11", hash_seed=str(number)) for number in (1, 2)}

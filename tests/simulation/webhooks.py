@@ -71,7 +71,7 @@ class Host(Protocol):
 class _Known:
     """One event's facts besides its record. `told`: the receivers that answered with a success.
 
-    `overran`: one began after the lease of another whose outcome was not noted, as it may.
+    `overran`: an attempt began when another's lease was over and its outcome not noted, as it may.
     """
 
     record: WebhookEvent
@@ -167,18 +167,20 @@ class Deliveries:
             self.counts["duplicates"] += 1
             why = "the sender died before it could note it"
             if all(not told.dead for told in known.told):
-                overran = known.overran or self._overran(known)
-                why = "the lease was over before the sender was" if overran else ""
+                why = "the lease was over before the sender was" if self._overran(known) else ""
             if not why:
                 self._host.fail("duplicates_are_explained", event_id)
             self.counts[f"duplicate: {why}"] += 1
         known.told.append(process)
 
     def _overran(self, known: _Known) -> bool:
-        """Whether an attempt whose outcome is not noted yet began longer ago than a lease lasts."""
+        """Whether an attempt's lease was over before its outcome was noted.
+
+        It may be noted by now: `overran` remembers it from when another began.
+        """
         unknown = [each.at for each in known.record.deliveries if each.duration_ms is None]
         now = moment(self._host.scheduler.now)
-        return bool(unknown) and now >= min(unknown) + DELIVERY_LEASE - SKEW
+        return known.overran or any(now >= each + DELIVERY_LEASE - SKEW for each in unknown)
 
     # --- the records ---
 
@@ -216,7 +218,7 @@ class Deliveries:
         if known.ended_at is not None and not known.lost:
             self._spacing(before, at - known.ended_at)
         known.lost = True  # until its outcome is known
-        known.overran |= self._overran(known)  # by its success, the other's may be noted
+        known.overran = self._overran(known)
 
     def _spacing(self, before: WebhookEvent, pause: timedelta) -> None:
         wanted = DELAYS[before.attempts - 1]
