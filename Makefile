@@ -81,9 +81,9 @@ invite: $(RUN) ## make a link with which NAME= signs in to the shop MERCHANT=mer
 .PHONY: unit coverage endurance cloud browser interop pretix lighthouse artifacts rehearse
 
 unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
-	@$(BIN)/python -m tests.aws_calls --forget
+	@$(BIN)/python -m tests.support.aws_calls --forget
 	$(PYTEST) -n 2 --dist worksteal -m "$(ALONE)" $(T)
-	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
+	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.support.aws_calls)
 
 coverage: setup ## run the unit tests, and require 100 % of the core's branches, 95 % of other packages
 	@bin/coverage "$(ALONE)"

@@ -30,7 +30,7 @@ from checkout.adapters.dynamo.wire import Item
 from checkout.domain.search import PAID, metadata_texts, outer_ids, words
 from checkout.domain.session import Session
 from tests.fakes.dynamodb import InMemoryDynamoDb, Key
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
 
 PERIOD: Final = timedelta(days=49)  # the time the time in which the ended sessions were created
 ENDED: Final = timedelta(hours=26)  # before now: the last of them

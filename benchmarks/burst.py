@@ -38,7 +38,7 @@ from benchmarks.neighbours import Place, place, table
 from checkout.domain.session import Status
 from sandbox.gateway import Throttle
 from sandbox.template import template
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
 
 CUSTOMERS: Final = 1_000
 SAMPLE: Final = 50

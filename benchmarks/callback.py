@@ -24,7 +24,7 @@ from checkout.flows.checkout import completion
 from checkout.flows.checkout.approve import PATIENCE
 from checkout.open_payments.models import Amount
 from checkout.ports.wallets import CompletionPolicy
-from tests.support import NOW, HandClock, a_session
+from tests.support.basics import NOW, HandClock, a_session
 
 SCHEDULES: Final = {
     "as before: 0.4, 0.6, 1, 1, 1": (0.4, 0.6, 1.0, 1.0, 1.0),

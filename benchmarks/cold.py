@@ -35,11 +35,11 @@ from checkout.adapters import dynamo
 from checkout.adapters.clock import SystemClock, system_random
 from checkout.domain.ids import api_key_hash, new_api_key
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import a_key, a_merchant
 from tests.artifacts.runtime import PYTHON, RuntimeApi, environment
-from tests.deployment import sqs_event
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import SESSIONS, a_body, gateway_event
+from tests.support.deployment import sqs_event
+from tests.support.merchant_api import SESSIONS, a_body, gateway_event
+from tests.support.samples import a_key, a_merchant
 
 BUILD: Final = Path(".aws-sam/rehearsal")
 PREFIX: Final = "cold"

@@ -34,10 +34,10 @@ from checkout.open_payments.transport import Request
 from checkout.ports.sessions import Walk
 from sandbox.cloud import table_definitions
 from sandbox.template import resources, template
-from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import a_body, an_item
-from tests.product import CEDAR, PREFIX
+from tests.support.deployment import Deployment
+from tests.support.flows import CEDAR, PREFIX
+from tests.support.merchant_api import a_body, an_item
 
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS

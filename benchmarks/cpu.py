@@ -44,11 +44,11 @@ from checkout.adapters.clock import SystemClock
 from checkout.adapters.patience import BRIEF, USUAL
 from checkout.open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
-from tests.deployment import Context, sqs_event
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import a_body, gateway_event
-from tests.product import CEDAR, World
-from tests.support import HandClock
+from tests.support.basics import HandClock
+from tests.support.deployment import Context, sqs_event
+from tests.support.flows import CEDAR, World
+from tests.support.merchant_api import a_body, gateway_event
 
 EVENTS: Final = 200  # events events of each kind and side
 WARM_UP: Final = 20

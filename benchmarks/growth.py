@@ -30,10 +30,10 @@ from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
 from checkout.ports.sessions import Stretch, Walk
 from sandbox.cloud import table_definitions
-from tests.dashboard_pages import Browser, dashboard_of
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import a_body
-from tests.product import PREFIX, World
+from tests.support.dashboard_pages import Browser, dashboard_of
+from tests.support.flows import PREFIX, World
+from tests.support.merchant_api import a_body
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 LIMIT: Final = 5.0  # per cent

@@ -21,8 +21,8 @@ from checkout.domain.session import Status
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.product import CEDAR, World
-from tests.support import HandClock
+from tests.support.basics import HandClock
+from tests.support.flows import CEDAR, World
 
 CALL: Final = 0.25  # seconds for a call to a wallet that answers
 HANGING: Final = 8

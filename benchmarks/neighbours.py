@@ -43,12 +43,12 @@ from sandbox.gateway import GatewayServer, Throttle, functions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
-from tests import services
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.keys import KEY_ID, new_key_pair
-from tests.merchant_api import a_body
-from tests.ports import free_base
-from tests.product import CEDAR, HARBOR, PREFIX, AnyHost, NotedHints, NotedTasks, derived
+from tests.support import services
+from tests.support.flows import CEDAR, HARBOR, PREFIX, AnyHost, NotedHints, NotedTasks, derived
+from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.merchant_api import a_body
+from tests.support.ports import free_base
 
 STRANGER: Final = "https://localhost:4666"  # a wallet provider that hangs
 SLOW, CALLS = 40, 60

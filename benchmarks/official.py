@@ -33,9 +33,9 @@ from checkout.version import VERSION
 from sandbox.wallets import certificates
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers
-from tests.keys import KEY_ID, new_key_pair
-from tests.node import with_packages
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
+from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.node import with_packages
 
 ROUND_TRIPS: Final = (0.0, 0.02, 0.1)  # seconds
 ROUNDS: Final = 15

@@ -24,8 +24,8 @@ import pay.app
 from checkout import wiring
 from checkout.domain.session import Session
 from checkout.web import lambda_handler
-from tests.deployment import Context, Deployment
-from tests.merchant_api import gateway_event
+from tests.support.deployment import Context, Deployment
+from tests.support.merchant_api import gateway_event
 
 LIMIT: Final = 1.5  # times the bare page
 TOTAL: Final = "$20.00"

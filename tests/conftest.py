@@ -15,8 +15,8 @@ from hypothesis import core
 
 from checkout import telemetry
 from sandbox import cloud
-from tests import aws_calls
-from tests.attacks import counts
+from tests.support import attack_counts as counts
+from tests.support import aws_calls
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 IN_OWN_FOLDER = ("browser", "interop", "artifacts")

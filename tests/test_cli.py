@@ -16,10 +16,10 @@ from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
 from checkout.flows.merchant import settings
 from sandbox.wallets.state import Account
-from tests.adapters.samples import a_key, a_merchant
-from tests.adapters.stores import boto, with_tables
-from tests.keys import KEY_ID, new_key_pair
-from tests.product import HARBOR, World, client_id
+from tests.support.flows import HARBOR, World, client_id
+from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.samples import a_key, a_merchant
+from tests.support.stores import boto, with_tables
 
 OLD, NEW, FOREIGN = "11" * 32, "22" * 32, "33" * 32
 Environment = Callable[..., None]

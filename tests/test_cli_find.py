@@ -12,7 +12,7 @@ from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain.session import Session
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.product import PREFIX, World
+from tests.support.flows import PREFIX, World
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from checkout import cli
-from tests.authenticator import Authenticator
-from tests.dashboard_pages import BASE, Dashboard, dashboard
+from tests.support.authenticator import Authenticator
+from tests.support.dashboard_pages import BASE, Dashboard, dashboard
 
 
 def run(shop: Dashboard, *arguments: str) -> int:

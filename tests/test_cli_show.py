@@ -12,9 +12,9 @@ import pytest
 
 from checkout import cli
 from checkout.ports.services import DashboardServices
-from tests.adapters.samples import a_reservation, full_session
-from tests.product import PREFIX, World
-from tests.support import a_link
+from tests.support.basics import a_link
+from tests.support.flows import PREFIX, World
+from tests.support.samples import a_reservation, full_session
 
 # The names of the sample sessions' secret fields.
 SECRETS = {"grant", "token", "interact_url"}
@@ -119,7 +119,7 @@ def test_a_record_that_cannot_be_read_says_why(
 SHOW = """
 import sys
 from checkout import cli
-from tests.product import World
+from tests.support.flows import World
 world = World()
 sys.exit(cli.main(["show", world.create().id], lambda: world.endpoints))
 """

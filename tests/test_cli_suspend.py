@@ -15,7 +15,7 @@ from checkout.domain.people import Scope, SignUp
 from checkout.domain.session import Status
 from checkout.flows.checkout import purchase
 from checkout.flows.merchant import api_keys, authentication, suspension
-from tests.product import HARBOR, World
+from tests.support.flows import HARBOR, World
 
 Run = Callable[..., str]
 

@@ -14,7 +14,7 @@ from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import Format
 from checkout.flows.webhooks.deliver import MessageResult
-from tests.product import World
+from tests.support.flows import World
 
 URL = "https://shop.example/hooks"
 ENDS = ("checkout.session.canceled", "checkout.session.expired")

@@ -9,8 +9,8 @@ import pytest
 
 from checkout import telemetry, wiring
 from checkout.domain.ids import session_ref
-from tests.deployment import Context
-from tests.support import SESSION_ID
+from tests.support.basics import SESSION_ID
+from tests.support.deployment import Context
 
 Told = Callable[[], list[dict[str, Any]]]
 PEM = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----"

@@ -16,8 +16,8 @@ from checkout import telemetry, web, wiring
 from checkout.clients import client_of
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from tests.merchant_api import gateway_event
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.merchant_api import gateway_event
 
 
 def every_error(base: type[CheckoutError] = CheckoutError) -> Iterator[type[CheckoutError]]:

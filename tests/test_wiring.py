@@ -62,7 +62,7 @@ def facts(module: str, *, in_lambda: bool = True) -> dict[str, Any]:
         sys.executable,
         "-W",
         "error",
-        str(ROOT / "tests/fresh.py"),
+        str(ROOT / "tests/support/fresh.py"),
         module,
         BUILDERS.get(module, ""),
     ]

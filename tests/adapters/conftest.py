@@ -11,9 +11,9 @@ from moto import mock_aws
 
 from checkout.adapters.outbound.http import PublicHttp
 from sandbox.cloud import table_definitions
-from tests.adapters.outbound.tls_server import Authority, Names, TlsServer, make_authority
-from tests.adapters.stores import Store, Watched, boto, new_store, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.support.stores import Store, Watched, boto, new_store, with_tables
+from tests.support.tls_server import Authority, Names, TlsServer, make_authority
 
 EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
 

@@ -9,10 +9,10 @@ import pytest
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import ApiKey, Suspension
 from checkout.ports.merchants import StaleMerchant
-from tests.adapters.samples import MS, a_key, a_merchant
-from tests.adapters.stores import Store
-from tests.services import put_key
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.samples import MS, a_key, a_merchant
+from tests.support.services import put_key
+from tests.support.stores import Store
 
 FIRST, SECOND = a_key(), a_key(id="key_2", hash="ab" * 32, last_four="2222")
 MERCHANT = a_merchant()

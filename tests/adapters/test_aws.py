@@ -24,9 +24,9 @@ from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
 from checkout.domain.parts import Lists
 from checkout.ports.sessions import StaleSession
-from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, cancel
-from tests.adapters.stores import boto
-from tests.support import NOW, a_session, seeded
+from tests.support.basics import NOW, a_session, seeded
+from tests.support.samples import a_key, a_merchant, a_reservation, an_event, cancel
+from tests.support.stores import boto
 
 UNBOUNDED: Any = dict.fromkeys(("after", "created_from", "created_before"))
 NO = {"Code": "None"}

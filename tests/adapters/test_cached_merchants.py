@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.product import World
+from tests.support.flows import World
 
 
 def test_a_merchant_is_read_once_a_minute() -> None:

@@ -20,9 +20,9 @@ from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.ports.sessions import StaleSession, Walk
-from tests.adapters.samples import a_reservation, an_event, cancel, session_id
-from tests.adapters.stores import Store
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.samples import a_reservation, an_event, cancel, session_id
+from tests.support.stores import Store
 
 LINES = tuple(LineItem("usd", f"Tea {n}", f"A tin of {n} g", 100 + n, n) for n in range(1, 9))
 

@@ -12,9 +12,9 @@ from checkout.adapters.dynamo.refunds import DynamoRefunds, put_refund
 from checkout.domain.ids import session_ref
 from checkout.domain.parts import Lists
 from checkout.domain.retention import RETENTION
-from tests.adapters.samples import a_key, a_member, a_merchant, an_event, an_invitation
-from tests.adapters.stores import Store
-from tests.support import NOW, a_link, a_refund, seeded
+from tests.support.basics import NOW, a_link, a_refund, seeded
+from tests.support.samples import a_key, a_member, a_merchant, an_event, an_invitation
+from tests.support.stores import Store
 
 
 def _keys(store: Store) -> None:

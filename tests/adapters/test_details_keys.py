@@ -13,7 +13,7 @@ from checkout.adapters.vault import AesVault
 from checkout.domain.errors import Unavailable
 from checkout.ports.runtime import SecretUnreadable
 from tests.fakes.kms import KEY_ID, HandKms
-from tests.support import seeded
+from tests.support.basics import seeded
 
 pytestmark = pytest.mark.untraced
 

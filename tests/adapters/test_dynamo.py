@@ -23,7 +23,8 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
 from checkout.ports.runtime import WHOLE, ShardRange
 from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
-from tests.adapters.samples import (
+from tests.support.basics import GAVE_A_WALLET, NOW, a_session, words
+from tests.support.samples import (
     DAY,
     MS,
     a_key,
@@ -37,9 +38,8 @@ from tests.adapters.samples import (
     payment_created,
     session_id,
 )
-from tests.adapters.stores import Store, Watched
-from tests.services import put_key
-from tests.support import GAVE_A_WALLET, NOW, a_session, words
+from tests.support.services import put_key
+from tests.support.stores import Store, Watched
 
 
 def saved(store: Store, session: Session) -> Session:

@@ -22,17 +22,9 @@ from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.ports.sessions import StaleSession
-from tests.adapters.samples import (
-    MS,
-    a_reservation,
-    an_event,
-    cancel,
-    checked,
-    paying,
-    session_id,
-)
-from tests.adapters.stores import Store
-from tests.support import NOW, a_session, at_once
+from tests.support.basics import NOW, a_session, at_once
+from tests.support.samples import MS, a_reservation, an_event, cancel, checked, paying, session_id
+from tests.support.stores import Store
 
 pytestmark = pytest.mark.untraced
 

@@ -24,9 +24,9 @@ from checkout.domain.webhooks import (
     sent_again,
 )
 from checkout.ports.webhooks import DueEvent, StaleEvent
-from tests.adapters.samples import MS, an_event, cancel, full_event, session_id
-from tests.adapters.stores import Store
-from tests.support import NOW, a_session, at_once
+from tests.support.basics import NOW, a_session, at_once
+from tests.support.samples import MS, an_event, cancel, full_event, session_id
+from tests.support.stores import Store
 
 MINUTE = timedelta(minutes=1)
 SOON = NOW + FIRST_MESSAGE  # when an event of NOW is due

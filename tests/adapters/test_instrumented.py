@@ -23,8 +23,8 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.webhooks import Receipt
-from tests.product import CEDAR, World
-from tests.support import NOW, HandClock, words
+from tests.support.basics import NOW, HandClock, words
+from tests.support.flows import CEDAR, World
 
 Told = Callable[[], list[dict[str, Any]]]
 

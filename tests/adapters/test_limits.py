@@ -13,8 +13,8 @@ from checkout.adapters.limits import Allowances
 from checkout.domain.limits import Rule
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.protected import KNOWN_FOR
-from tests.support import NOW, HandClock, at_once
+from tests.support.basics import NOW, HandClock, at_once
+from tests.support.protected import KNOWN_FOR
 
 THREE = Rule("three", burst=3, every=timedelta(seconds=10))
 

@@ -15,8 +15,8 @@ from checkout.domain.session import LineItem, Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.ports.sessions import OutOfStock, Reservation, StaleSession
-from tests.adapters.stores import Store
-from tests.support import NOW, a_link, a_session
+from tests.support.basics import NOW, a_link, a_session
+from tests.support.stores import Store
 
 SOLD_OUT = a_link(left=0)
 

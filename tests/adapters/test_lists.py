@@ -23,10 +23,10 @@ from checkout.domain.tally import DayTally
 from checkout.open_payments.models import WalletAddress
 from checkout.ports.sessions import Stretch, Walk
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import DAY, MS, an_event, cancel, session_id
-from tests.adapters.stores import Store, new_store
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.samples import DAY, MS, an_event, cancel, session_id
+from tests.support.stores import Store, new_store
 
 pytestmark = pytest.mark.untraced
 

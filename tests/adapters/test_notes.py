@@ -12,11 +12,11 @@ from checkout.domain.search import NEEDS_SOMEBODY
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from tests.adapters.stores import Store
 from tests.domain.test_note import a_note
 from tests.domain.test_withdrawal import a_withdrawal
-from tests.hosted_pages import AWAITING
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.hosted_pages import AWAITING
+from tests.support.stores import Store
 
 
 def test_a_note_is_read_as_it_was_written_and_is_no_session(store: Store) -> None:

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoSessions
 from checkout.adapters.patience import BRIEF, USUAL, PatientClient, longest, one_request
 from checkout.domain.errors import Unavailable
-from tests.adapters.samples import a_key, cancel
-from tests.support import NOW, a_session, seeded
+from tests.support.basics import NOW, a_session, seeded
+from tests.support.samples import a_key, cancel
 
 REFUSED = ClientError({"Error": {"Code": "ValidationException"}}, "GetItem")
 

@@ -8,9 +8,9 @@ import pytest
 
 from checkout.domain.errors import Unavailable
 from checkout.domain.people import Role
-from tests.adapters.samples import MS, a_key, a_member, a_merchant, an_invitation
-from tests.adapters.stores import Store
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.samples import MS, a_key, a_member, a_merchant, an_invitation
+from tests.support.stores import Store
 
 ADA, OPEN = a_member(), an_invitation()
 BO = a_member(id="mbr_bo", name="Bo")

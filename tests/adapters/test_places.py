@@ -8,7 +8,7 @@ from datetime import timedelta
 from checkout.adapters.dynamo import places
 from checkout.domain.payment import Phase
 from checkout.domain.session import Status
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
 
 
 def test_a_place_that_is_far_too_early_or_too_late_is_not_kept() -> None:

@@ -29,7 +29,10 @@ from checkout.domain.webhooks import (
 )
 from checkout.open_payments.models import Amount, Quote
 from checkout.ports.sessions import Reservation
-from tests.adapters.samples import (
+from tests.fakes.dynamodb import ITEM_MAX, item_size
+from tests.support.basics import GAVE_A_WALLET, NOW, a_session
+from tests.support.protected import DELIVERIES_KEPT
+from tests.support.samples import (
     MS,
     a_key,
     a_merchant,
@@ -40,9 +43,6 @@ from tests.adapters.samples import (
     full_session,
     session_id,
 )
-from tests.fakes.dynamodb import ITEM_MAX, item_size
-from tests.protected import DELIVERIES_KEPT
-from tests.support import GAVE_A_WALLET, NOW, a_session
 
 TRIPS: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {
     Session: (

@@ -19,18 +19,10 @@ from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.domain.webhooks import KEPT
 from checkout.ports.sessions import StaleSession
-from tests.adapters.samples import (
-    DAY,
-    a_key,
-    a_merchant,
-    an_event,
-    cancel,
-    paying,
-    payment_created,
-)
-from tests.adapters.stores import Store
 from tests.adapters.test_carts import LINES
-from tests.support import GAVE_A_WALLET, NOW, a_session
+from tests.support.basics import GAVE_A_WALLET, NOW, a_session
+from tests.support.samples import DAY, a_key, a_merchant, an_event, cancel, paying, payment_created
+from tests.support.stores import Store
 
 EXPIRY = NOW + DAY  # of `a_session`
 FOUND_BY = '{"order":"A-1"}'

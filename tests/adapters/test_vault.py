@@ -22,7 +22,7 @@ from checkout.adapters.vault import (
 )
 from checkout.domain.errors import Unavailable
 from checkout.ports.runtime import SecretUnreadable
-from tests.support import HandClock, seeded
+from tests.support.basics import HandClock, seeded
 
 pytestmark = pytest.mark.untraced
 

@@ -20,10 +20,10 @@ from sandbox import cloud
 from sandbox.gateway import answer_of, event_of
 from sandbox.server import Answer, Incoming
 from sandbox.template import resources
-from tests.adapters.samples import a_key, a_merchant
 from tests.artifacts.runtime import Invocation, environment
-from tests.merchant_api import SESSIONS, a_body
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.merchant_api import SESSIONS, a_body
+from tests.support.samples import a_key, a_merchant
 
 pytestmark = pytest.mark.artifacts
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.attacks.counts import COUNTED, Attack
-from tests.attacks.doors import Doors
-from tests.product import World
+from tests.support.attack_counts import COUNTED, Attack
+from tests.support.doors import Doors
+from tests.support.flows import World
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from checkout.domain.session import Session, Status
 from checkout.open_payments.transport import Request, Response
-from tests.product import World
+from tests.support.flows import World
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -24,7 +24,7 @@ from checkout.adapters.vault import AesVault
 from checkout.domain import ids
 from checkout.flows.merchant import sign_in
 from checkout.flows.payment.sealed import Grant, Proof
-from tests.overheard import SHORTEST, Overheard
+from tests.support.overheard import SHORTEST, Overheard
 
 # Kinds of secrets, and the places where they may be. Nothing else may be anywhere.
 PERMITTED: Final[dict[str, set[str]]] = {

@@ -25,8 +25,8 @@ from checkout.open_payments.transport import Request, Response
 from checkout.open_payments.urls import is_infrastructure, target
 from checkout.open_payments.wallet_address import parse
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
-from tests.keys import new_key_pair
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
+from tests.support.keys import new_key_pair
 
 pytestmark = pytest.mark.untraced
 

@@ -15,7 +15,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import segno
-from starlette.testclient import TestClient
 
 from checkout.domain.ids import session_ref
 from checkout.domain.session import Session, Status
@@ -23,8 +22,9 @@ from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from pay.app import app
 from sandbox.wallets.provider import Rules
-from tests.hosted_pages import Answer, Customer, customer
-from tests.product import CEDAR, World
+from tests.support import asgi
+from tests.support.flows import CEDAR, World
+from tests.support.hosted_pages import Answer, Customer, customer
 
 pytestmark = pytest.mark.untraced
 
@@ -40,7 +40,7 @@ def attacker() -> Iterator[Customer]:
 
 def another(first: Customer) -> Customer:
     """A browser without the cookies of the first."""
-    client = TestClient(app, base_url="https://pay.example", follow_redirects=False)
+    client = asgi.Client(app, base_url="https://pay.example")
     return Customer(first.world, client)
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import approve
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors, Visitor
-from tests.hosted_pages import Answer
-from tests.product import CEDAR
+from tests.support.attack_counts import Attack
+from tests.support.doors import Doors, Visitor
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Answer
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ import pytest
 from checkout.domain.merchant import Merchant, private_key_place
 from checkout.flows.merchant import setup
 from sandbox.wallets.state import Account
-from tests.keys import new_key_pair
-from tests.merchant_api import Answer, MerchantApi
-from tests.product import HARBOR, World, client_id
+from tests.support.flows import HARBOR, World, client_id
+from tests.support.keys import new_key_pair
+from tests.support.merchant_api import Answer, MerchantApi
 
 BASE: Final = "https://pay.example"
 UNKNOWN: Final = "33" * 22

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.counts import COUNTED, SCANNED, Attack, lines
+from tests.support.attack_counts import COUNTED, SCANNED, Attack, lines
 
 
 def report(

@@ -20,10 +20,10 @@ from checkout.adapters.outbound.stages import StageTransport
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.people import SignUp
 from checkout.domain.session import Session
-from tests.attacks.doors import FORM, Doors, Visitor
-from tests.hosted_pages import Answer
-from tests.merchant_api import a_body, gateway_event
-from tests.product import World, client_id
+from tests.support.doors import FORM, Doors, Visitor
+from tests.support.flows import World, client_id
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import a_body, gateway_event
 
 pytestmark = pytest.mark.untraced
 

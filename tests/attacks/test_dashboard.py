@@ -16,12 +16,12 @@ from fastapi.routing import APIRoute
 from checkout.domain.people import Role
 from checkout.flows.merchant import people
 from dashboard.app import PAGES
-from tests.adapters.samples import a_member
-from tests.attacks.counts import Attack
-from tests.attacks.doors import BASE, FORM, Doors, Visitor
 from tests.functions.test_dashboard_isolation import FORMS
-from tests.merchant_api import a_body
-from tests.protected import OPEN
+from tests.support.attack_counts import Attack
+from tests.support.doors import BASE, FORM, Doors, Visitor
+from tests.support.merchant_api import a_body
+from tests.support.protected import OPEN
+from tests.support.samples import a_member
 
 Case = TypeVar("Case")
 COOKIE = "__Host-dashboard"

@@ -19,9 +19,9 @@ import dashboard.app
 import pay.app
 import pay.dependencies
 from checkout.ports.services import PayServices
-from tests.dashboard_pages import dashboard as a_dashboard
-from tests.merchant_api import SESSIONS, MerchantApi, a_body, gateway_event
-from tests.product import World
+from tests.support.dashboard_pages import dashboard as a_dashboard
+from tests.support.flows import World
+from tests.support.merchant_api import SESSIONS, MerchantApi, a_body, gateway_event
 
 Event = dict[str, Any]
 LONE = "\ud800"

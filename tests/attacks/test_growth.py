@@ -26,8 +26,6 @@ import webhook_sender.app  # noqa: F401
 from checkout.domain.people import SignUp
 from dashboard import invitation, sign_in, sign_up
 from pay import claims, links, routes, withdrawals
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors, Visitor
 from tests.attacks.steps import (
     PRODUCT,
     Matcher,
@@ -38,8 +36,10 @@ from tests.attacks.steps import (
     metered,
     patterns_of,
 )
-from tests.product import CEDAR
-from tests.protected import OPEN
+from tests.support.attack_counts import Attack
+from tests.support.doors import Doors, Visitor
+from tests.support.flows import CEDAR
+from tests.support.protected import OPEN
 
 pytestmark = pytest.mark.untraced
 

@@ -18,13 +18,13 @@ import pytest
 from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors, Visitor
 from tests.attacks.hostile import hostile
-from tests.merchant_api import a_body
-from tests.partitions import few_partitions
-from tests.product import CEDAR, HARBOR, World
-from tests.sample import sample
+from tests.support.attack_counts import Attack
+from tests.support.doors import Doors, Visitor
+from tests.support.flows import CEDAR, HARBOR, World
+from tests.support.merchant_api import a_body
+from tests.support.partitions import few_partitions
+from tests.support.sample import sample
 
 CUSTOMERS: Final = ("https://localhost:4101", "https://localhost:4102")  # Cedar Bank's servers
 PAGES: Final = "http://localhost:4100/interact/"

@@ -20,10 +20,10 @@ from checkout.domain.errors import CursorInvalid
 from checkout.domain.grammar import BASE62
 from checkout.domain.session import Session
 from checkout.flows.cursors import cursor, position_of
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors, Visitor
-from tests.hosted_pages import Answer
-from tests.merchant_api import a_body
+from tests.support.attack_counts import Attack
+from tests.support.doors import Doors, Visitor
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import a_body
 
 ACTIONS = ["", "/cancel", "/expire", "/accept_as_paid", "/give_up"]
 NOBODY = f"cs_{'0' * 22}"

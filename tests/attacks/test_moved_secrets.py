@@ -16,8 +16,8 @@ from checkout.adapters.dynamo.wire import Value, text
 from checkout.domain.session import Session, Status
 from sandbox.template import resources
 from sandbox.wallets.state import Account
-from tests.deployment import Deployment
-from tests.product import HARBOR, PREFIX
+from tests.support.deployment import Deployment
+from tests.support.flows import HARBOR, PREFIX
 
 Told = Callable[[], list[dict[str, Any]]]
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 from starlette.requests import Request as WebRequest
-from starlette.testclient import TestClient
 
 import pay.app
 from checkout.adapters.queue import SqsTaskQueue
@@ -28,16 +27,16 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from expirer.cleanup import queued
 from pay import links, routes
-from tests import services
-from tests.attacks.doors import Doors
-from tests.dashboard_pages import Browser
-from tests.dashboard_pages import dashboard as a_dashboard
-from tests.deployment import Sqs, sqs_event
-from tests.hosted_pages import Answer, Customer, customer
-from tests.merchant_api import gateway_event
-from tests.product import CEDAR, PREFIX, CountingTransport, World, on
-from tests.protected import KNOWN_FOR
-from tests.support import HandClock
+from tests.support import asgi, services
+from tests.support.basics import HandClock
+from tests.support.dashboard_pages import Browser
+from tests.support.dashboard_pages import dashboard as a_dashboard
+from tests.support.deployment import Sqs, sqs_event
+from tests.support.doors import Doors
+from tests.support.flows import CEDAR, PREFIX, CountingTransport, World, on
+from tests.support.hosted_pages import Answer, Customer, customer
+from tests.support.merchant_api import gateway_event
+from tests.support.protected import KNOWN_FOR
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
 EDGE, SECRET = "192.0.2.44", "s3cret-of-the-edge"
@@ -64,12 +63,8 @@ def another_process(world: World, a_minute: int = A_MINUTE) -> None:
 
 def at(world: World, address: str, **headers: str) -> Customer:
     """Return a browser at a network address."""
-    client = TestClient(
-        pay.app.app,
-        base_url="https://pay.example",
-        follow_redirects=False,
-        client=(address, 4711),
-        headers=headers,
+    client = asgi.Client(
+        pay.app.app, base_url="https://pay.example", address=address, headers=headers
     )
     return Customer(world, client)
 
@@ -431,7 +426,7 @@ def test_a_client_that_invents_addresses_is_limited_as_what_it_is() -> None:
 
 
 def sign_in_from(browser: Browser, address: str, key: str) -> int:
-    browser.client._transport.client = (address, 4711)  # type: ignore[attr-defined]
+    browser.client.move_to(address)
     return browser.post("/sign-in", {"api_key": key}).status
 
 

@@ -17,12 +17,12 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.strict_json import parse_object
 from checkout.web import BODY_MAX
 from dashboard.multipart import parts
-from tests.attacks.counts import Attack
-from tests.attacks.doors import BASE, FORM, Doors
 from tests.attacks.hostile import assert_open_and_unpaid
-from tests.hosted_pages import Answer
-from tests.merchant_api import a_body, an_item
-from tests.product import CEDAR
+from tests.support.attack_counts import Attack
+from tests.support.doors import BASE, FORM, Doors
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import a_body, an_item
 
 WHOLE = json.dumps(a_body())
 BARE = WHOLE[1:-1]  # the members, without the braces

@@ -14,11 +14,11 @@ from typing import Any
 import cbor2
 import pytest
 
-from tests import services
-from tests.attacks.counts import Attack
-from tests.authenticator import Authenticator, b64, unb64
-from tests.dashboard_pages import BASE, Dashboard, dashboard
-from tests.merchant_api import PREFIX
+from tests.support import services
+from tests.support.attack_counts import Attack
+from tests.support.authenticator import Authenticator, b64, unb64
+from tests.support.dashboard_pages import BASE, Dashboard, dashboard
+from tests.support.merchant_api import PREFIX
 
 pytestmark = pytest.mark.untraced
 

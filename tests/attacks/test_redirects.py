@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.attacks.counts import Attack
-from tests.attacks.doors import BASE, Doors, Visitor
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
-from tests.hosted_pages import Answer
+from tests.support.attack_counts import Attack
+from tests.support.doors import BASE, Doors, Visitor
+from tests.support.hosted_pages import Answer
 
 EVIL = "evil.example"
 # Each is read by some program as an address of evil.example, as a script, or as something local.

@@ -23,16 +23,16 @@ from checkout.domain.people import Scope
 from checkout.domain.refund import Refund, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.flows.refund import request as refunds
-from tests import services
-from tests.attacks.counts import Attack
-from tests.dashboard_pages import Browser, dashboard_of
-from tests.flows.refund.books import again, ask, come_back, consent, fund, payments, prepare
 from tests.functions.test_refunds_api import PAID
-from tests.merchant_api import PREFIX, Answer
-from tests.product import CEDAR, World
-from tests.stripe_api import REFUNDS as V1
-from tests.stripe_api import StripeApi
-from tests.support import NOW
+from tests.support import services
+from tests.support.attack_counts import Attack
+from tests.support.basics import NOW
+from tests.support.dashboard_pages import Browser, dashboard_of
+from tests.support.flows import CEDAR, World
+from tests.support.merchant_api import PREFIX, Answer
+from tests.support.refund_books import again, ask, come_back, consent, fund, payments, prepare
+from tests.support.stripe_api import REFUNDS as V1
+from tests.support.stripe_api import StripeApi
 
 NATIVE: Final = "/api/checkout/refunds"
 SCRIPT: Final = "<script>alert(1)</script>"

@@ -17,7 +17,7 @@ from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from sandbox.wallets.behaviours import BEHAVIOURS
 from tests.attacks.hostile import hostile
-from tests.product import CEDAR, HARBOR, World, lose_answers, on, raising
+from tests.support.flows import CEDAR, HARBOR, World, lose_answers, on, raising
 
 CUSTOMERS = {True: f"{CEDAR}/one-short", False: f"{HARBOR}/bob"}  # by whether they convert
 

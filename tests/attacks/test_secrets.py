@@ -32,14 +32,14 @@ from checkout.ports.webhooks import Receipt
 from expirer.app import scheduled
 from expirer.cleanup import queued as cleans
 from sandbox.cloud import table_definitions
-from tests.attacks.counts import SCANNED, Attack
-from tests.attacks.doors import TABLES, Doors, Visitor
 from tests.attacks.ledger import PERMITTED, Ledger, Scanned
 from tests.attacks.test_dashboard import GETS, filled
-from tests.deployment import Context, Faulty, Sqs, refusal, sqs_event
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import CEDAR, PREFIX, World
-from tests.rows import row_text
+from tests.support.attack_counts import SCANNED, Attack
+from tests.support.deployment import Context, Faulty, Sqs, refusal, sqs_event
+from tests.support.doors import TABLES, Doors, Visitor
+from tests.support.flows import CEDAR, PREFIX, World
+from tests.support.rows import row_text
 from webhook_sender.app import queued as sends
 
 Told = Callable[[], list[dict[str, Any]]]

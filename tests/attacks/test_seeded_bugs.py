@@ -56,9 +56,7 @@ from dashboard import dependencies, export
 from pay import browser, letters, routes
 from sandbox import guarded_emulator
 from sandbox.cloud import table_definitions
-from tests import services
 from tests.adapters import test_api_keys as of_keys
-from tests.adapters.stores import Store, new_store
 from tests.attacks import test_addresses as on_addresses
 from tests.attacks import test_browsers as on_browsers
 from tests.attacks import test_callbacks as on_callbacks
@@ -77,14 +75,9 @@ from tests.attacks import test_secrets as on_secrets
 from tests.attacks import test_texts as on_texts
 from tests.attacks import test_tokens as on_tokens
 from tests.attacks import test_webhooks as on_webhooks
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors
-from tests.dashboard_pages import dashboard as a_dashboard
-from tests.dashboard_pages import dashboard_of
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.flows.checkout import test_purchase as in_purchase
 from tests.flows.merchant import test_authentication as in_authentication
-from tests.flows.refund.books import fund
 from tests.functions import test_dashboard_export as in_export
 from tests.functions import test_dashboard_keys as in_keys
 from tests.functions import test_dashboard_people as in_people
@@ -94,15 +87,22 @@ from tests.functions import test_stripe as in_stripe
 from tests.functions.test_api import (
     test_a_page_of_large_sessions_ends_before_lambda_refuses_it as large_pages,
 )
-from tests.hosted_pages import customer
-from tests.merchant_api import MerchantApi
 from tests.open_payments import test_reasons as in_reasons
 from tests.open_payments import test_signatures as in_signatures
 from tests.open_payments import test_wallet_address as in_addresses
-from tests.outbox import Outbox
-from tests.product import PREFIX, World
 from tests.sandbox import test_guarded_emulator as on_emulator
-from tests.stripe_api import StripeApi
+from tests.support import services
+from tests.support.attack_counts import Attack
+from tests.support.dashboard_pages import dashboard as a_dashboard
+from tests.support.dashboard_pages import dashboard_of
+from tests.support.doors import Doors
+from tests.support.flows import PREFIX, World
+from tests.support.hosted_pages import customer
+from tests.support.merchant_api import MerchantApi
+from tests.support.outbox import Outbox
+from tests.support.refund_books import fund
+from tests.support.stores import Store, new_store
+from tests.support.stripe_api import StripeApi
 from tests.template import test_template as of_template
 
 pytestmark = pytest.mark.untraced

@@ -16,11 +16,7 @@ import pytest
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.people import Role, SignUp
 from checkout.flows.merchant import people, suspension
-from tests import services
-from tests.attacks.counts import Attack
 from tests.attacks.test_client_documents import HIDDEN, SCRIPTS
-from tests.authenticator import Authenticator
-from tests.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
 from tests.functions.test_dashboard_sign_up import (
     TEA,
     confirm,
@@ -29,8 +25,12 @@ from tests.functions.test_dashboard_sign_up import (
     signed_up,
     wallets_page,
 )
-from tests.hosted_pages import Answer
-from tests.product import HARBOR, PREFIX, World
+from tests.support import services
+from tests.support.attack_counts import Attack
+from tests.support.authenticator import Authenticator
+from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
+from tests.support.flows import HARBOR, PREFIX, World
+from tests.support.hosted_pages import Answer
 
 pytestmark = pytest.mark.untraced
 

@@ -17,9 +17,9 @@ from checkout.adapters.outbound.stages import StageTransport
 from checkout.flows.merchant.api_keys import new_key
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from tests.merchant_api import PREFIX, SESSIONS, MerchantApi, a_body
-from tests.services import put_key
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.merchant_api import PREFIX, SESSIONS, MerchantApi, a_body
+from tests.support.services import put_key
 
 pytestmark = pytest.mark.untraced
 

@@ -16,8 +16,8 @@ from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.open_payments.answers import Answer, wallet_address
 from checkout.open_payments.errors import UntrustedAnswer
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
-from tests.keys import new_key_pair
-from tests.product import World
+from tests.support.flows import World
+from tests.support.keys import new_key_pair
 
 DOCUMENT = {
     "id": "https://wallet.example/alice",

@@ -13,7 +13,7 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.payment import Problem
 from checkout.open_payments.transport import Request, Response
 from tests.attacks.hostile import Hostile, assert_open_and_unpaid, hostile
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
 
 EVIL = "https://evil.example"
 INACTIVE = {"error": {"code": "invalid_token", "description": "Inactive Token"}}

@@ -26,11 +26,11 @@ from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.webhooks import Receipt
 from expirer.cleanup import queued as cleans
-from tests.attacks.counts import Attack
-from tests.attacks.doors import Doors, Visitor
 from tests.attacks.test_redirects import NO_LINKS
-from tests.deliveries import Delivered, delivered
-from tests.deployment import Context, sqs_event
+from tests.support.attack_counts import Attack
+from tests.support.deliveries import Delivered, delivered
+from tests.support.deployment import Context, sqs_event
+from tests.support.doors import Doors, Visitor
 from webhook_sender.app import queued as sends
 
 pytestmark = pytest.mark.untraced

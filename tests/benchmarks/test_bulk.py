@@ -12,7 +12,7 @@ from benchmarks.growth import Grown
 from checkout.adapters.dynamo.records import rows_of, session_item
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import PREFIX
+from tests.support.flows import PREFIX
 
 TABLE = f"{PREFIX}-checkout_sessions"
 COUNT = 300

@@ -14,8 +14,8 @@ from benchmarks.meter import OVERHEAD, SECONDS_A_MONTH, Metered, Usage, keeping,
 from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import PREFIX
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import PREFIX
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = (REPOSITORY / "README.md", REPOSITORY / "docs" / "operating.md")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
-from tests.node import with_packages
+from tests.support.node import with_packages
 
 HERE = Path(__file__).parent
 # Milliseconds, for which a page may take to become what a test expects. A busy machine needs them.

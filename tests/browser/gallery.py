@@ -20,9 +20,9 @@ from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from tests.browser.served import PICTURES, Served
-from tests.hosted_pages import AWAITING, PAID, QUOTE, WALLET, line
-from tests.product import CEDAR
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import AWAITING, PAID, QUOTE, WALLET, line
 
 
 @dataclass(frozen=True)

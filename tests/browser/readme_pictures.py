@@ -15,9 +15,9 @@ from typing import Any, Final
 from playwright.sync_api import Browser, Page
 
 from sandbox.place import Place
-from tests.browser.dev_server import call, local_world, own_key
 from tests.browser.launch import chromium, launched
-from tests.merchant_api import a_body, an_item
+from tests.support.dev_server import call, local_world, own_key
+from tests.support.merchant_api import a_body, an_item
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 BYTES_MAX: Final = 60_000

@@ -31,10 +31,10 @@ from checkout.flows.payment.sealed import Proof
 from checkout.ports.mail import Letter
 from pay.app import app
 from sandbox.wallets.provider import Rules
-from tests.hosted_pages import Customer, customer
-from tests.ports import free_base
-from tests.product import World
-from tests.serving import serving
+from tests.support.flows import World
+from tests.support.hosted_pages import Customer, customer
+from tests.support.ports import free_base
+from tests.support.serving import serving
 
 # The words of browsers for the one of two ways that the other has ended.
 ABORTED = ("net::ERR_ABORTED", "is interrupted by another navigation")

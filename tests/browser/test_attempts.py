@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from sandbox.place import Place
 from sandbox.wallets.state import State, decode
-from tests.browser.dev_server import call, local_world
 from tests.browser.judge import violations
 from tests.browser.test_dashboard import home, sign_in
 from tests.browser.test_purchase import choose, give_wallet, leave_for_the_wallet
+from tests.support.dev_server import call, local_world
 
 pytestmark = pytest.mark.browser
 

@@ -22,9 +22,9 @@ from checkout.domain.payment import Attention
 from checkout.domain.session import Status
 from sandbox import cloud
 from sandbox.place import Place
-from tests.browser.dev_server import call, local_world, own_key
 from tests.browser.judge import Judge
-from tests.merchant_api import a_body, an_item
+from tests.support.dev_server import call, local_world, own_key
+from tests.support.merchant_api import a_body, an_item
 
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own

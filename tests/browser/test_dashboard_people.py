@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
-from tests.browser.dev_server import local_world
 from tests.browser.judge import Judge
 from tests.browser.test_dashboard import home, sign_in
+from tests.support.dev_server import local_world
 
 pytestmark = pytest.mark.browser
 

@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Page, expect
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.browser.dev_server import call, local_world
 from tests.browser.judge import Judge
 from tests.browser.test_dashboard import focus, home, sign_in
-from tests.merchant_api import a_body
+from tests.support.dev_server import call, local_world
+from tests.support.merchant_api import a_body
 
 pytestmark = pytest.mark.browser
 

@@ -34,9 +34,9 @@ from checkout.domain.session import Session
 from sandbox import cloud
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
-from tests.browser.dev_server import REPOSITORY, call, local_world, own_key
 from tests.browser.test_dashboard import home, search, sign_in
 from tests.browser.test_dashboard_people import invited, joined
+from tests.support.dev_server import REPOSITORY, call, local_world, own_key
 
 pytestmark = pytest.mark.browser
 

@@ -18,7 +18,7 @@ from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
 from tests.browser.test_dashboard import focus
 from tests.functions.test_two_devices import PHONE, orders
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
 
 pytestmark = pytest.mark.browser
 

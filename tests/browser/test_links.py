@@ -17,10 +17,10 @@ from checkout.domain.collect import Place as Asked
 from checkout.domain.customer_details import CustomerDetails
 from checkout.flows.checkout import details
 from sandbox.place import Place
-from tests.browser.dev_server import local_world, own_key
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_states import PANEL
+from tests.support.dev_server import local_world, own_key
 
 pytestmark = pytest.mark.browser
 

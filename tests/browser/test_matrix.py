@@ -16,8 +16,8 @@ from checkout.domain.session import Status
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
 from tests.browser.test_states import PANEL
-from tests.product import CEDAR
-from tests.sample import sample
+from tests.support.flows import CEDAR
+from tests.support.sample import sample
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Request, expect
 
 from sandbox.place import Place
-from tests.browser.dev_server import local_world
+from tests.support.dev_server import local_world
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route
 
 from tests.browser.judge import Judge
-from tests.merchant_api import MerchantApi
+from tests.support.merchant_api import MerchantApi
 
 pytestmark = pytest.mark.browser
 

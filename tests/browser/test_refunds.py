@@ -19,10 +19,10 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from sandbox.demo import Demo
 from sandbox.place import Place
 from sandbox.wallets.state import decode
-from tests.browser.dev_server import call, local_world, own_key
 from tests.browser.judge import Judge
 from tests.browser.test_dashboard import home, sign_in
-from tests.merchant_api import a_body
+from tests.support.dev_server import call, local_world, own_key
+from tests.support.merchant_api import a_body
 
 WIDTHS: Final = (375, 1280)
 PRICE: Final = 1854  # of 20.00 USD for the customer, in cents of euros

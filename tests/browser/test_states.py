@@ -21,8 +21,8 @@ from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations
 from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_dashboard_settings import DOT
-from tests.hosted_pages import ISOLATES, QUOTE, WALLET, line
-from tests.sample import sample
+from tests.support.hosted_pages import ISOLATES, QUOTE, WALLET, line
+from tests.support.sample import sample
 
 pytestmark = [pytest.mark.browser, pytest.mark.first]
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from checkout.domain.session import Session, Status
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
-from tests.hosted_pages import PAID, line
+from tests.support.hosted_pages import PAID, line
 
 pytestmark = pytest.mark.browser
 

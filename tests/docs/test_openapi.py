@@ -30,10 +30,10 @@ from checkout.domain.webhooks import event_body, ping_body
 from checkout.open_payments.models import WalletAddress
 from checkout.web import STATUS
 from docs.openapi.native import document
-from tests.documented import NATIVE
-from tests.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
-from tests.services import store_mandate
-from tests.support import NOW, a_mandate, a_refund, a_session
+from tests.support.basics import NOW, a_mandate, a_refund, a_session
+from tests.support.documented import NATIVE
+from tests.support.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
+from tests.support.services import store_mandate
 
 DOCUMENT = NATIVE.document
 # Responses of the customers' pages and the dashboard only.

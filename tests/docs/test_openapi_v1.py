@@ -19,11 +19,11 @@ from api.v1.refunds import router as refunds
 from api.v1.routes import router
 from docs.openapi.stripe import document
 from tests.docs.test_openapi import every_reference
-from tests.documented import STRIPE
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe import paid
-from tests.merchant_api import Answer
-from tests.stripe_api import (
+from tests.support.documented import STRIPE
+from tests.support.merchant_api import Answer
+from tests.support.stripe_api import (
     CHARGES,
     ENDPOINTS,
     EVENTS,

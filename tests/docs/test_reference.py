@@ -20,9 +20,9 @@ from checkout.web import STATUS
 from docs.openapi import examples
 from docs.openapi.__main__ import REFERENCE
 from docs.openapi.page import files
-from tests.documented import NATIVE, STRIPE, Documented
-from tests.merchant_api import SESSIONS, MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.documented import NATIVE, STRIPE, Documented
+from tests.support.merchant_api import SESSIONS, MerchantApi
 
 PAGES = ("/docs", "/docs/v1")
 # Bytes. Nothing of it is loaded on other routes.

@@ -21,8 +21,8 @@ from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import TRANSITIONS, advance
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.protected import ATTEMPTS_KEPT
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.protected import ATTEMPTS_KEPT
 
 LIVE = (Status.PREPARING, Status.AWAITING_APPROVAL, Status.PROCESSING)
 

@@ -21,8 +21,8 @@ from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.domain.webhooks import Delivery
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.adapters.samples import an_event
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.samples import an_event
 
 ALICE = Customer(("https://wallet.example/alice",))
 HOST = Customer(("https://alice.example",))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import URL_MAX, picture_url, position, redirect_url, webhook_url
-from tests.adapters.samples import MS
-from tests.support import NOW, words
+from tests.support.basics import NOW, words
+from tests.support.samples import MS
 
 ID = "cs_0123456789abcdefABCDEF"
 UNPRINTABLE = "\n\t\x00\x7f\x85\u2028\u202e\u200b\ud800"

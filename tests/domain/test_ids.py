@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from checkout.domain import ids
-from tests.support import seeded
+from tests.support.basics import seeded
 
 
 @pytest.mark.parametrize(

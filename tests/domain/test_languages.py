@@ -7,7 +7,7 @@ import pytest
 from babel import Locale
 
 from checkout.domain.languages import LANGUAGES, language_of
-from tests.sources import files
+from tests.support.sources import files
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

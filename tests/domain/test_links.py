@@ -7,7 +7,7 @@ import re
 import pytest
 
 from checkout.domain.links import link_of, order_of, rows_for, shares
-from tests.support import a_link
+from tests.support.basics import a_link
 
 
 @pytest.mark.parametrize(

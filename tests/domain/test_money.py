@@ -15,7 +15,7 @@ from checkout.domain.money import (
     total,
 )
 from checkout.open_payments.models import Amount
-from tests.protected import TOTAL_MAX
+from tests.support.protected import TOTAL_MAX
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session
-from tests.adapters.samples import a_key
-from tests.support import NOW, SESSION_ID
+from tests.support.basics import NOW, SESSION_ID
+from tests.support.samples import a_key
 
 BARE = NewSession(
     line_items=(LineItem("usd", "Tea", None, 450, 2),),

@@ -11,7 +11,7 @@ from checkout.domain.note import Note, case_of, needs_somebody, tags_of
 from checkout.domain.payment import Attention
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Status
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
 
 
 def a_note(**changes: Any) -> Note:

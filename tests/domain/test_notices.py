@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from checkout.domain.notices import TOLD_MAX, Pace, Subscriber, Told, Topic, remembered
-from tests.support import NOW
+from tests.support.basics import NOW
 
 HOUR = timedelta(hours=1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain.order_number import named_order_number, order_number
 from checkout.domain.session import Status
-from tests.support import a_session
+from tests.support.basics import a_session
 
 # The reference and the metadata of a session; its number; whether something says that it is one.
 CASES: Final = [

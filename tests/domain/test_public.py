@@ -10,7 +10,7 @@ from checkout.domain.payment import IncomingPaymentRef, Instruction, Phase
 from checkout.domain.public import public_session, timestamp
 from checkout.domain.session import LineItem, Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.support import NOW, SESSION_ID, a_session, words
+from tests.support.basics import NOW, SESSION_ID, a_session, words
 
 BASE = "https://pay.example"
 PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000}

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.mandate import Mandate, MandateStatus
 from checkout.domain.public_budget import public_budget
 from checkout.open_payments.models import Amount
-from tests.support import NOW, a_mandate
+from tests.support.basics import NOW, a_mandate
 
 BASE = "https://checkout.example"
 

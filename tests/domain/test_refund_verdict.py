@@ -11,7 +11,7 @@ from checkout.domain.payment import Instruction
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.refund_verdict import Outcome, decide, next_look
 from checkout.open_payments.models import Amount, OutgoingPayment, Quote
-from tests.support import NOW, a_refund
+from tests.support.basics import NOW, a_refund
 
 END = NOW + timedelta(minutes=5)  # of the quote
 MINUTE = timedelta(minutes=1)

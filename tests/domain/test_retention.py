@@ -8,7 +8,7 @@ import pytest
 from checkout.domain.payment import Attention, IncomingPaymentRef, Instruction, Phase
 from checkout.domain.retention import rows_kept_until, session_kept_until
 from checkout.domain.session import Session, Status
-from tests.support import GAVE_A_WALLET, NOW, a_session
+from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 
 KEPT = timedelta(days=400)
 DAY = timedelta(days=1)

@@ -6,8 +6,8 @@ import pytest
 
 from checkout.domain.payment import Attention, Instruction, Phase
 from checkout.domain.session import Session, Status
-from tests.protected import IN_DOUBT_AFTER
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.protected import IN_DOUBT_AFTER
 
 SENT = Instruction("a", NOW)
 DOUBT = NOW + IN_DOUBT_AFTER

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from checkout.domain.errors import InvalidJson
 from checkout.domain.strict_json import parse_object
-from tests.support import words
+from tests.support.basics import words
 
 pytestmark = pytest.mark.untraced
 

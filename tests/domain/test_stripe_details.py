@@ -19,7 +19,7 @@ from checkout.domain.stripe_objects import (
     filled,
     payment_intent,
 )
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
 
 URL: Final = "https://pay.example"
 QUESTIONS: Final = (

@@ -17,8 +17,8 @@ from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import TRANSITIONS, advance
-from tests.protected import FENCE, SECRETS
-from tests.support import GAVE_A_WALLET, NOW, a_session
+from tests.support.basics import GAVE_A_WALLET, NOW, a_session
+from tests.support.protected import FENCE, SECRETS
 
 LATER = NOW + timedelta(days=2)  # past every expiry
 

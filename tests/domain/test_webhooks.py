@@ -28,9 +28,14 @@ from checkout.domain.webhooks import (
     sent_again,
 )
 from checkout.open_payments.models import WalletAddress
-from tests.adapters.samples import an_event
-from tests.protected import DELIVERIES_KEPT, DELIVERY_ATTEMPTS, DELIVERY_LEASE, DELIVERY_TIMEOUT
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.protected import (
+    DELIVERIES_KEPT,
+    DELIVERY_ATTEMPTS,
+    DELIVERY_LEASE,
+    DELIVERY_TIMEOUT,
+)
+from tests.support.samples import an_event
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

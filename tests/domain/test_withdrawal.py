@@ -10,7 +10,7 @@ import pytest
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Status
 from checkout.domain.withdrawal import Withdrawal, last_moment, waits
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
 
 
 def a_withdrawal(**changes: Any) -> Withdrawal:

@@ -20,7 +20,6 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
-from tests import aws_calls
 from tests.fakes.expressions import (
     BadExpression,
     Expressions,
@@ -31,6 +30,7 @@ from tests.fakes.expressions import (
     parse_condition,
     parse_update,
 )
+from tests.support import aws_calls
 
 ITEM_MAX = 400 * 1024  # bytes
 TRANSACTION_MAX = 100
@@ -77,7 +77,7 @@ class InMemoryDynamoDb:
     """Made from create_table arguments. `calls` counts operations by their name.
 
     `stale_reads` counts the reads that took place before a change of their table. `noted`: calls
-    are noted for the comparison with the policies (tests/aws_calls.py), which takes a sixth of a
+    are noted for the comparison with the policies (tests/support/aws_calls.py), a sixth of a
     simulated world's time.
     """
 

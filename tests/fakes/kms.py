@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from tests import aws_calls
+from tests.support import aws_calls
 
 KEY_ID: Final = "arn:aws:kms:eu-central-1:000000000000:key/stack"
 _NONCE: Final = 12  # bytes

@@ -38,11 +38,11 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
-from tests.adapters.stores import boto, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.flows.checkout.test_reported import note
-from tests.product import CEDAR, HARBOR, PREFIX, World, lose_answers
-from tests.support import count_ends
+from tests.support.basics import count_ends
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers
+from tests.support.stores import boto, with_tables
 
 AGAIN: Final = 0.5  # how likely an earlier request is sent again after each
 WRITES: Final = ("put_item", "update_item", "batch_write_item", "transact_write_items")

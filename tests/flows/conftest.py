@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.product import World
+from tests.support.flows import World
 
 
 @pytest.fixture

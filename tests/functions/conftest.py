@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.dashboard_pages import Browser, Dashboard, dashboard
-from tests.hosted_pages import Customer, customer
-from tests.outbox import Outbox
-from tests.product import World
+from tests.support.dashboard_pages import Browser, Dashboard, dashboard
+from tests.support.flows import World
+from tests.support.hosted_pages import Customer, customer
+from tests.support.outbox import Outbox
 
 
 @pytest.fixture

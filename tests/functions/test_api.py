@@ -19,8 +19,9 @@ from checkout.domain.payment import Attention, IncomingPaymentRef, Phase
 from checkout.domain.session import LineItem, Status
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
-from tests.attacks.doors import logged
-from tests.merchant_api import (
+from tests.support.basics import NOW, HandClock
+from tests.support.doors import logged
+from tests.support.merchant_api import (
     PREFIX,
     SESSIONS,
     Answer,
@@ -29,9 +30,8 @@ from tests.merchant_api import (
     an_item,
     gateway_event,
 )
-from tests.services import put_key
-from tests.stripe_api import StripeApi
-from tests.support import NOW, HandClock
+from tests.support.services import put_key
+from tests.support.stripe_api import StripeApi
 
 PICTURE = "https://cdn.shop.example/tea.webp"
 

@@ -13,8 +13,8 @@ from checkout.domain.public_attempts import MESSAGES
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from tests.domain.test_attempts import after, awaiting, of, paying, processing, refused
-from tests.merchant_api import SESSIONS, MerchantApi
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.merchant_api import SESSIONS, MerchantApi
 
 PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.attacks.doors import logged
-from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item
-from tests.support import SESSION_ID
+from tests.support.basics import SESSION_ID
+from tests.support.doors import logged
+from tests.support.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item
 
 ENDS = ("expire", "cancel", "accept_as_paid", "give_up")
 API = MerchantApi()  # nothing here is ever stored, so all cases may share it

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from checkout.domain.merchant import Merchant, ServiceKey
-from tests.adapters.samples import a_key, a_merchant
-from tests.merchant_api import Answer, MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import Answer, MerchantApi
+from tests.support.samples import a_key, a_merchant
 
 MER = "mer_" + "1" * 22
 FILE = "mer_" + "2" * 22

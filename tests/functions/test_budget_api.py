@@ -9,9 +9,9 @@ import pytest
 
 from checkout.domain.mandate import MandateStatus
 from checkout.domain.people import Scope
-from tests.merchant_api import PREFIX, MerchantApi
-from tests.services import put_key, store_mandate
-from tests.support import NOW, a_mandate
+from tests.support.basics import NOW, a_mandate
+from tests.support.merchant_api import PREFIX, MerchantApi
+from tests.support.services import put_key, store_mandate
 
 BUDGET = "/api/checkout/refund_budget"
 

@@ -11,8 +11,8 @@ import pytest
 
 from checkout.domain.session import Status
 from checkout.flows.merchant import setup
-from tests.hosted_pages import Customer, customer
-from tests.product import World
+from tests.support.flows import World
+from tests.support.hosted_pages import Customer, customer
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from api.requests import CreateSession
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import details
-from tests.hosted_pages import Answer as PageAnswer
-from tests.hosted_pages import Customer
-from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body
-from tests.rows import row_text
-from tests.stripe_api import StripeApi
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.hosted_pages import Answer as PageAnswer
+from tests.support.hosted_pages import Customer
+from tests.support.merchant_api import SESSIONS, Answer, MerchantApi, a_body
+from tests.support.rows import row_text
+from tests.support.stripe_api import StripeApi
 
 ANA = "ana@example.com"
 OURS = {"sec-fetch-site": "same-origin"}

@@ -19,13 +19,13 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount
 from dashboard import refund_texts as texts
 from sandbox.wallets.money import Fee
-from tests.dashboard_pages import Browser, dashboard, dashboard_of
-from tests.flows.refund.books import allow, balance, end_budget, fund, mandate, payments
 from tests.functions.test_dashboard_refunds import path_of
-from tests.merchant_api import PREFIX
-from tests.product import CEDAR, World, on, raising
-from tests.services import store_mandate
-from tests.support import NOW, a_mandate
+from tests.support.basics import NOW, a_mandate
+from tests.support.dashboard_pages import Browser, dashboard, dashboard_of
+from tests.support.flows import CEDAR, World, on, raising
+from tests.support.merchant_api import PREFIX
+from tests.support.refund_books import allow, balance, end_budget, fund, mandate, payments
+from tests.support.services import store_mandate
 
 ALICE = f"{CEDAR}/alice"
 

@@ -11,9 +11,9 @@ import pytest
 
 from checkout.domain.event_types import COMPLETED
 from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard, dashboard
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.dashboard_pages import Browser, Dashboard, dashboard
+from tests.support.samples import an_event
 
 EVENT_ID = "evt_0123456789abcdefABCDEF"
 BODY = '{"id":"cs_0123456789abcdefABCDEF","status":"completed","metadata":{"tea":"Grüner"}}'

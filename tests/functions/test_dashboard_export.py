@@ -12,11 +12,11 @@ import pytest
 
 from checkout.domain.session import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
-from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_transactions import paid
-from tests.hosted_pages import Answer
-from tests.merchant_api import SESSIONS
-from tests.support import NOW, words
+from tests.support.basics import NOW, words
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import SESSIONS
 
 LAMBDA_MAX = 6 * 1024 * 1024
 

@@ -20,14 +20,14 @@ from checkout.flows import audit
 from checkout.flows.merchant import links
 from dashboard.app import PAGES
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
-from tests.hosted_pages import Answer
-from tests.merchant_api import PREFIX
-from tests.protected import OPEN
-from tests.support import NOW, a_link, count_ends
+from tests.support.basics import NOW, a_link, count_ends
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import PREFIX
+from tests.support.protected import OPEN
+from tests.support.samples import an_event
 
 pytestmark = pytest.mark.untraced
 

@@ -9,8 +9,8 @@ import pytest
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import RefundCap
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
-from tests.dashboard_pages import Browser, Dashboard
-from tests.merchant_api import SESSIONS, a_body
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.merchant_api import SESSIONS, a_body
 
 DAY = 24 * 3600
 

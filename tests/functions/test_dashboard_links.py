@@ -6,9 +6,9 @@ import pytest
 
 from checkout.domain.customer_details import Detail
 from checkout.flows.merchant.links import PAGE
-from tests.dashboard_pages import Browser, Dashboard
-from tests.hosted_pages import Answer
-from tests.support import a_link
+from tests.support.basics import a_link
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.hosted_pages import Answer
 
 FORM = {"name": "Tea", "amount": "20.00", "stock": "", "success_url": ""}
 

@@ -22,13 +22,13 @@ from checkout.flows.checkout import details
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case
 from dashboard.texts import NEED, NEED_NOW
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_note import a_note
 from tests.domain.test_withdrawal import a_withdrawal
-from tests.hosted_pages import AWAITING, PAID
-from tests.merchant_api import PREFIX
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.hosted_pages import AWAITING, PAID
+from tests.support.merchant_api import PREFIX
+from tests.support.samples import an_event
 
 HOOKS = "https://shop.example/hooks"
 LATE = "Money arrived late for 20.00 USD: "

@@ -9,8 +9,8 @@ import pytest
 
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.people import Role
-from tests.dashboard_pages import BASE, Browser, Dashboard
-from tests.mailbox import Mailbox, text_of
+from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.mailbox import Mailbox, text_of
 
 CHOICE = {
     "email": "ada@shop.example",

@@ -8,9 +8,9 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.functions.test_dashboard_people import routes, with_something_of_everything
-from tests.hosted_pages import Answer
+from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.hosted_pages import Answer
 
 POST_ONLY = sorted({path for _, path in routes()} - {p for m, p in routes() if m == "GET"})
 # Of an address that begins so, the page to which its way back leads; the first one counts.

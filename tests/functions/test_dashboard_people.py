@@ -14,13 +14,14 @@ from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from dashboard import rights
 from dashboard.app import PAGES
-from tests.authenticator import Authenticator, b64
-from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
 from tests.functions.test_dashboard_settings import upload
-from tests.hosted_pages import PAID
-from tests.merchant_api import PREFIX, a_body
-from tests.protected import (
+from tests.support.authenticator import Authenticator, b64
+from tests.support.basics import a_link, a_refund
+from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.hosted_pages import PAID
+from tests.support.merchant_api import PREFIX, a_body
+from tests.support.protected import (
     CHALLENGE_LASTS,
     FORMS_OF_ALL,
     FORMS_OF_DEVELOPERS,
@@ -32,8 +33,7 @@ from tests.protected import (
     OPEN,
     SHOWN,
 )
-from tests.services import store_refund
-from tests.support import a_link, a_refund
+from tests.support.services import store_refund
 
 DAY = 24 * 3600
 # These change nothing of the shop: one compares, and the others are a member's own.

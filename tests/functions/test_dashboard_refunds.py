@@ -18,11 +18,11 @@ from checkout.flows.refund.request import get as get_refund
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refund_texts as texts
-from tests.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over
-from tests.flows.refund.books import again, ask, balance, fund, payments
-from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
-from tests.services import store_refund
-from tests.support import NOW, a_refund
+from tests.support.basics import NOW, a_refund
+from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.support.refund_books import again, ask, balance, fund, payments
+from tests.support.services import store_refund
 
 ALICE = f"{CEDAR}/alice"
 

@@ -21,10 +21,10 @@ from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.view import USUAL_COLOR
-from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.domain.test_pictures import PICTURES, PNG_END
-from tests.hosted_pages import Answer
-from tests.merchant_api import PREFIX, SESSIONS, a_body
+from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import PREFIX, SESSIONS, a_body
 
 
 class Lagging(DynamoApiKeys):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from checkout.domain.limits import WRONG_KEY
-from tests.dashboard_pages import BASE, Browser, Dashboard, dashboard
-from tests.merchant_api import PREFIX
-from tests.services import put_key
+from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard
+from tests.support.merchant_api import PREFIX
+from tests.support.services import put_key
 
 COOKIE = "__Host-dashboard"
 

@@ -17,11 +17,11 @@ from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import authentication, people, setup, suspension
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Response
-from tests import services
-from tests.authenticator import Authenticator
-from tests.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
-from tests.hosted_pages import Answer
-from tests.product import CEDAR, HARBOR, PREFIX, World, answering, raising
+from tests.support import services
+from tests.support.authenticator import Authenticator
+from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, raising
+from tests.support.hosted_pages import Answer
 
 TEA = f"{HARBOR}/shop-jpy"
 

@@ -26,12 +26,12 @@ from checkout.flows.merchant import statement
 from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
-from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_export import rows
 from tests.functions.test_dashboard_transactions import paid, story
-from tests.merchant_api import PREFIX, SESSIONS
-from tests.services import store_refund
-from tests.support import NOW, a_refund
+from tests.support.basics import NOW, a_refund
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.merchant_api import PREFIX, SESSIONS
+from tests.support.services import store_refund
 
 DAY = timedelta(days=1)
 

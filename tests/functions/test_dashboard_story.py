@@ -20,11 +20,11 @@ from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery
 from dashboard import texts
 from dashboard.story import Chapter, span, story
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_attempts import after, awaiting, of, paying, processing, refused, submitted
 from tests.domain.test_order_number import CASES
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.samples import an_event
 
 PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
 DECLINED = after(

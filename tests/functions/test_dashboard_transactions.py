@@ -32,12 +32,12 @@ from checkout.domain.webhooks import Delivery, EventStatus
 from checkout.flows.checkout import details
 from checkout.open_payments.models import Amount
 from dashboard import texts
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard
-from tests.hosted_pages import AWAITING, STAGES, Page
-from tests.merchant_api import PREFIX
-from tests.services import store_refund
-from tests.support import NOW, a_refund, seeded
+from tests.support.basics import NOW, a_refund, seeded
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.hosted_pages import AWAITING, STAGES, Page
+from tests.support.merchant_api import PREFIX
+from tests.support.samples import an_event
+from tests.support.services import store_refund
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")

@@ -16,8 +16,8 @@ from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
 from dashboard.texts import DELIVERY
-from tests.adapters.samples import an_event
-from tests.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.samples import an_event
 
 URL = "https://shop.example/hooks"
 # The specification's body of an event.

@@ -15,11 +15,11 @@ from checkout.domain.session import Session, Status
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from tests.dashboard_pages import dashboard_of
-from tests.deployment import sqs_event
 from tests.functions.test_expirer import Left, canceled
-from tests.merchant_api import SESSIONS, gateway_event
-from tests.product import CEDAR, World
+from tests.support.dashboard_pages import dashboard_of
+from tests.support.deployment import sqs_event
+from tests.support.flows import CEDAR, World
+from tests.support.merchant_api import SESSIONS, gateway_event
 
 
 def the_api(world: World, session: Session) -> None:

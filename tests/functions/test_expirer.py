@@ -18,9 +18,9 @@ from checkout.flows.checkout import ends
 from checkout.open_payments.transport import Request, Response
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from tests.deployment import Sqs, sqs_event
-from tests.product import World
-from tests.protected import LAST_CHECK
+from tests.support.deployment import Sqs, sqs_event
+from tests.support.flows import World
+from tests.support.protected import LAST_CHECK
 
 
 class Left:

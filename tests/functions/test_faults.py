@@ -16,7 +16,7 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.payment import Phase
 from checkout.domain.session import Session, Status
 from checkout.flows.webhooks.deliver import ENQUEUED_FOR
-from tests.deployment import Deployment, Fault, refusal
+from tests.support.deployment import Deployment, Fault, refusal
 
 Told = Callable[[], list[dict[str, Any]]]
 

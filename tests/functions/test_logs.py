@@ -16,9 +16,9 @@ from checkout.domain.merchant import private_key_place
 from checkout.domain.session import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.deployment import Deployment, refusal
-from tests.overheard import Overheard
-from tests.product import CEDAR
+from tests.support.deployment import Deployment, refusal
+from tests.support.flows import CEDAR
+from tests.support.overheard import Overheard
 
 Told = Callable[[], list[dict[str, Any]]]
 

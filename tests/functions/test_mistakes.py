@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.merchant_api import Answer, a_body, an_item
-from tests.stripe_api import StripeApi
-from tests.support import SESSION_ID
+from tests.support.basics import SESSION_ID
+from tests.support.merchant_api import Answer, a_body, an_item
+from tests.support.stripe_api import StripeApi
 
 NATIVE, V1 = "/api/checkout/sessions", "/v1/checkout/sessions"
 

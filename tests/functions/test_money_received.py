@@ -11,9 +11,9 @@ from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends
 from checkout.open_payments.errors import OutcomeUnknown
 from dashboard import texts
-from tests.dashboard_pages import dashboard_of
-from tests.hosted_pages import Customer, Page
-from tests.product import CEDAR, World, on, raising
+from tests.support.dashboard_pages import dashboard_of
+from tests.support.flows import CEDAR, World, on, raising
+from tests.support.hosted_pages import Customer, Page
 
 pytestmark = pytest.mark.untraced
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.merchant_api import MerchantApi, a_body
-from tests.stripe_api import StripeApi
-from tests.support import SESSION_ID
+from tests.support.basics import SESSION_ID
+from tests.support.merchant_api import MerchantApi, a_body
+from tests.support.stripe_api import StripeApi
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 NATIVE: Final = json.loads((DOCS / "openapi.json").read_text("utf-8"))

@@ -18,10 +18,10 @@ from pay import claims, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of
 from tests.domain.test_pictures import PICTURES
-from tests.hosted_pages import Answer, Customer, customer, line
-from tests.merchant_api import gateway_event
-from tests.product import CEDAR
-from tests.support import a_session
+from tests.support.basics import a_session
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Answer, Customer, customer, line
+from tests.support.merchant_api import gateway_event
 
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/]{22}==)'")
 

@@ -7,8 +7,8 @@ import pytest
 
 from checkout.domain.session import Session, Status
 from sandbox.wallets.provider import Rules
-from tests.hosted_pages import Answer, Customer, customer
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
+from tests.support.hosted_pages import Answer, Customer, customer
 
 pytestmark = pytest.mark.untraced
 

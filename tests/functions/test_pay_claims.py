@@ -14,9 +14,9 @@ from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.flows.refund import claim, request
 from checkout.open_payments.errors import OutcomeUnknown
-from tests.flows.refund.books import again, ask, balance, fund, payments, send, wait
-from tests.hosted_pages import Customer, customer
-from tests.product import CEDAR, HARBOR, World, on, raising
+from tests.support.flows import CEDAR, HARBOR, World, on, raising
+from tests.support.hosted_pages import Customer, customer
+from tests.support.refund_books import again, ask, balance, fund, payments, send, wait
 
 ALICE, CAROL, BOB = f"{CEDAR}/alice", f"{CEDAR}/carol", f"{HARBOR}/bob"
 

@@ -8,9 +8,9 @@ from checkout.domain.payment import Attention
 from checkout.domain.session import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
-from tests.hosted_pages import STAGES, Customer, customer
-from tests.product import BASE_URL, CEDAR, World, on, raising
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import BASE_URL, CEDAR, World, on, raising
+from tests.support.hosted_pages import STAGES, Customer, customer
 
 BEFORE_PAYMENT = ("open", "preparing", "awaiting_approval", "expired", "canceled")
 

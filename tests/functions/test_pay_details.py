@@ -12,8 +12,8 @@ from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import details
-from tests.hosted_pages import Answer, Customer
-from tests.merchant_api import a_body
+from tests.support.hosted_pages import Answer, Customer
+from tests.support.merchant_api import a_body
 
 ASKED = Collect(
     asked=frozenset({Detail.EMAIL, Place.SHIPPING}),

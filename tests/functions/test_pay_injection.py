@@ -11,9 +11,9 @@ import pytest
 from checkout.domain.payment import Phase, Problem
 from checkout.domain.session import Session, Status
 from checkout.open_payments.models import Amount, Quote
-from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, line
-from tests.product import CEDAR
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import AWAITING, QUOTE, WALLET, Customer, line
 
 pytestmark = pytest.mark.untraced
 

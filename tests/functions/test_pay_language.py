@@ -19,7 +19,7 @@ from checkout.open_payments.models import Amount
 from checkout.web import STATUS
 from pay.language import reader
 from pay.texts import FOLDER, texts
-from tests.hosted_pages import Customer
+from tests.support.hosted_pages import Customer
 
 HERE = Path(pay.__file__).parent
 

@@ -16,12 +16,12 @@ from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
 from checkout.domain.session import Status
 from checkout.flows.checkout import details
-from tests import services
 from tests.domain.test_pictures import PICTURES
-from tests.hosted_pages import Answer, Customer, customer
-from tests.merchant_api import PREFIX
-from tests.product import CEDAR
-from tests.rows import row_text
+from tests.support import services
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Answer, Customer, customer
+from tests.support.merchant_api import PREFIX
+from tests.support.rows import row_text
 
 
 def page_of(visitor: Customer, link: PaymentLink, **options: object) -> Answer:

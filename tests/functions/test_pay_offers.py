@@ -10,8 +10,8 @@ import pytest
 
 from checkout.domain.payment import Problem
 from checkout.domain.providers import Provider
-from tests.hosted_pages import WALLET, Answer, Customer
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import WALLET, Answer, Customer
 
 FORM = f"{CEDAR}/{{name}}"
 CEDAR_BANK = Provider("Cedar Bank", FORM, "https://cedar.example/join")

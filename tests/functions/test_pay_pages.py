@@ -18,9 +18,18 @@ from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
 from tests.domain.test_order_number import CASES
-from tests.hosted_pages import AWAITING, INTERACT, QUOTE, STAGES, WALLET, Customer, Page, line
-from tests.product import World
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.flows import World
+from tests.support.hosted_pages import (
+    AWAITING,
+    INTERACT,
+    QUOTE,
+    STAGES,
+    WALLET,
+    Customer,
+    Page,
+    line,
+)
 
 pytestmark = pytest.mark.untraced
 

@@ -17,11 +17,11 @@ from checkout.domain.merchant import Footer
 from checkout.domain.session import Session
 from checkout.flows.checkout import purchase
 from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
-from tests import services
-from tests.hosted_pages import STAGES, Answer, Customer, customer, line
-from tests.outbox import Outbox
-from tests.product import PREFIX, World
-from tests.support import NOW
+from tests.support import services
+from tests.support.basics import NOW
+from tests.support.flows import PREFIX, World
+from tests.support.hosted_pages import STAGES, Answer, Customer, customer, line
+from tests.support.outbox import Outbox
 
 TO = "eva.muster+shop@customer.example"
 

@@ -7,10 +7,10 @@ import pytest
 from checkout.domain.session import Session
 from checkout.flows.checkout import ends
 from checkout.flows.refund import request
-from tests.flows.refund.books import ask, fund, send, wait
-from tests.hosted_pages import Customer
-from tests.outbox import Outbox
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Customer
+from tests.support.outbox import Outbox
+from tests.support.refund_books import ask, fund, send, wait
 
 
 @pytest.fixture(autouse=True)

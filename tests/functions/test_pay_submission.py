@@ -6,8 +6,8 @@ import pytest
 
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Status
-from tests.hosted_pages import Answer, Customer, customer
-from tests.product import CEDAR
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import Answer, Customer, customer
 
 pytestmark = pytest.mark.untraced
 

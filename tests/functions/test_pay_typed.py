@@ -15,9 +15,9 @@ from checkout.domain.session import Status
 from checkout.open_payments.errors import NoSuchHost
 from checkout.open_payments.slips import Slip
 from pay.texts import texts
-from tests.hosted_pages import Customer
 from tests.open_payments.test_wallet_address import REFUSED
-from tests.product import on, raising
+from tests.support.flows import on, raising
+from tests.support.hosted_pages import Customer
 
 # No form can send half of a surrogate pair.
 TYPED = [

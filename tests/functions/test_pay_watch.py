@@ -12,9 +12,9 @@ from checkout.domain.limits import POLL
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends
 from checkout.ports.wallets import CompletionPolicy
-from tests import services
-from tests.hosted_pages import Answer, Customer, Page, customer
-from tests.product import CEDAR, PREFIX, World
+from tests.support import services
+from tests.support.flows import CEDAR, PREFIX, World
+from tests.support.hosted_pages import Answer, Customer, Page, customer
 
 FRAME = re.compile(r'<noscript><iframe class="watch" src="([^"]+)"')
 

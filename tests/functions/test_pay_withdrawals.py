@@ -14,8 +14,8 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.session import Session
 from checkout.flows.checkout import details, withdrawal
 from checkout.ports.runtime import SecretUnreadable
-from tests.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
-from tests.outbox import Outbox
+from tests.support.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
+from tests.support.outbox import Outbox
 
 EVA = {"name": "Eva Muster", "email": "eva@customer.example"}
 CONFIRMED = {**EVA, "confirmed": "1"}

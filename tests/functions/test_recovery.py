@@ -13,8 +13,8 @@ import pytest
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import reconcile
 from checkout.ports.wallets import CompletionPolicy
-from tests.hosted_pages import Customer, customer
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
+from tests.support.hosted_pages import Customer, customer
 
 pytestmark = pytest.mark.untraced
 

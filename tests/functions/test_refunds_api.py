@@ -9,8 +9,8 @@ import pytest
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.merchant_api import MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import MerchantApi
 
 REFUNDS = "/api/checkout/refunds"
 ALICE = WalletAddress("https://w.example/alice", "EUR", 2, "https://a.example", "https://r.example")

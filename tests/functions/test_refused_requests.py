@@ -12,11 +12,11 @@ from checkout.adapters.dynamo.refusals import REFUSED_ROW
 from checkout.domain.errors import Unavailable
 from checkout.domain.refusals import A_MINUTE, MESSAGE_MAX, NEWEST, Refusal, Refusals
 from checkout.flows.merchant import refusals
-from tests.dashboard_pages import Browser, Dashboard
-from tests.merchant_api import PREFIX, SESSIONS, a_body
-from tests.services import put_key
-from tests.stripe_api import ENDPOINTS, PAYMENTS, StripeApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.merchant_api import PREFIX, SESSIONS, a_body
+from tests.support.services import put_key
+from tests.support.stripe_api import ENDPOINTS, PAYMENTS, StripeApi
 
 
 def log(shop: Dashboard) -> tuple[Refusal, ...]:

@@ -19,12 +19,12 @@ from checkout.domain.session import LineItem, Status
 from checkout.domain.session_events import Event
 from checkout.flows.payment.writes import move
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.adapters.samples import an_event
-from tests.merchant_api import PREFIX, Answer, a_body
-from tests.merchant_api import SESSIONS as NATIVE
-from tests.services import put_key
-from tests.stripe_api import EVENTS, PAYMENTS, SESSIONS, StripeApi, a_purchase, an_item
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import PREFIX, Answer, a_body
+from tests.support.merchant_api import SESSIONS as NATIVE
+from tests.support.samples import an_event
+from tests.support.services import put_key
+from tests.support.stripe_api import EVENTS, PAYMENTS, SESSIONS, StripeApi, a_purchase, an_item
 
 PRICE = "line_items[0][price_data][unit_amount"
 UNIX = int(NOW.timestamp())

@@ -9,8 +9,8 @@ import pytest
 from stripe.params.checkout import _session_create_params
 
 from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from tests.merchant_api import Answer
-from tests.stripe_api import SESSIONS, StripeApi, a_purchase
+from tests.support.merchant_api import Answer
+from tests.support.stripe_api import SESSIONS, StripeApi, a_purchase
 
 SIZE = {
     "key": "size",

@@ -20,10 +20,10 @@ from checkout.domain.stripe_objects import (
     payment_intent,
 )
 from tests.functions.test_refunds_api import PAID
-from tests.merchant_api import SESSIONS as NATIVE
-from tests.merchant_api import a_body
-from tests.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import SESSIONS as NATIVE
+from tests.support.merchant_api import a_body
+from tests.support.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 
 HOME = Address(
     "JP",

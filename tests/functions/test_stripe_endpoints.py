@@ -14,9 +14,9 @@ from checkout.domain.audit import Action
 from checkout.domain.event_types import CANCELED, EVENTS, EXPIRED, OPTIONAL
 from checkout.domain.webhooks import Endpoint, Format
 from checkout.flows.webhooks import endpoints
-from tests.adapters.samples import a_merchant
-from tests.stripe_api import ENDPOINTS, StripeApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.samples import a_merchant
+from tests.support.stripe_api import ENDPOINTS, StripeApi
 
 URL = "https://shop.example/hooks"
 WANTED = {"url": URL, "enabled_events": ["checkout.session.completed", "checkout.session.expired"]}

@@ -16,10 +16,10 @@ from api.v1 import parity
 from api.v1.forms import bracketed, from_form, parsed, with_brackets
 from api.v1.parity import Does, Parameter
 from checkout.domain.errors import ParameterInvalid
-from tests.merchant_api import Answer
-from tests.stripe_api import SESSIONS, StripeApi, a_purchase, an_item
-from tests.stripe_parameters import Path, create_session
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import Answer
+from tests.support.stripe_api import SESSIONS, StripeApi, a_purchase, an_item
+from tests.support.stripe_parameters import Path, create_session
 
 PARAMETERS: Final = create_session()
 CASES: Final = [(path, value) for path, values in PARAMETERS.items() for value in values]

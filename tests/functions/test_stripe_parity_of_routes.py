@@ -16,8 +16,8 @@ from api.v1.forms import bracketed
 from api.v1.parity import Does, Parameter
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe_parity import fits, with_parameter
-from tests.merchant_api import Answer
-from tests.stripe_api import (
+from tests.support.merchant_api import Answer
+from tests.support.stripe_api import (
     CHARGES,
     ENDPOINTS,
     EVENTS,
@@ -27,7 +27,7 @@ from tests.stripe_api import (
     StripeApi,
     a_purchase,
 )
-from tests.stripe_parameters import Path, parameters
+from tests.support.stripe_parameters import Path, parameters
 
 
 @dataclass(frozen=True)

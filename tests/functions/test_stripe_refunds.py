@@ -12,9 +12,9 @@ from checkout.domain.refund import RefundStatus
 from checkout.domain.retention import RETENTION
 from checkout.domain.session import Session, Status
 from tests.functions.test_refunds_api import PAID
-from tests.merchant_api import PREFIX
-from tests.stripe_api import REFUNDS, StripeApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import PREFIX
+from tests.support.stripe_api import REFUNDS, StripeApi
 
 
 @pytest.fixture

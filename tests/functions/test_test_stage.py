@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from starlette.testclient import TestClient
 
 from api.reference import app as reference
 from checkout import wiring
@@ -16,11 +15,12 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.stripe_objects import livemode
 from checkout.ports.mail import Notice
 from pay import notices
-from tests.attacks.doors import BASE, Doors, Visitor
 from tests.functions.test_pay_receipts import ask, paid
-from tests.hosted_pages import STAGES, Customer
-from tests.outbox import Outbox
-from tests.product import World
+from tests.support import asgi
+from tests.support.doors import BASE, Doors, Visitor
+from tests.support.flows import World
+from tests.support.hosted_pages import STAGES, Customer
+from tests.support.outbox import Outbox
 
 OWN: Final = "https://pay.example/test-wallets"
 # Written a second time.
@@ -87,11 +87,11 @@ def test_every_page_of_a_merchant_says_it_before_and_after_the_sign_in() -> None
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/v1"])
 def test_the_reference_says_it(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    with TestClient(reference) as client:
-        assert "Test: no real money" not in client.get(path).text
-        monkeypatch.setattr(wiring, "test_wallets", lambda: OWN)
-        assert client.get(path).text.count('<aside class="test">Test: no real money</aside>') == 1
-        assert "Test: no real money" not in client.get("/docs/openapi.json").text
+    client = asgi.Client(reference, base_url="https://pay.example")
+    assert "Test: no real money" not in client.get(path).text
+    monkeypatch.setattr(wiring, "test_wallets", lambda: OWN)
+    assert client.get(path).text.count('<aside class="test">Test: no real money</aside>') == 1
+    assert "Test: no real money" not in client.get("/docs/openapi.json").text
 
 
 @pytest.mark.usefixtures("test_stage")

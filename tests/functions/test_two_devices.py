@@ -19,10 +19,10 @@ from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from sandbox.wallets import interaction
 from tests.attacks.test_browsers import another, send_form_at_once
-from tests.hosted_pages import Answer, Customer, customer
-from tests.partitions import few_partitions
-from tests.product import CEDAR, World
-from tests.sample import sample
+from tests.support.flows import CEDAR, World
+from tests.support.hosted_pages import Answer, Customer, customer
+from tests.support.partitions import few_partitions
+from tests.support.sample import sample
 
 pytestmark = pytest.mark.untraced
 

@@ -16,8 +16,8 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import EventStatus
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
-from tests.deployment import Sqs, sqs_event
-from tests.product import World
+from tests.support.deployment import Sqs, sqs_event
+from tests.support.flows import World
 from webhook_sender.app import NothingAttempted, queued
 
 UNKNOWN = "evt_" + "0" * 22

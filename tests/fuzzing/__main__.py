@@ -19,11 +19,11 @@ from typing import Final
 
 from checkout.domain.people import Scope
 from sandbox.server import Incoming
-from tests.attacks.doors import Doors
 from tests.fuzzing import documented, raw
 from tests.fuzzing.target import Heard, InProcess, OverSocket, function_of, listening, problems
-from tests.product import PREFIX
-from tests.services import put_key
+from tests.support.doors import Doors
+from tests.support.flows import PREFIX
+from tests.support.services import put_key
 
 OF_DOCUMENTS: Final = 0.4  # of the requests
 OVER_SOCKET: Final = 0.1

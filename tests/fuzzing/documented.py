@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from sandbox.server import Incoming
-from tests.attacks.doors import BASE
 from tests.fuzzing.target import Heard
+from tests.support.doors import BASE
 
 CHECKS: Final = [
     not_a_server_error,

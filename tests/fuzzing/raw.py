@@ -10,10 +10,10 @@ from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from sandbox.server import Headers, Incoming
-from tests.attacks.doors import BASE, FORM, Doors, Visitor
 from tests.fuzzing.target import MARKUP
-from tests.merchant_api import SESSIONS, a_body
-from tests.product import CEDAR
+from tests.support.doors import BASE, FORM, Doors, Visitor
+from tests.support.flows import CEDAR
+from tests.support.merchant_api import SESSIONS, a_body
 
 WORDS: Final = [
     *("", "0", "-1", "1", "9" * 30, "1e9", "NaN", "null", "true", "[]", "{}", "x" * 300, "%00"),

@@ -19,7 +19,7 @@ from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from sandbox.cloud import table_definitions
 from sandbox.webhooks import EVENTS
-from tests.sources import files
+from tests.support.sources import files
 
 REPOSITORY = Path(__file__).parents[2]
 LINE_MAX = 120

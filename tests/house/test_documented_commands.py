@@ -24,7 +24,7 @@ import pytest
 from botocore import xform_name
 
 from checkout import cli
-from tests.sources import files
+from tests.support.sources import files
 
 SERVICES: Final = botocore.session.get_session()
 GLOBAL: Final = {"output", "query", "region"}  # options of every command of the AWS CLI

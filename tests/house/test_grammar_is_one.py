@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sources import REPOSITORY, nodes
+from tests.support.sources import REPOSITORY, nodes
 
 GRAMMARS = {
     "layers/common/checkout/domain/grammar.py",

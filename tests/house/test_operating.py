@@ -8,7 +8,7 @@ import webhook_sender.app
 from checkout.adapters import instrumented
 from operations.restore import TABLES
 from sandbox.template import resources, template
-from tests.sources import REPOSITORY, files
+from tests.support.sources import REPOSITORY, files
 
 TEXT = (REPOSITORY / "docs" / "operating.md").read_text("utf-8")
 

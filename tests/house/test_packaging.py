@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from checkout.version import VERSION
-from tests.sources import files
+from tests.support.sources import files
 
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

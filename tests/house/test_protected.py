@@ -1,4 +1,4 @@
-"""Check that protected values are what tests/protected.py says, and that tests ask there."""
+"""Check that protected values are what tests/support/protected.py says; tests ask there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.protected import IN_THE_CODE
-from tests.sources import REPOSITORY, files, parsed
+from tests.support.protected import IN_THE_CODE
+from tests.support.sources import REPOSITORY, files, parsed
 
 PATCHES = {"delitem", "setattr", "setitem"}  # of pytest.MonkeyPatch
 MUTATES = REPOSITORY / "tests/simulation/mutants.py"
@@ -71,7 +71,7 @@ def test_no_test_takes_a_protected_value_from_the_code() -> None:
         ("from dashboard import rights\nwanted = [*rights.NEEDED]", 1),
         ("import dashboard.rights\nwanted = dashboard.rights.NEEDED.items()", 1),
         ("from dashboard import rights\npatch.delitem(rights.NEEDED, 'x')", 0),
-        ("from tests.protected import LEASE\nassert x == LEASE", 0),
+        ("from tests.support.protected import LEASE\nassert x == LEASE", 0),
     ],
 )
 def test_it_is_seen_however_it_is_taken(source: str, lines: int) -> None:

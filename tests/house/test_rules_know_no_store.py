@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import REPOSITORY
+from tests.support.sources import REPOSITORY
 
 RULES = sorted((REPOSITORY / "layers/common/checkout/domain").glob("*.py"))
 # Units of a currency and lines of code are no matter of a store.

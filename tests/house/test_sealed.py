@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.sources import nodes
+from tests.support.sources import nodes
 
 # A sealed text is some hundred random characters of base64. Three letters that are given stand in
 # one of a thousand such texts, and in one of eighty where case does not matter.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.sources import REPOSITORY, nodes, parsed
+from tests.support.sources import REPOSITORY, nodes, parsed
 
 BAGS = {"Services", "PayServices", "DashboardServices"}
 PLACES_MAX = 6

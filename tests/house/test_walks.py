@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import sources
-from tests.sources import files, nodes
+from tests.support import sources
+from tests.support.sources import files, nodes
 
 # These walk through a folder that the test itself has made or built.
-OWN_FOLDERS = ("tests/artifacts/", "tests/sandbox/test_artifacts.py", "tests/sources.py")
+OWN_FOLDERS = ("tests/artifacts/", "tests/sandbox/test_artifacts.py", "tests/support/sources.py")
 
 
 def test_hidden_folders_and_installed_packages_are_not_entered(

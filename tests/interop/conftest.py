@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node import with_packages
+from tests.support.node import with_packages
 
 HERE = Path(__file__).parent
 

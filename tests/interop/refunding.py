@@ -12,9 +12,9 @@ from typing import Any
 
 from sandbox.demo import Demo
 from sandbox.place import Place
-from tests.authenticator import Authenticator
-from tests.browser.dev_server import own_key
 from tests.interop.packages import REPOSITORY
+from tests.support.authenticator import Authenticator
+from tests.support.dev_server import own_key
 
 _WAIT = "<h1>One moment</h1>"
 

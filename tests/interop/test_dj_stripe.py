@@ -12,11 +12,11 @@ import httpx2
 import pytest
 
 from sandbox.place import Place
-from tests.browser.dev_server import local_world
 from tests.interop.packages import DJ_STRIPE, environment, installed
 from tests.interop.refunding import Owner
 from tests.interop.test_stripe import forwarding, process
-from tests.ports import free_base
+from tests.support.dev_server import local_world
+from tests.support.ports import free_base
 
 HERE: Final = Path(__file__).parent
 FORGED: Final = {"id": "evt_1", "livemode": False, "type": "checkout.session.completed"}

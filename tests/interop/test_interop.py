@@ -17,8 +17,8 @@ from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 from tests.interop import recorder
-from tests.keys import KEY_ID, new_key_pair
-from tests.ports import free_base
+from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.ports import free_base
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

@@ -14,10 +14,10 @@ import httpx2
 import pytest
 
 from sandbox.place import Place
-from tests.browser.dev_server import local_world
 from tests.interop.packages import REPOSITORY
 from tests.interop.test_stripe import EXAMPLES, Customer, answering, of, process
-from tests.ports import free_base
+from tests.support.dev_server import local_world
+from tests.support.ports import free_base
 
 pytestmark = [pytest.mark.interop, pytest.mark.enable_socket]
 LINES_MAX: Final = 95

@@ -20,7 +20,6 @@ import pytest
 
 from sandbox.demo import Demo
 from sandbox.place import Place
-from tests.browser.dev_server import call, local_world, own_key
 from tests.interop.packages import (
     DJANGO,
     FLASK,
@@ -31,9 +30,10 @@ from tests.interop.packages import (
     gem,
     installed,
 )
-from tests.merchant_api import a_body
-from tests.ports import free_base
-from tests.processes import ended
+from tests.support.dev_server import call, local_world, own_key
+from tests.support.merchant_api import a_body
+from tests.support.ports import free_base
+from tests.support.processes import ended
 
 HERE: Final = Path(__file__).parent
 EXAMPLES: Final = REPOSITORY / "examples"

@@ -26,11 +26,11 @@ from api.v1.app import app
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.flows.checkout import ends
-from tests.deployment import sqs_event
 from tests.interop.packages import STRIPE, environment, installed
-from tests.ports import free_base
-from tests.product import World
-from tests.serving import serving
+from tests.support.deployment import sqs_event
+from tests.support.flows import World
+from tests.support.ports import free_base
+from tests.support.serving import serving
 from webhook_sender.app import queued
 
 HERE: Final = Path(__file__).parent

@@ -13,12 +13,12 @@ import httpx2
 import pytest
 
 from sandbox.place import Place
-from tests.browser.dev_server import call, local_world, own_key
 from tests.interop.packages import DJANGO, STRIPE, environment, installed
 from tests.interop.refunding import Owner
 from tests.interop.test_stripe import forwarding, process
-from tests.merchant_api import a_body
-from tests.ports import free_base
+from tests.support.dev_server import call, local_world, own_key
+from tests.support.merchant_api import a_body
+from tests.support.ports import free_base
 
 HERE: Final = Path(__file__).parent
 

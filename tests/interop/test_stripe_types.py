@@ -39,17 +39,10 @@ from checkout.flows.refund import request
 from tests.domain.test_stripe_details import EVERYTHING, GIVEN
 from tests.functions.test_refunds_api import PAID
 from tests.interop.packages import MODEL_GENERATOR, REPOSITORY, environment, installed
-from tests.merchant_api import PREFIX
-from tests.stripe_api import (
-    ENDPOINTS,
-    PAYMENTS,
-    REFUNDS,
-    SESSIONS,
-    StripeApi,
-    a_purchase,
-)
-from tests.stripe_api import EVENTS as EVENT_LIST
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import PREFIX
+from tests.support.stripe_api import ENDPOINTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.support.stripe_api import EVENTS as EVENT_LIST
 
 HERE: Final = Path(__file__).parent
 # The differences on purpose, with the reason. First the fields that the types do not have.

@@ -20,7 +20,7 @@ import pytest
 import standardwebhooks
 import stripe
 
-from tests.deliveries import Sample, delivered, samples
+from tests.support.deliveries import Sample, delivered, samples
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "webhooks.md"

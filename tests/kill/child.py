@@ -35,8 +35,8 @@ from tests.kill.place import (
     sender,
     vault,
 )
-from tests.partitions import few_partitions
-from tests.support import come_back
+from tests.support.basics import come_back
+from tests.support.partitions import few_partitions
 
 AMOUNT: Final = 2000
 

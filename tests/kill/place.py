@@ -28,7 +28,7 @@ from checkout.open_payments.transport import Request, Response, Transport
 from checkout.ports.services import PayServices
 from checkout.ports.webhooks import EventQueue, QueuedEvent, Receipt
 from sandbox import cloud
-from tests import services
+from tests.support import services
 
 BASE_URL: Final = "http://localhost:4000"
 ENCRYPTION_KEY: Final = "5c" * 32

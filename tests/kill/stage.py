@@ -37,12 +37,12 @@ from sandbox.wallets.clients import Clients
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
 from tests.kill.place import BASE_URL, Aws, HeldHints, Marked, SharedClock, product, sender, vault
-from tests.partitions import few_partitions
-from tests.ports import free_base
-from tests.support import come_back
+from tests.support.basics import come_back
+from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.partitions import few_partitions
+from tests.support.ports import free_base
 
 ROOT: Final = Path(__file__).parents[2]
 # Ahead of the real time, by which the emulator deletes what has outlived its `ttl`.

@@ -20,7 +20,7 @@ from checkout.domain.webhooks import FIRST_MESSAGE
 from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import PLENTY, Stage, staged
-from tests.sample import sample
+from tests.support.sample import sample
 
 pytestmark = [pytest.mark.cloud, pytest.mark.first]
 

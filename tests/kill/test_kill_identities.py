@@ -16,10 +16,10 @@ import pytest
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session, Status
 from sandbox.wallets.state import Account
-from tests.keys import new_key_pair
 from tests.kill.child import AMOUNT
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import Stage, staged
+from tests.support.keys import new_key_pair
 
 pytestmark = [pytest.mark.cloud]
 

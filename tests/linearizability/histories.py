@@ -33,14 +33,14 @@ from checkout.domain.webhooks import Endpoint
 from checkout.flows.schedule import expiries
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
-from tests import services
-from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.linearizability.purchases import Outcome, Recorded, Request, Tick, document, violations
-from tests.merchant_api import a_body, an_item
 from tests.simulation.boundaries import WRITES
 from tests.simulation.scheduler import Scheduler
-from tests.support import HandClock
+from tests.support import services
+from tests.support.basics import HandClock
+from tests.support.merchant_api import a_body, an_item
+from tests.support.samples import a_key, a_merchant
 
 ACTORS: Final = 6
 PROCESSES: Final = 4

@@ -24,7 +24,7 @@ from tests.linearizability.purchases import (
     Tick,
     violations,
 )
-from tests.support import NOW
+from tests.support.basics import NOW
 
 # --- the search, on a register ---
 

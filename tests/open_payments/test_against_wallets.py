@@ -27,7 +27,7 @@ from checkout.open_payments.models import (
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.sandbox.wallet_client import ALICE, HARBOR, KEY_ID, SHOP, World, callback
+from tests.support.wallet_client import ALICE, HARBOR, KEY_ID, SHOP, World, callback
 
 OTHER = f"{HARBOR}/shop-kwd"
 MONTHLY = Interval(datetime(2026, 11, 1, tzinfo=UTC), months=1)

@@ -11,7 +11,7 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refus
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import Amount, ClientIdentity
 from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer
-from tests.support import words
+from tests.support.basics import words
 
 PAYMENT = "https://wallet.example/tenant/incoming-payments/1"
 ASKED = Amount(100, "USD", 2)

@@ -17,7 +17,7 @@ from checkout.open_payments.errors import (
 from checkout.open_payments.transport import Response
 from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer
 from tests.open_payments.test_client import CALLS, DOCUMENT
-from tests.support import words
+from tests.support.basics import words
 
 TYPED = "https://alice.example/pay"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkout.open_payments import urls
-from tests.support import words
+from tests.support.basics import words
 
 
 @pytest.mark.parametrize(

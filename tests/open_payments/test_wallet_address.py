@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from checkout.open_payments.slips import NotAnAddress, Slip, slip_in
 from checkout.open_payments.urls import target_uri
 from checkout.open_payments.wallet_address import parse
-from tests.support import words
+from tests.support.basics import words
 
 labels = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
 top_level = st.text(string.ascii_lowercase, min_size=2, max_size=6)

@@ -26,11 +26,11 @@ from checkout.open_payments.transport import Request, Response
 from operations import restore
 from operations.restore import Restorer
 from sandbox.cloud import table_definitions
-from tests.adapters.stores import new_store
-from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import PREFIX
-from tests.sources import files
+from tests.support.deployment import Deployment
+from tests.support.flows import PREFIX
+from tests.support.sources import files
+from tests.support.stores import new_store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text("utf-8")
 HOSTS = {"localhost:4201", "localhost:4202"}  # of the shop's provider

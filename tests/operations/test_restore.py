@@ -21,10 +21,10 @@ from checkout.domain.parts import Lists
 from checkout.ports.runtime import SecretUnreadable
 from operations.restore import Restorer, main
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import a_merchant
-from tests.adapters.stores import boto, new_store, with_tables
-from tests.product import derived
-from tests.support import a_session, seeded
+from tests.support.basics import a_session, seeded
+from tests.support.flows import derived
+from tests.support.samples import a_merchant
+from tests.support.stores import boto, new_store, with_tables
 
 TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
 

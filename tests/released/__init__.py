@@ -38,7 +38,7 @@ def product() -> dict[str, Path]:
     """Return the files of the product, and of its wiring in tests, by their names in an archive."""
     root = Path(checkout.__file__).parents[1]
     found = {str(each.relative_to(root)): each for each in root.glob("checkout/**/*.py")}
-    return {**found, "services.py": FOLDER.parent / "services.py"}
+    return {**found, "services.py": FOLDER.parent / "support/services.py"}
 
 
 def pack(archive: Path, main: Path, files: dict[str, Path]) -> None:

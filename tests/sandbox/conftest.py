@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sandbox.wallet_client import World
+from tests.support.wallet_client import World
 
 
 @pytest.fixture

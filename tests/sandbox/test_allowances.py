@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.wallets.intervals import period
 from sandbox.wallets.state import decode, encode
-from tests.sandbox.wallet_client import ALICE, CEDAR, SHOP, World
+from tests.support.wallet_client import ALICE, CEDAR, SHOP, World
 
 HOURLY = "R/2026-11-20T12:00:00Z/PT1H"
 NOTHING = {"spentDebitAmount": None, "spentReceiveAmount": None}

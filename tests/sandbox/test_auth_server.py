@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import GrantState
-from tests.sandbox.wallet_client import (
+from tests.support.wallet_client import (
     ALICE,
     CEDAR,
     FINISH,

@@ -8,7 +8,7 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.interaction import NoRedirect
-from tests.sandbox.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback, jwk
+from tests.support.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback, jwk
 
 
 def wallet(name: str) -> str:

@@ -15,9 +15,9 @@ import stripe
 from sandbox import cloud, deployed
 from sandbox.cloud import CloudError
 from sandbox.deployed import Deployment, Feed, deployment, listen, trigger
-from tests.ports import free_base
-from tests.sandbox.dev import Dev
 from tests.sandbox.test_listen import Local
+from tests.support.commands import Dev
+from tests.support.ports import free_base
 
 
 @pytest.fixture(scope="module")

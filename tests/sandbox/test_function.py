@@ -20,7 +20,7 @@ from sandbox.wallets.function import TestWallets as Wallets
 from sandbox.wallets.function import request_of
 from sandbox.wallets.kept import Conflict, Kept, Table
 from sandbox.wallets.network import Network
-from tests.sandbox.wallet_client import Clock, callback, compact, content, jwk, signed
+from tests.support.wallet_client import Clock, callback, compact, content, jwk, signed
 
 BASE = "https://pay.example/test-wallets"
 SHOP = f"{BASE}/harbor/shop"

@@ -15,7 +15,7 @@ from api.app import app, handler
 from sandbox.gateway import BODY_MAX, HEADERS_MAX, Environments, Function, Gateway, Throttle
 from sandbox.server import Answer, Headers, Incoming
 from sandbox.template import Route
-from tests.merchant_api import MerchantApi, a_body
+from tests.support.merchant_api import MerchantApi, a_body
 
 TABLE = [
     Route("ANY /api/{proxy+}", "api.app.handler", "Api"),

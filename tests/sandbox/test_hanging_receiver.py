@@ -21,8 +21,8 @@ from sandbox import cloud
 from sandbox.demo import Demo
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.ports import free_base
-from tests.sandbox.dev import Dev
+from tests.support.commands import Dev
+from tests.support.ports import free_base
 
 pytestmark = pytest.mark.cloud
 

@@ -11,7 +11,7 @@ import pytest
 from checkout.open_payments.transport import Request
 from sandbox.wallets.behaviours import BEHAVIOURS, Behaviour
 from sandbox.wallets.provider import CLOSINGS, Closing, Rules
-from tests.sandbox.wallet_client import ALICE, CEDAR, SHOP, Payment, World, compact, signed
+from tests.support.wallet_client import ALICE, CEDAR, SHOP, Payment, World, compact, signed
 
 
 def behaving(rules: Rules | None = None, **how: Any) -> World:

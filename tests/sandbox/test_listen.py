@@ -16,9 +16,9 @@ import stripe
 
 from sandbox import cloud, webhooks
 from sandbox.server import Answer, AsgiServer, Incoming
-from tests.ports import free_base
-from tests.processes import ended
-from tests.sandbox.dev import Dev, run, sandbox
+from tests.support.commands import Dev, run, sandbox
+from tests.support.ports import free_base
+from tests.support.processes import ended
 
 pytestmark = pytest.mark.cloud
 

@@ -18,9 +18,9 @@ from botocore.exceptions import ClientError
 from sandbox import cloud
 from sandbox.demo import Demo, DemoFailed
 from sandbox.place import Place
-from tests.ports import free_base
-from tests.processes import ended
-from tests.sandbox.dev import REPOSITORY, Dev, run
+from tests.support.commands import REPOSITORY, Dev, run
+from tests.support.ports import free_base
+from tests.support.processes import ended
 
 pytestmark = pytest.mark.cloud
 

@@ -9,7 +9,7 @@ import pytest
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request
 from sandbox.wallets.state import Account
-from tests.sandbox.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World
+from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from checkout.open_payments.transport import Request, Response
-from tests.sandbox.wallet_client import ALICE, CEDAR, FINISH, SHOP, World, callback, jwk
+from tests.support.wallet_client import ALICE, CEDAR, FINISH, SHOP, World, callback, jwk
 
 PAGES = "http://localhost:4100"
 

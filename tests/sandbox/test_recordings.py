@@ -35,7 +35,7 @@ from sandbox.wallets.state import (
     Quote,
     Token,
 )
-from tests.sandbox.wallet_client import Clock, compact, content, jwk, signed
+from tests.support.wallet_client import Clock, compact, content, jwk, signed
 
 DATA = Path(__file__).parent / "data"
 MERCHANT = "https://localhost:4100/accounts/merchant"

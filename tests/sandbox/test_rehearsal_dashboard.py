@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from starlette.testclient import TestClient
 
 from dashboard.app import app
 from sandbox.rehearsal import dashboard
 from sandbox.rehearsal.stack import RehearsalFailed
-from tests.dashboard_pages import BASE, Dashboard
-from tests.dashboard_pages import dashboard as a_shop
+from tests.support import asgi
+from tests.support.dashboard_pages import BASE, Dashboard
+from tests.support.dashboard_pages import dashboard as a_shop
 
 
 class Watched:
     """A client that notes which pages were opened, and lets one of them fail."""
 
     def __init__(self, shop: Dashboard, fails: str = "") -> None:
-        self.client = TestClient(app, base_url=BASE)
+        self.client = asgi.Client(app, base_url=BASE, follow_redirects=True)
         self.key = shop.secret
         self.paths: list[str] = []
         self._fails = fails

@@ -10,7 +10,7 @@ import pytest
 from checkout.open_payments.transport import Request
 from sandbox.wallets.answers import timestamp
 from sandbox.wallets.provider import Rules
-from tests.sandbox.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, signed
+from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, signed
 
 
 @pytest.mark.parametrize("path", ["/shop", "/shop/", "/SHOP", "/Shop/"])

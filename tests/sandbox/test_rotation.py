@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sandbox.wallets.provider import Rules
-from tests.sandbox.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, jwk
+from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, jwk
 
 STRANGER = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
 GONE = {"error": {"code": "invalid_client", "description": "invalid access token"}}

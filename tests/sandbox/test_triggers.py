@@ -13,8 +13,8 @@ import pytest
 from sandbox import triggers
 from sandbox.demo import Demo
 from sandbox.gateway import Function
-from tests.ports import free_base
-from tests.sandbox.dev import Dev
+from tests.support.commands import Dev
+from tests.support.ports import free_base
 
 IN_TIME = 30  # seconds
 

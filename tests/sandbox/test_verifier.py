@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from checkout.open_payments.transport import Request
 from sandbox.wallets import javascript, verifier
-from tests.sandbox.wallet_client import KEY, compact, jwk, signed
+from tests.support.wallet_client import KEY, compact, jwk, signed
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "data" / "signature_vectors.json").read_text("utf-8")

@@ -12,7 +12,7 @@ from sandbox.wallets.answers import timestamp
 from sandbox.wallets.clients import Clients
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
-from tests.sandbox.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, compact
+from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, compact
 
 OTHER = f"{HARBOR}/shop-kwd"  # a client with the same key, and another address
 ID = "b8f3a1d2-0000-4000-8000-000000000000"

@@ -38,11 +38,11 @@ from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
-from tests.protected import CLOCK_IS_FINAL_AFTER
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.faults import CALM, Around, Wider
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX, UNCONVERTED
 from tests.simulation.refunding import Labeler
+from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import Answer, SimWorld

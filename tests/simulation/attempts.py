@@ -16,7 +16,7 @@ from checkout.domain.payment_attempt import Outcome, PaymentAttempt
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from sandbox.wallets.state import State
-from tests.protected import ATTEMPTS_KEPT
+from tests.support.protected import ATTEMPTS_KEPT
 
 # The outcomes that an event may give the attempt that it ends.
 BY: Final = {

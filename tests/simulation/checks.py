@@ -27,7 +27,13 @@ from checkout.domain.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
-from tests.protected import (
+from tests.simulation import swarm
+from tests.simulation.attempts import Attempts
+from tests.simulation.boundaries import WRITES, Process, moment
+from tests.simulation.budgeting import BudgetChecks
+from tests.simulation.providers import OURS, SKEW
+from tests.simulation.refund_checks import RefundChecks
+from tests.support.protected import (
     ENDLESS_QUOTE,
     FENCE,
     GRACE,
@@ -35,12 +41,6 @@ from tests.protected import (
     SEND_WITHIN,
     WAIT_MARGIN,
 )
-from tests.simulation import swarm
-from tests.simulation.attempts import Attempts
-from tests.simulation.boundaries import WRITES, Process, moment
-from tests.simulation.budgeting import BudgetChecks
-from tests.simulation.providers import OURS, SKEW
-from tests.simulation.refund_checks import RefundChecks
 
 if TYPE_CHECKING:
     from checkout.ports.services import PayServices

@@ -29,7 +29,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.protected import CLOCK_IS_FINAL_AFTER
+from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 if __name__ == "__main__":
     _ROOT = Path(__file__).parents[2]
@@ -48,8 +48,8 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import Walk
 from checkout.ports.webhooks import QueuedEvent
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import CEDAR, PREFIX, World
-from tests.support import NOW, HandClock
+from tests.support.basics import NOW, HandClock
+from tests.support.flows import CEDAR, PREFIX, World
 
 THREADS: Final = 16  # calls of a round at the same time
 ROUND: Final = 50.0  # seconds

@@ -41,7 +41,7 @@ NOT_YET: Final = frozenset(
     }
 )
 _IMPORT: Final = re.compile(r"^(\s*(?:from|import)) checkout\b", re.MULTILINE)
-_WIRING: Final = f"{TODAY}/services.py"  # tests/services.py, which lies beside the package
+_WIRING: Final = "tests.support.services"  # in the archive, it lies beside the package
 # Tests set these to other values for a world.
 _CONSTANTS: Final = (
     (places, ("URGENT_SHARDS", "DUE_SHARDS", "_TTL_DELAY")),
@@ -101,7 +101,7 @@ class _Importer(MetaPathFinder, InspectLoader):
     @staticmethod
     def _file(name: str, ending: str) -> str:
         path = name.replace(LAST, TODAY, 1).replace(".", "/") + ending
-        return "services.py" if path == _WIRING else path
+        return "services.py" if path == f"{TODAY}/services.py" else path
 
 
 @cache
@@ -112,9 +112,10 @@ def _importer() -> _Importer:
 
 
 def last(module: str) -> Any:
-    """Return the last release's module of a name; of tests, it has `tests.services` only."""
+    """Return the last release's module of a name; of tests, it has `_WIRING` only."""
     _importer()
-    return import_module(".".join([LAST, *module.split(".")[1:]]))
+    name = "services" if module == _WIRING else module.partition(".")[2]
+    return import_module(f"{LAST}.{name}")
 
 
 def of_last(thing: Any) -> bool:

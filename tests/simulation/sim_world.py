@@ -47,9 +47,7 @@ from checkout.ports.services import PayServices
 from checkout.ports.sessions import Walk
 from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
-from tests.partitions import few_partitions
 from tests.simulation import (
     actors,
     attempts,
@@ -87,7 +85,9 @@ from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind
 from tests.simulation.replica import Replica
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import DEAD, FAIR, Deliveries, SimReceivers, Weather
-from tests.support import HandClock, a_link
+from tests.support.basics import HandClock, a_link
+from tests.support.partitions import few_partitions
+from tests.support.samples import a_key, a_merchant
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -587,7 +587,7 @@ class SimWorld:
     def _wire(self, process: Process) -> None:
         module, port = process.release
         client: Any = SimDynamo(process)
-        wiring = module("tests.services")
+        wiring = module("tests.support.services")
         base = wiring.core(
             client,
             PREFIX,

@@ -30,14 +30,14 @@ from checkout.flows.webhooks.deliver import AHEAD, deliver, due_events, enqueue_
 from checkout.ports.services import DashboardServices, Services
 from checkout.ports.webhooks import QueuedEvent
 from sandbox.cloud import table_definitions
-from tests import services
-from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Faults, Rates
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.swarm import Swarm
 from tests.simulation.webhooks import SPACING, Deliveries, SimReceivers, Weather
+from tests.support import services
+from tests.support.samples import a_key, a_merchant
 
 PREFIX: Final = "soak"
 MERCHANTS: Final = 40

@@ -20,9 +20,9 @@ from checkout.adapters.dynamo import places
 from checkout.adapters.dynamo.compression import deflated, inflated
 from checkout.flows.checkout import prepare
 from checkout.flows.payment import approval
-from tests.protected import LEASE
 from tests.simulation.faults import Rates
 from tests.simulation.providers import HARBOR, Kind
+from tests.support.protected import LEASE
 
 PLAIN: Final = 0.4  # of the storms: none of what is here
 HOUR: Final = 3_600_000  # milliseconds

@@ -43,13 +43,13 @@ from sandbox.wallets.state import (
     OutgoingPayment,
     Quote,
 )
-from tests.adapters.samples import an_event
 from tests.simulation import actors
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo
 from tests.simulation.faults import Aws
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
 from tests.simulation.sim_world import Answer, SimWorld
-from tests.support import GAVE_A_WALLET, a_link, a_session
+from tests.support.basics import GAVE_A_WALLET, a_link, a_session
+from tests.support.samples import an_event
 
 TENANT = "438fa74a-fa7d-4317-9ced-dde32ece1787"
 INCOMING = f"{HARBOR}/{TENANT}/incoming-payments/in-1"

@@ -9,8 +9,8 @@ import pytest
 
 from checkout.domain.session import Status
 from checkout.flows.checkout import reconcile
-from tests.product import World, interrupt, on, raising
 from tests.simulation.mutants import Line, Mutant, applied
+from tests.support.flows import World, interrupt, on, raising
 
 
 class Died(BaseException):

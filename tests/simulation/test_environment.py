@@ -22,7 +22,7 @@ from tests.simulation.faults import LAGS, Around
 from tests.simulation.providers import HARBOR, KINDS, SHOP, SHOPS, SKEW_MAX
 from tests.simulation.sim_world import POOL_MAX, Answer, SimWorld, run
 from tests.simulation.webhooks import FAIR
-from tests.support import a_session
+from tests.support.basics import a_session
 
 MANY_SEEDS = range(1, 60)
 URL = f"{HARBOR}/438fa74a-fa7d-4317-9ced-dde32ece1787/incoming-payments/in-1"

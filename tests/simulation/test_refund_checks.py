@@ -22,11 +22,11 @@ from checkout.domain.refund import Refund, RefundEvent, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.open_payments.models import Amount, Quote
 from sandbox.wallets import state as books
-from tests.adapters.samples import an_event
 from tests.simulation.boundaries import BEGINNING
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, SHOP
 from tests.simulation.sim_world import SimWorld
-from tests.support import a_mandate, a_refund, a_session
+from tests.support.basics import a_mandate, a_refund, a_session
+from tests.support.samples import an_event
 
 RETENTION: Final = timedelta(days=30)
 QUOTE: Final = f"{HARBOR}/t/quotes/quote-r"

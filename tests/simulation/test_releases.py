@@ -13,7 +13,7 @@ from checkout.flows.payment import sealed
 from checkout.ports.runtime import ShardRange
 from checkout.ports.webhooks import Receipt
 from tests.simulation import releases, sim_world
-from tests.support import a_session
+from tests.support.basics import a_session
 
 SEEDS = range(20)
 

@@ -20,14 +20,14 @@ from checkout.domain.tally import DayTally
 from checkout.flows.checkout import prepare
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.transport import Request, Response
-from tests.protected import LEASE
 from tests.simulation import actors, probes, replica, swarm
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Rates, Wider
 from tests.simulation.providers import CUSTOMER, KINDS, SHOP
 from tests.simulation.refunding import Refunding
 from tests.simulation.sim_world import SimWorld
-from tests.support import a_session
+from tests.support.basics import a_session
+from tests.support.protected import LEASE
 
 SEEDS = range(1, 400)
 

@@ -24,10 +24,10 @@ from checkout.domain.webhooks import (
     noted_late,
     sent_again,
 )
-from tests.adapters.samples import an_event
 from tests.simulation.boundaries import BEGINNING, moment
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries
+from tests.support.samples import an_event
 
 SECOND = timedelta(seconds=1)
 URL = "https://shop.example/hooks"

@@ -19,10 +19,10 @@ from checkout.domain.event_types import COMPLETED, LATE_PAYMENT
 from checkout.domain.webhooks import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
-from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE, DELIVERY_TIMEOUT
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.providers import SKEW
 from tests.simulation.scheduler import Scheduler
+from tests.support.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE, DELIVERY_TIMEOUT
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld

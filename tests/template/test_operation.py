@@ -13,7 +13,7 @@ import pytest
 
 from checkout import telemetry
 from sandbox.template import resources, template
-from tests.deployment import Deployment
+from tests.support.deployment import Deployment
 
 REPOSITORY = Path(__file__).parents[2]
 ALARMS = resources("AWS::CloudWatch::Alarm")

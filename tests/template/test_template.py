@@ -16,7 +16,7 @@ import pytest
 from checkout.adapters.dynamo.places import DUE_SHARDS
 from checkout.settings import Settings
 from sandbox.template import resources, routes, stack_name, template
-from tests.protected import (
+from tests.support.protected import (
     APPROVE_WITHIN,
     CLEAN_UP_WITHIN,
     DELIVERY_LEASE,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import requests
 from browser import Browser, Page
 
-from tests.authenticator import Authenticator
+from tests.support.authenticator import Authenticator
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PYTHON = REPOSITORY / ".venv/bin/python"

@@ -21,7 +21,7 @@ from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.open_payments.urls import target_uri
-from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
+from tests.support.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 

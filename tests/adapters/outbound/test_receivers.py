@@ -24,9 +24,9 @@ from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import webhook_url
 from checkout.open_payments.transport import Response
 from checkout.ports.webhooks import Receipt
-from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
-from tests.protected import DELIVERY_TIMEOUT
-from tests.support import NOW, words
+from tests.support.basics import NOW, words
+from tests.support.protected import DELIVERY_TIMEOUT
+from tests.support.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 

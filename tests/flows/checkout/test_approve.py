@@ -18,9 +18,9 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refus
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, World, answering, interrupt, lose_answers, on, raising
-from tests.protected import LEASE, SEND_WITHIN
-from tests.support import between
+from tests.support.basics import between
+from tests.support.flows import CEDAR, World, answering, interrupt, lose_answers, on, raising
+from tests.support.protected import LEASE, SEND_WITHIN
 
 
 def test_an_approved_payment_completes_step_by_step_with_one_event(

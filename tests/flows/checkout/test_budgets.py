@@ -15,8 +15,8 @@ from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import authentication, setup
 from checkout.flows.schedule import sweep
 from checkout.ports.services import Services
-from tests.keys import new_key_pair
-from tests.product import BASE_URL, CEDAR, World, client_id
+from tests.support.flows import BASE_URL, CEDAR, World, client_id
+from tests.support.keys import new_key_pair
 
 READS_OF_KEYS = 10  # in docs/performance.md
 

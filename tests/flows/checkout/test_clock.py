@@ -11,8 +11,8 @@ from checkout.domain.payment import Phase, Problem
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends
 from checkout.flows.checkout.clock import apply_clock
-from tests.merchant_api import MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import MerchantApi
 
 LATER = NOW + timedelta(seconds=30)
 EARLIER = NOW - timedelta(seconds=30)

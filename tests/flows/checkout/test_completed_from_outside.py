@@ -11,8 +11,8 @@ import pytest
 from checkout.domain.payment import Attention, Phase, Problem
 from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown, Reason, Refused
-from tests.product import CEDAR, World, lose_answers, on, raising
-from tests.protected import FENCE
+from tests.support.flows import CEDAR, World, lose_answers, on, raising
+from tests.support.protected import FENCE
 
 AT_MOST = timedelta(seconds=45)  # from the return until the next wallet can be given
 

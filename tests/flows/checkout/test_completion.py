@@ -14,8 +14,8 @@ from checkout.flows.checkout import approve, ends, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, lose_answers, on, raising
-from tests.protected import LEASE
+from tests.support.flows import CEDAR, World, lose_answers, on, raising
+from tests.support.protected import LEASE
 
 
 def in_flight(world: World, amount: int) -> Session:

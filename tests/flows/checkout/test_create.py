@@ -24,8 +24,8 @@ from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows.checkout.create import create_session
 from checkout.open_payments.models import Amount
-from tests.merchant_api import MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import MerchantApi
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from checkout.domain.errors import CurrencyNotSupported, IdempotencyKeyReused
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, answer, fingerprint_of
-from tests.product import World
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import World
 
 KEY = "order-1"
 

@@ -14,8 +14,8 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.session import Session
 from checkout.flows.checkout import details
 from checkout.ports.runtime import SecretUnreadable
-from tests.product import World
-from tests.support import SESSION_ID, a_session, seeded
+from tests.support.basics import SESSION_ID, a_session, seeded
+from tests.support.flows import World
 
 HOME = Address("DE", name="Ana", line1="Am Weg 1", city="Berlin", postal_code="10115")
 SIZE = Answer("size", "Size", Kind.DROPDOWN, "s", "Small")

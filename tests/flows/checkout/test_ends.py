@@ -30,9 +30,9 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
-from tests.merchant_api import MerchantApi
-from tests.product import NotedHints
-from tests.support import NOW, between
+from tests.support.basics import NOW, between
+from tests.support.flows import NotedHints
+from tests.support.merchant_api import MerchantApi
 
 LATER = NOW + timedelta(seconds=30)
 JUST_SENT = Instruction("a", NOW)

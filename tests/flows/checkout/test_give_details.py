@@ -20,8 +20,8 @@ from checkout.domain.errors import (
 from checkout.domain.payment import Phase
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import details, give_details, metadata
-from tests.product import CEDAR, World, interrupt
-from tests.support import a_session
+from tests.support.basics import a_session
+from tests.support.flows import CEDAR, World, interrupt
 
 ANA = CustomerDetails(email="ana@example.com", name="Ana Muster")
 EVA = CustomerDetails(email="eva@example.com", name="Eva Muster")

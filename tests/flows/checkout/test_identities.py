@@ -25,9 +25,9 @@ from checkout.flows.payment.cleanup import clean_up
 from checkout.open_payments.client import Access
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from sandbox.wallets.state import Account
-from tests.keys import new_key_pair
-from tests.product import BASE_URL, HARBOR, PREFIX, World, client_id, lose_answers, raising
-from tests.support import between
+from tests.support.basics import between
+from tests.support.flows import BASE_URL, HARBOR, PREFIX, World, client_id, lose_answers, raising
+from tests.support.keys import new_key_pair
 
 NEW_SHOP = f"{HARBOR}/new-shop"
 FILE_KEY = "5b0b9f5e-0000-4000-8000-000000000002"

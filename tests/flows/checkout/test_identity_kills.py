@@ -26,7 +26,7 @@ from tests.flows.checkout.test_identities import (
     to_service_key,
 )
 from tests.flows.refund.test_kills import Deadly, Killed
-from tests.product import World
+from tests.support.flows import World
 
 pytestmark = pytest.mark.untraced
 

@@ -21,7 +21,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from tests.product import CEDAR, World, answering, interrupt, on, raising
+from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 
 Answer = Callable[[Request], Response]
 

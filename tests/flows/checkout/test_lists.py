@@ -14,8 +14,8 @@ from checkout.domain.errors import (
 from checkout.domain.session import Status
 from checkout.flows.checkout import lists
 from checkout.flows.checkout.lists import ListQuery
-from tests.merchant_api import MerchantApi
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.merchant_api import MerchantApi
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, lookup
 from checkout.ports.services import Services
-from tests.merchant_api import MerchantApi
+from tests.support.merchant_api import MerchantApi
 
 End = Callable[[Services, ApiKey, str], Session]
 

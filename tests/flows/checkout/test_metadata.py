@@ -12,9 +12,9 @@ from checkout.domain.payment import Phase
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, metadata
 from checkout.flows.retry_on_conflict import TRIES
-from tests.merchant_api import MerchantApi
-from tests.product import CEDAR, World, interrupt
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import CEDAR, World, interrupt
+from tests.support.merchant_api import MerchantApi
 
 LONG = '{"order":"' + "1" * 400 + '"}'  # a cart that is an item of its own
 

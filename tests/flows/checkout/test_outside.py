@@ -19,8 +19,8 @@ from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, answering, on, raising
-from tests.protected import FENCE, LEASE
+from tests.support.flows import CEDAR, World, answering, on, raising
+from tests.support.protected import FENCE, LEASE
 
 End = Callable[..., Session]
 ENDS = [ends.expire, ends.cancel]

@@ -26,8 +26,8 @@ from checkout.flows.checkout import ends, lookup
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, HARBOR, World, answering, interrupt, on, raising
-from tests.protected import LEASE
+from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, on, raising
+from tests.support.protected import LEASE
 
 
 def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on(world: World) -> None:

@@ -29,10 +29,10 @@ from checkout.flows.checkout import details, ends, purchase
 from checkout.flows.checkout.approve import finish
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.purchase import Begun
-from tests import services
-from tests.product import BASE_URL, CEDAR, PREFIX, World
-from tests.protected import HELD_FOR
-from tests.support import at_once, between, seeded
+from tests.support import services
+from tests.support.basics import at_once, between, seeded
+from tests.support.flows import BASE_URL, CEDAR, PREFIX, World
+from tests.support.protected import HELD_FOR
 
 CLIENT = "203.0.113.7"
 

@@ -18,8 +18,8 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refus
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, answering, interrupt, on, raising
-from tests.protected import FENCE, STRAY_404
+from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
+from tests.support.protected import FENCE, STRAY_404
 
 
 def test_money_that_arrives_late_completes_the_session_when_it_arrives(world: World) -> None:

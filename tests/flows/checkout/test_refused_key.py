@@ -21,8 +21,8 @@ from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
 from sandbox.wallets.answers import Refusal, gnap, resource
-from tests.keys import KEY_ID
-from tests.product import World, answering, on, raising
+from tests.support.flows import World, answering, on, raising
+from tests.support.keys import KEY_ID
 
 Told = Callable[[], list[dict[str, Any]]]
 

@@ -11,7 +11,7 @@ from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import approve, ends
 from checkout.flows.payment import sealed
-from tests.product import World
+from tests.support.flows import World
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from checkout.domain.errors import Conflict, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import api_keys
-from tests.dashboard_pages import Dashboard, dashboard
-from tests.merchant_api import SESSIONS
+from tests.support.dashboard_pages import Dashboard, dashboard
+from tests.support.merchant_api import SESSIONS
 
 DAY = timedelta(days=1)
 

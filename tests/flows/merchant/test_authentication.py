@@ -10,9 +10,9 @@ from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissi
 from checkout.domain.ids import new_api_key
 from checkout.domain.people import Scope
 from checkout.flows.merchant.authentication import authenticate, scope_of
-from tests.merchant_api import PREFIX, MerchantApi
-from tests.services import put_key
-from tests.support import NOW, seeded
+from tests.support.basics import NOW, seeded
+from tests.support.merchant_api import PREFIX, MerchantApi
+from tests.support.services import put_key
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

@@ -15,7 +15,7 @@ from checkout.flows.merchant.first_steps import Connected, State
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Response
-from tests.product import World, answering
+from tests.support.flows import World, answering
 
 FINE, WRONG, UNKNOWN = State
 

@@ -11,9 +11,9 @@ import pytest
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.mandate import Mandate, MandateStatus
 from checkout.flows.merchant import needs
-from tests.adapters.samples import a_key
-from tests.product import World
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import World
+from tests.support.samples import a_key
 
 DAY = timedelta(days=1)
 

@@ -35,11 +35,11 @@ from checkout.flows.merchant.needs import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter
-from tests.adapters.samples import a_key, an_event
 from tests.domain.test_note import a_note
-from tests.mailbox import SENDER, Mailbox, text_of
-from tests.product import PREFIX, World
-from tests.services import put_key
+from tests.support.flows import PREFIX, World
+from tests.support.mailbox import SENDER, Mailbox, text_of
+from tests.support.samples import a_key, an_event
+from tests.support.services import put_key
 
 TO = "ada@shop.example"
 MINUTE = timedelta(minutes=1)

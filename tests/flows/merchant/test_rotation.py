@@ -24,8 +24,8 @@ from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
-from tests.product import HARBOR, PREFIX, World, derived
-from tests.support import NOW, SESSION_ID, a_session, between, come_back, seeded
+from tests.support.basics import NOW, SESSION_ID, a_session, between, come_back, seeded
+from tests.support.flows import HARBOR, PREFIX, World, derived
 
 OLD, NEW = "11" * 32, "22" * 32
 

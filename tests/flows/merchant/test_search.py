@@ -18,9 +18,9 @@ from checkout.flows.checkout import details, purchase
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import search
-from tests.product import CEDAR, HARBOR, PREFIX, World
-from tests.rows import row_text
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World
+from tests.support.rows import row_text
 
 
 def found(world: World, text: str, **bounds: object) -> list[str]:

@@ -11,8 +11,8 @@ from checkout.flows.merchant import authentication, setup
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
-from tests.keys import KEY_ID, new_key_pair
-from tests.product import CEDAR, HARBOR, World, answering, interrupt, raising
+from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, raising
+from tests.support.keys import KEY_ID, new_key_pair
 
 SHOP = f"{HARBOR}/shop-jpy"
 

@@ -12,7 +12,7 @@ from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import api_keys, export, search, settings
 from checkout.flows.webhooks import delivery_log, endpoints, event_list
 from checkout.flows.webhooks.event_list import EventQuery
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
 
 
 def spread(world: World, shards: int) -> None:

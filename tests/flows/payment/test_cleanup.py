@@ -13,7 +13,7 @@ from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.wallets import Cleanup
-from tests.product import CEDAR, World, on, raising
+from tests.support.flows import CEDAR, World, on, raising
 
 
 def ended(world: World, how: str, session: Session) -> Session:

@@ -20,8 +20,8 @@ from checkout.flows.checkout import reconcile
 from checkout.flows.payment.writes import move
 from checkout.open_payments.errors import OutcomeUnknown
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, World, interrupt, on, raising
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.flows import CEDAR, World, interrupt, on, raising
 
 # The fields that W7 itself writes. All else, and the lines of the history, belongs to others.
 BY_W7: Final = {

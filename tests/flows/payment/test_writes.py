@@ -21,9 +21,9 @@ from checkout.flows.payment import sealed
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from checkout.open_payments.errors import OutcomeUnknown
-from tests.product import CEDAR, PREFIX, World, on, raising
-from tests.protected import LEASE
-from tests.sources import nodes
+from tests.support.flows import CEDAR, PREFIX, World, on, raising
+from tests.support.protected import LEASE
+from tests.support.sources import nodes
 
 TESTED = "ping"  # which no flow of a session makes
 DAY = 24 * 3600

@@ -27,10 +27,10 @@ from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
-from tests.flows.refund.books import allow, allowed, approve_budget, end_budget
 from tests.flows.refund.storms import EXPECTED, NothingToDo, Storm, unnoted
-from tests.product import World
-from tests.support import HandClock
+from tests.support.basics import HandClock
+from tests.support.flows import World
+from tests.support.refund_books import allow, allowed, approve_budget, end_budget
 
 LIMIT: Final = 800
 BEGINNINGS: Final = (

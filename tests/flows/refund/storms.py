@@ -30,9 +30,9 @@ from sandbox.cloud import table_definitions
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from sandbox.wallets.state import Account, OutgoingPayment
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.flows.refund.books import again, consent, fund
 from tests.flows.refund.test_kills import CALLS, Killed
-from tests.product import CEDAR, HARBOR, PREFIX, World
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World
+from tests.support.refund_books import again, consent, fund
 
 # Wallets of the merchant. All pay from their own account, and tell the truth about it.
 SHOPS: Final = (

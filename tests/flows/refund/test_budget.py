@@ -36,7 +36,21 @@ from checkout.ports.sessions import StaleSession
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
-from tests.flows.refund.books import (
+from tests.flows.refund.test_kills import Killed
+from tests.flows.refund.test_races import refusal
+from tests.support.basics import HandClock
+from tests.support.flows import (
+    BASE_URL,
+    CEDAR,
+    HARBOR,
+    World,
+    answering,
+    interrupt,
+    lose_answers,
+    on,
+    raising,
+)
+from tests.support.refund_books import (
     again,
     allow,
     allowed,
@@ -50,20 +64,6 @@ from tests.flows.refund.books import (
     prepare,
     send,
 )
-from tests.flows.refund.test_kills import Killed
-from tests.flows.refund.test_races import refusal
-from tests.product import (
-    BASE_URL,
-    CEDAR,
-    HARBOR,
-    World,
-    answering,
-    interrupt,
-    lose_answers,
-    on,
-    raising,
-)
-from tests.support import HandClock
 
 ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 LIMIT: Final = 100_00

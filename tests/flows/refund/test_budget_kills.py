@@ -14,9 +14,9 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.flows.refund import budget
 from sandbox.wallets.provider import Rules
-from tests.flows.refund.books import again, allow, ask, balance, fund, mandate
 from tests.flows.refund.test_kills import Deadly, Killed
-from tests.product import HARBOR, World
+from tests.support.flows import HARBOR, World
+from tests.support.refund_books import again, allow, ask, balance, fund, mandate
 
 pytestmark = pytest.mark.untraced
 

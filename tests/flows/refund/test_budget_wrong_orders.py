@@ -22,7 +22,7 @@ from checkout.open_payments.client import OpenPayments
 from checkout.ports.sessions import StaleSession
 from tests.flows.refund import test_budget
 from tests.flows.refund.budget_storms import storm
-from tests.product import World
+from tests.support.flows import World
 
 pytestmark = pytest.mark.untraced
 

@@ -20,10 +20,10 @@ from checkout.domain.refund import RefundStatus
 from checkout.flows.merchant import api_keys, authentication, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
-from tests.adapters.samples import a_member, an_invitation
-from tests.flows.refund.books import again, allow, balance, end_budget, fund
-from tests.product import HARBOR, World
-from tests.support import at_once, between
+from tests.support.basics import at_once, between
+from tests.support.flows import HARBOR, World
+from tests.support.refund_books import again, allow, balance, end_budget, fund
+from tests.support.samples import a_member, an_invitation
 
 BOB: Final = f"{HARBOR}/bob"  # at the merchant's own provider, so that nothing costs a fee
 ONCE: Final = 20_00

@@ -21,8 +21,9 @@ from checkout.domain.session import Session
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, claim, request
 from checkout.open_payments.errors import OutcomeUnknown
-from tests import services
-from tests.flows.refund.books import (
+from tests.support import services
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.support.refund_books import (
     again,
     allow,
     ask,
@@ -36,7 +37,6 @@ from tests.flows.refund.books import (
     stored,
     wait,
 )
-from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
 
 GONE, ALICE, CAROL, BOB = (
     f"{CEDAR}/refund-gone",

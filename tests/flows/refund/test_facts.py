@@ -17,7 +17,8 @@ from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
 from sandbox.wallets.provider import Rules
-from tests.flows.refund.books import (
+from tests.support.flows import CEDAR, World, answering, lose_answers, on, raising
+from tests.support.refund_books import (
     again,
     ask,
     balance,
@@ -29,7 +30,6 @@ from tests.flows.refund.books import (
     send,
     wait,
 )
-from tests.product import CEDAR, World, answering, lose_answers, on, raising
 
 # The customer's price of the 20.00 USD of these sessions, in cents of their euros.
 PRICE = 1854

@@ -21,8 +21,8 @@ from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import OutcomeUnknown
-from tests.flows.refund.books import again, balance, come_back, consent, fund, payments, prepare
-from tests.product import CEDAR, World
+from tests.support.flows import CEDAR, World
+from tests.support.refund_books import again, balance, come_back, consent, fund, payments, prepare
 
 pytestmark = pytest.mark.untraced
 

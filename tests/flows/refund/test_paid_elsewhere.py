@@ -30,7 +30,11 @@ from checkout.flows import erase
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, request
 from checkout.flows.refund.request import NewRefund
-from tests.flows.refund.books import (
+from tests.flows.refund.test_caps import BOB, leaked
+from tests.flows.refund.test_refunds import ALICE, paid, stripe_listens
+from tests.support.basics import at_once
+from tests.support.flows import PREFIX, World
+from tests.support.refund_books import (
     again,
     allow,
     ask,
@@ -42,10 +46,6 @@ from tests.flows.refund.books import (
     prepare,
     send,
 )
-from tests.flows.refund.test_caps import BOB, leaked
-from tests.flows.refund.test_refunds import ALICE, paid, stripe_listens
-from tests.product import PREFIX, World
-from tests.support import at_once
 
 HOW: Final = "Bank transfer of 3 May"
 BASE: Final = "https://pay.example"

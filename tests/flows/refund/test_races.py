@@ -31,7 +31,8 @@ from checkout.flows.refund.settle import settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
 from checkout.ports.sessions import StaleSession
-from tests.flows.refund.books import (
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
+from tests.support.refund_books import (
     again,
     ask,
     balance,
@@ -43,7 +44,6 @@ from tests.flows.refund.books import (
     send,
     wait,
 )
-from tests.product import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 
 ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 

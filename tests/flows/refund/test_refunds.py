@@ -47,7 +47,9 @@ from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.state import Account
-from tests.flows.refund.books import (
+from tests.support.basics import at_once
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising
+from tests.support.refund_books import (
     again,
     ask,
     balance,
@@ -60,8 +62,6 @@ from tests.flows.refund.books import (
     stored,
     wait,
 )
-from tests.product import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising
-from tests.support import at_once
 
 ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 ENDED = {RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED}

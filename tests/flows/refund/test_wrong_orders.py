@@ -18,9 +18,9 @@ from checkout.flows.refund import approve, claim, reconcile, request, settle
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
 from tests.flows.refund import storms, test_claim
-from tests.flows.refund.books import fund
 from tests.flows.refund.storms import storm
-from tests.product import World
+from tests.support.flows import World
+from tests.support.refund_books import fund
 
 pytestmark = pytest.mark.untraced
 

@@ -22,10 +22,10 @@ from checkout.flows.checkout import ends, lists, lookup, reconcile
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
 from checkout.ports.sessions import Positions, Walk
-from tests.adapters.stores import Watched
-from tests.product import PREFIX, World, interrupt, raising
-from tests.protected import CLOCK_IS_FINAL_AFTER
-from tests.support import NOW, HandClock, between
+from tests.support.basics import NOW, HandClock, between
+from tests.support.flows import PREFIX, World, interrupt, raising
+from tests.support.protected import CLOCK_IS_FINAL_AFTER
+from tests.support.stores import Watched
 
 HALF_AN_HOUR = 1800
 MINUTE = 60

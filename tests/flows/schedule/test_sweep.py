@@ -24,9 +24,9 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority
-from tests.product import CEDAR, HARBOR, PREFIX, World, interrupt, raising
-from tests.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN
-from tests.support import NOW, between
+from tests.support.basics import NOW, between
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, interrupt, raising
+from tests.support.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN
 
 MINUTE = 60
 DAY = 24 * 3600

@@ -16,9 +16,9 @@ from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.open_payments.errors import NotSent
 from checkout.ports.sessions import Walk
-from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
-from tests.protected import CLOCK_IS_FINAL_AFTER
-from tests.support import NOW, count_ends
+from tests.support.basics import NOW, count_ends
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 pytestmark = pytest.mark.untraced
 

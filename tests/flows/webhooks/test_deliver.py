@@ -29,12 +29,12 @@ from checkout.flows.webhooks.deliver import (
 )
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import an_event
-from tests.adapters.stores import Watched
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import PREFIX, World, raising
-from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE
-from tests.support import NOW, between
+from tests.support.basics import NOW, between
+from tests.support.flows import PREFIX, World, raising
+from tests.support.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE
+from tests.support.samples import an_event
+from tests.support.stores import Watched
 
 URL = "https://shop.example/hooks"
 MS = timedelta(milliseconds=1)

@@ -35,10 +35,10 @@ from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult
 from checkout.flows.webhooks.endpoints import RESEND_PAGE, Configured, Resent
 from checkout.ports.webhooks import Receipt
-from tests.adapters.samples import an_event
-from tests.product import PREFIX, World, raising
-from tests.protected import OVERLAP_MAX
-from tests.support import NOW, between
+from tests.support.basics import NOW, between
+from tests.support.flows import PREFIX, World, raising
+from tests.support.protected import OVERLAP_MAX
+from tests.support.samples import an_event
 
 URL = "https://shop.example/hooks"
 HOUR = timedelta(hours=1)

@@ -32,8 +32,8 @@ from checkout.flows.checkout import ends, give_details
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import Receipt
-from tests.product import CEDAR, PREFIX, World
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
+from tests.support.flows import CEDAR, PREFIX, World
 
 
 @pytest.fixture

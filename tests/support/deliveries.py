@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from checkout.flows.webhooks import endpoints
-from tests.product import World
+from tests.support.flows import World
 
 # Bytes are not characters, and some readers take `</` and U+2028 for something else.
 METADATA: Final = {"order": "42", "note": "Grüße, 茶 ☕ \u2028 </script> 100 %"}

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cached_property
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
-
-from starlette.testclient import TestClient
 
 from checkout.domain.ids import new_session_id
 from checkout.domain.payment import Phase
@@ -21,9 +20,9 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
-from tests import merchant_api
-from tests.product import CEDAR, World
-from tests.support import NOW, a_session
+from tests.support import asgi, merchant_api
+from tests.support.basics import NOW, a_session
+from tests.support.flows import CEDAR, World
 
 VOID = frozenset({"meta", "link", "input", "br", "img"})
 INLINE = frozenset({"a", "bdi", "code", "label", "span", "strong", "time", "title"})
@@ -106,7 +105,7 @@ class Page(HTMLParser):
 
 
 class Answer(merchant_api.Answer):
-    @property
+    @cached_property
     def page(self) -> Page:
         assert self.headers["content-type"] == "text/html; charset=utf-8"
         return Page(self.body)
@@ -120,7 +119,7 @@ class Answer(merchant_api.Answer):
 class Customer:
     """Asks the pages as a browser does; redirects are not followed, so that each can be seen."""
 
-    def __init__(self, world: World, client: TestClient) -> None:
+    def __init__(self, world: World, client: asgi.Client) -> None:
         self.world = world
         self._client = client
 
@@ -199,7 +198,7 @@ def customer(
     app.dependency_overrides[dependencies.services] = lambda: services or world.services
     base = "https://pay.example" if https else "http://localhost:4000"
     try:
-        yield Customer(world, TestClient(app, base_url=base, follow_redirects=False))
+        yield Customer(world, asgi.Client(app, base_url=base))
     finally:
         app.dependency_overrides = outer
 

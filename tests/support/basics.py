@@ -23,7 +23,7 @@ from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import Tallies, Walk
-from tests.protected import CLOCK_IS_FINAL_AFTER
+from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 T = TypeVar("T")
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -27,7 +27,7 @@ from checkout.adapters.dynamo import (
     read_as_sent,
 )
 from sandbox.cloud import table_definitions
-from tests.support import seeded
+from tests.support.basics import seeded
 
 _WRITES = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 

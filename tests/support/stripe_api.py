@@ -12,9 +12,9 @@ from api.v1 import dependencies as v1
 from api.v1.app import app
 from checkout.ports.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler
-from tests import services
-from tests.documented import check
-from tests.merchant_api import PREFIX, Answer, MerchantApi, gateway_event
+from tests.support import services
+from tests.support.documented import check
+from tests.support.merchant_api import PREFIX, Answer, MerchantApi, gateway_event
 
 SESSIONS = "/v1/checkout/sessions"
 ENDPOINTS = "/v1/webhook_endpoints"

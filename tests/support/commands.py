@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from sandbox.place import Place
-from tests.processes import ended
+from tests.support.processes import ended
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SANDBOX = (sys.executable, "-m", "sandbox")

@@ -4,13 +4,13 @@ so that what is whose can be tried.
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
-
-from starlette.testclient import TestClient
 
 from checkout.adapters import dynamo
 from checkout.domain.merchant import Merchant
@@ -19,11 +19,11 @@ from checkout.flows.merchant import people
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
-from tests import services
-from tests.authenticator import Authenticator
-from tests.hosted_pages import Answer
-from tests.merchant_api import PREFIX, MerchantApi
-from tests.product import AnyHost, NotedHints, NotedVault, World, derived
+from tests.support import asgi, services
+from tests.support.authenticator import Authenticator
+from tests.support.flows import AnyHost, NotedHints, NotedVault, World, derived
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import PREFIX, MerchantApi
 
 BASE = "https://pay.example"
 
@@ -34,7 +34,7 @@ class Browser:
     """
 
     def __init__(self, dashboard: Dashboard) -> None:
-        self.client = TestClient(app, base_url=dashboard.base, follow_redirects=False)
+        self.client = asgi.Client(app, base_url=dashboard.base)
         self._dashboard = dashboard
         self.form_token = ""
         self.answers: list[Answer] = []
@@ -72,8 +72,8 @@ class Browser:
         found = Answer(answer.status_code, answer.headers, answer.text)
         self.answers.append(found)
         if answer.headers.get("content-type", "").startswith("text/html"):
-            tokens = found.page.all("input", name="form_token")
-            self.form_token = tokens[0].attributes["value"] if tokens else self.form_token
+            token = re.search(r'name="form_token" value="([^"]*)"', found.body)
+            self.form_token = html.unescape(token[1]) if token else self.form_token
         return found
 
 

@@ -4,7 +4,7 @@ template.yaml gives them: none missing, none granted in vain.
 Recorded by what stands for AWS in the tests (the in-memory DynamoDB, the noted queues, the vault's
 key) and, where a test uses a real client, by botocore. A call belongs to the function whose code is
 on its stack; one that a test makes without a function counts for none. `make unit` begins with
-`python -m tests.aws_calls --forget` and ends with `python -m tests.aws_calls`.
+`python -m tests.support.aws_calls --forget` and ends with `python -m tests.support.aws_calls`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from sandbox.template import resources
 
-ROOT: Final = Path(__file__).parent.parent
+ROOT: Final = Path(__file__).parents[2]
 RECORDS: Final = ROOT / ".aws-calls"
 # Lambda itself makes these for a function that a queue is mapped to.
 _OF_THE_MAPPING: Final = {

@@ -15,9 +15,9 @@ from docs.openapi import native_answers, stripe_answers
 from docs.openapi.parts import Error
 
 if TYPE_CHECKING:
-    from tests.merchant_api import Answer
+    from tests.support.merchant_api import Answer
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 class Documented:

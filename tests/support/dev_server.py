@@ -13,8 +13,8 @@ from typing import Any, Final
 import httpx2
 
 from sandbox.place import Place
-from tests.ports import free_base
-from tests.processes import ended
+from tests.support.ports import free_base
+from tests.support.processes import ended
 
 REPOSITORY: Final = Path(__file__).parents[2]
 READY_WITHIN: Final = 60  # seconds, of which a slow machine may use some

@@ -81,7 +81,7 @@ def wired(built: Any) -> dict[str, Any]:
     from checkout.domain.limits import REQUEST
     from checkout.domain.session import Status
     from checkout.open_payments.errors import NotSent
-    from tests.support import a_session
+    from tests.support.basics import a_session
 
     of_sender = not hasattr(built, "clock")
     services = built.args[0] if of_sender else built

@@ -27,14 +27,14 @@ from checkout.domain.session import Session
 from checkout.flows.checkout import details
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
-from tests import services
-from tests.adapters.samples import a_key, a_merchant
-from tests.documented import check
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.fakes.kms import KEY_ID as KMS_KEY
 from tests.fakes.kms import HandKms
-from tests.product import NotedHints, NotedTasks
-from tests.support import NOW, HandClock, a_session, seeded
+from tests.support import services
+from tests.support.basics import NOW, HandClock, a_session, seeded
+from tests.support.documented import check
+from tests.support.flows import NotedHints, NotedTasks, derived
+from tests.support.samples import a_key, a_merchant
 
 PREFIX = "test"
 SESSIONS = "/api/checkout/sessions"
@@ -71,7 +71,7 @@ class MerchantApi:
         self.clock = HandClock()
         self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
         self.kms = HandKms()
-        self.vault = AesVault(lambda: "11" * 32, seeded(7))
+        self.vault = AesVault(lambda: "11" * 32, seeded(7), derive=derived)
         self.services = services.core(
             self.dynamo,
             PREFIX,

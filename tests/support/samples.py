@@ -41,7 +41,7 @@ from checkout.domain.webhooks import (
 )
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.sessions import Reservation
-from tests.support import NOW, a_session
+from tests.support.basics import NOW, a_session
 
 DAY = timedelta(days=1)
 MS = timedelta(milliseconds=1)

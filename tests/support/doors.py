@@ -27,10 +27,10 @@ from checkout.domain.session import Session
 from checkout.ports.services import DashboardServices
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account
-from tests.hosted_pages import Answer
-from tests.merchant_api import SESSIONS, a_body, gateway_event
-from tests.product import CEDAR, HARBOR, PREFIX, World
-from tests.support import NOW
+from tests.support.basics import NOW
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World
+from tests.support.hosted_pages import Answer
+from tests.support.merchant_api import SESSIONS, a_body, gateway_event
 
 BASE: Final = "https://pay.example"
 FORM: Final = "application/x-www-form-urlencoded"

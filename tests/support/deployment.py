@@ -41,9 +41,9 @@ from expirer.app import scheduled
 from expirer.cleanup import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import Answer, a_body, gateway_event
-from tests.product import CEDAR, PREFIX, HandReceivers, World, derived
-from tests.support import seeded
+from tests.support.basics import seeded
+from tests.support.flows import CEDAR, PREFIX, HandReceivers, World, derived
+from tests.support.merchant_api import Answer, a_body, gateway_event
 from webhook_sender.app import NothingAttempted
 from webhook_sender.app import queued as sends
 

@@ -14,7 +14,7 @@ from checkout.flows.refund import approve, budget, budget_request, request
 from checkout.flows.refund.approve import Finish
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
-from tests.product import BASE_URL, PREFIX, World
+from tests.support.flows import BASE_URL, PREFIX, World
 
 
 def fund(world: World, value: int = 1000_00) -> None:

@@ -46,12 +46,12 @@ from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import IncomingPayment
-from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.fakes.kms import KEY_ID as KMS_KEY
 from tests.fakes.kms import HandKms
-from tests.keys import KEY_ID, new_key_pair
-from tests.support import HandClock, a_link, come_back, seeded
+from tests.support import aws_calls, services
+from tests.support.basics import HandClock, a_link, come_back, seeded
+from tests.support.keys import KEY_ID, new_key_pair
 
 CEDAR = "https://localhost:4101"  # EUR customers
 HARBOR = "https://localhost:4201"  # USD merchants
