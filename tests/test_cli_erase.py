@@ -32,7 +32,6 @@ from checkout.ports.sessions import Reservation, StaleSession
 from checkout.ports.stale import Stale
 from checkout.ports.webhooks import StaleEvent
 from sandbox.cloud import table_definitions
-from tests.domain.test_note import a_note
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, count_ends
 from tests.support.dashboard_pages import dashboard_of
@@ -40,6 +39,7 @@ from tests.support.deployment import Deployment
 from tests.support.flows import CEDAR, PREFIX
 from tests.support.merchant_api import a_body
 from tests.support.rows import row_of, row_text
+from tests.support.samples import a_note
 from tests.support.stores import boto, with_tables
 
 ALICE = f"{CEDAR}/alice"

@@ -12,10 +12,9 @@ from checkout.domain.search import NEEDS_SOMEBODY
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from tests.domain.test_note import a_note
-from tests.domain.test_withdrawal import a_withdrawal
 from tests.support.basics import NOW, a_session
 from tests.support.hosted_pages import AWAITING
+from tests.support.samples import a_note, a_withdrawal
 from tests.support.stores import Store
 
 

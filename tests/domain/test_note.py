@@ -7,24 +7,12 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.note import Note, case_of, needs_somebody, tags_of
+from checkout.domain.note import case_of, needs_somebody, tags_of
 from checkout.domain.payment import Attention
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Status
-from tests.support.basics import NOW, a_session
-
-
-def a_note(**changes: Any) -> Note:
-    fields: dict[str, Any] = {
-        "session": "cs_0123456789abcdefABCDEF",
-        "merchant": "mer_1",
-        "text": "Phoned: will call back",
-        "tags": ("vip", "große Kundin"),
-        "dealt_with": None,
-        "author": "Ada",
-        "at": NOW,
-    }
-    return Note(**{**fields, **changes})
+from tests.support.basics import a_session
+from tests.support.samples import a_note
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.pictures import picture_type
-
-PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
-PICTURES = {
-    "image/png": b"\x89PNG\r\n\x1a\n" + b"pixels" + PNG_END,
-    "image/jpeg": b"\xff\xd8\xff" + b"pixels" + b"\xff\xd9",
-    "image/webp": b"RIFF" + (10).to_bytes(4, "little") + b"WEBP" + b"pixels",
-}
+from tests.support.cases import PICTURES, PNG_END
 
 
 @pytest.mark.parametrize("kind", PICTURES)

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain import providers
 from checkout.domain.providers import Field, Provider
-from tests.domain.test_pictures import PICTURES
+from tests.support.cases import PICTURES
 
 CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"
 HARBOR = "Harbor | https://harbor.example/p/{name}/usd | https://harbor.example/"

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from checkout.domain.addresses import Address
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
+from checkout.domain.collect import Collect, Detail, Place
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.event_types import PAYMENT_SUCCEEDED
 from checkout.domain.session import Session, Status
 from checkout.domain.stripe_objects import (
@@ -20,30 +20,9 @@ from checkout.domain.stripe_objects import (
     payment_intent,
 )
 from tests.support.basics import NOW, a_session
+from tests.support.samples import EVERYTHING, GIVEN
 
 URL: Final = "https://pay.example"
-QUESTIONS: Final = (
-    Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"), ("l", "Large"))),
-    Question("text1", "Engraving", Kind.TEXT, required=False, least=2, most=3),
-    Question("member", "Your number", Kind.NUMERIC),
-)
-EVERYTHING: Final = Collect(
-    asked=frozenset({*Detail, *Place}),
-    required=frozenset({*Detail, *Place}),
-    ships_to=("DE", "AT"),
-    questions=QUESTIONS,
-)
-GIVEN: Final = CustomerDetails(
-    email="ana@example.com",
-    name="Eva Beispiel",
-    phone="+49 30 1234567",
-    shipping=Address("DE", "Eva Beispiel", "Am Weg 1", "2. Stock", None, "Berlin", None, "10115"),
-    billing=Address("US", "Ana Muster", "1 Main St", None, None, "Springfield", "IL", "62701"),
-    answers=(
-        Answer("size", "Size", Kind.DROPDOWN, "l", "Large"),
-        Answer("member", "Your number", Kind.NUMERIC, "0042", "0042"),
-    ),
-)
 BERLIN: Final = {
     "city": "Berlin",
     "country": "DE",

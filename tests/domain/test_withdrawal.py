@@ -9,18 +9,9 @@ import pytest
 
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Status
-from checkout.domain.withdrawal import Withdrawal, last_moment, waits
+from checkout.domain.withdrawal import last_moment, waits
 from tests.support.basics import NOW, a_session
-
-
-def a_withdrawal(**changes: Any) -> Withdrawal:
-    fields: dict[str, Any] = {
-        "session": "cs_0123456789abcdefABCDEF",
-        "merchant": "mer_1",
-        "at": NOW,
-        "said": "SEALED",
-    }
-    return Withdrawal(**{**fields, **changes})
+from tests.support.samples import a_withdrawal
 
 
 def test_the_days_begin_with_the_payment() -> None:

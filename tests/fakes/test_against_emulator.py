@@ -39,7 +39,6 @@ from checkout.ports.wallets import CompletionPolicy
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.flows.checkout.test_reported import note
 from tests.support.basics import count_ends
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers
 from tests.support.stores import boto, with_tables
@@ -116,7 +115,7 @@ def _trouble(world: World) -> None:
     callback = world.approve(session)
     world.clock.pass_time(700)  # a new quote, and a token that is rotated
     world.settle(world.finish(session, callback).session)
-    note(world, world.submit(world.create()))
+    world.report(world.submit(world.create()))
     session = world.submit(world.submit(world.create()), f"{HARBOR}/bob")
     world.clock.pass_time(90_000)
     world.settle(session, seconds=1)

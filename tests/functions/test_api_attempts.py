@@ -12,7 +12,7 @@ from checkout.domain.payment_attempt import Outcome
 from checkout.domain.public_attempts import MESSAGES
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
-from tests.domain.test_attempts import after, awaiting, of, paying, processing, refused
+from tests.support.attempts import after, awaiting, of, paying, processing, refused
 from tests.support.basics import NOW, a_session
 from tests.support.merchant_api import SESSIONS, MerchantApi
 

@@ -20,13 +20,12 @@ from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery
 from dashboard import texts
 from dashboard.story import Chapter, span, story
-from tests.domain.test_attempts import after, awaiting, of, paying, processing, refused, submitted
-from tests.domain.test_order_number import CASES
+from tests.support.attempts import PAID, after, awaiting, of, paying, processing, refused, submitted
 from tests.support.basics import NOW, a_session
+from tests.support.cases import ORDER_NUMBERS
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.samples import an_event
 
-PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
 DECLINED = after(
     awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=Outcome.DECLINED.value
 )
@@ -263,7 +262,7 @@ def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: B
     assert "20.00 USD Open Payment refused" in page.main
 
 
-@pytest.mark.parametrize(("reference", "metadata", "number", "_"), CASES)
+@pytest.mark.parametrize(("reference", "metadata", "number", "_"), ORDER_NUMBERS)
 def test_list_search_and_export_have_the_same_order_number(
     shop: Dashboard, browser: Browser, reference: str | None, metadata: str, number: str, _: bool
 ) -> None:

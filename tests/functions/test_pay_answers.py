@@ -17,8 +17,8 @@ from checkout.domain.session import Status
 from pay import claims, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of
-from tests.domain.test_pictures import PICTURES
 from tests.support.basics import a_session
+from tests.support.cases import PICTURES
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Answer, Customer, customer, line
 from tests.support.merchant_api import gateway_event

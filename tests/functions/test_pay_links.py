@@ -16,8 +16,8 @@ from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
 from checkout.domain.session import Status
 from checkout.flows.checkout import details
-from tests.domain.test_pictures import PICTURES
 from tests.support import services
+from tests.support.cases import PICTURES
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Answer, Customer, customer
 from tests.support.merchant_api import PREFIX

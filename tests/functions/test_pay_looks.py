@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pay
 from checkout.domain.merchant import Logo
 from pay.colors import DARK, LIGHT, accent, contrast, tint
-from tests.domain.test_pictures import PICTURES
+from tests.support.cases import PICTURES
 from tests.support.hosted_pages import STAGES, Answer, Customer, line
 
 ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")

@@ -17,8 +17,8 @@ from checkout.open_payments.models import Amount
 from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
-from tests.domain.test_order_number import CASES
 from tests.support.basics import NOW, a_session
+from tests.support.cases import ORDER_NUMBERS
 from tests.support.flows import World
 from tests.support.hosted_pages import (
     AWAITING,
@@ -259,7 +259,7 @@ def test_a_price_that_a_wallet_counts_finely_is_told_rounded_and_exactly(
 @pytest.mark.parametrize(
     ("reference", "metadata", "number"),
     [
-        *((each[0], each[1], each[2] if each[3] else None) for each in CASES),
+        *((each[0], each[1], each[2] if each[3] else None) for each in ORDER_NUMBERS),
         (None, '{"order":"a\\nb","invoice":"7"}', None),
         (None, f'{{"order":"{"1" * 65}"}}', None),
     ],

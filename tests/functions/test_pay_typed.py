@@ -15,14 +15,14 @@ from checkout.domain.session import Status
 from checkout.open_payments.errors import NoSuchHost
 from checkout.open_payments.slips import Slip
 from pay.texts import texts
-from tests.open_payments.test_wallet_address import REFUSED
+from tests.support.cases import MISTYPED
 from tests.support.flows import on, raising
 from tests.support.hosted_pages import Customer
 
 # No form can send half of a surrogate pair.
 TYPED = [
     (slip, text)
-    for slip, several in REFUSED.items()
+    for slip, several in MISTYPED.items()
     for text in several
     if text.encode("utf-8", "ignore").decode() == text
 ]

@@ -13,8 +13,8 @@ from checkout.open_payments.client_forms import ClientForms
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.reasons import reason
 from checkout.open_payments.transport import Response
+from tests.open_payments.calls import CALLS, GRANTED, PENDING
 from tests.open_payments.script import ALICE, SHOP, Script, answer, header
-from tests.open_payments.test_client import CALLS, GRANTED, PENDING
 
 OBJECT = {"walletAddress": SHOP}
 ASKED = {"grant": GRANTED, "pending": PENDING}

@@ -15,8 +15,8 @@ from checkout.open_payments.errors import (
     UntrustedAnswer,
 )
 from checkout.open_payments.transport import Response
+from tests.open_payments.calls import CALLS, DOCUMENT
 from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer
-from tests.open_payments.test_client import CALLS, DOCUMENT
 from tests.support.basics import words
 
 TYPED = "https://alice.example/pay"

@@ -11,8 +11,8 @@ from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from sandbox.wallets.state import State
-from tests.domain.test_attempts import after, awaiting, processing, refused, submitted
 from tests.simulation.attempts import Attempts
+from tests.support.attempts import after, awaiting, processing, refused, submitted
 
 PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000)
 

@@ -29,10 +29,11 @@ from checkout.domain.payment import Phase
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows import clients
-from checkout.flows.checkout import prepare, reconcile
+from checkout.flows.checkout import approve, prepare, reconcile
 from checkout.flows.checkout.approve import Finish
 from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import authentication, setup
+from checkout.flows.payment import sealed
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
@@ -297,6 +298,17 @@ class World:
         """Return a session that its customer has just approved, and the callback."""
         session = self.submit(self.create(), f"{CEDAR}/{wallet}")
         return session, self.approve(session)
+
+    def proof(self, session: Session) -> str:
+        """Return what shows that the browser is the one that was sent to the wallet."""
+        grant = sealed.pending_grant(self.services.vault, session)
+        assert grant is not None
+        return grant.proof(session.id, sealed.Proof.BROWSER)
+
+    def report(self, session: Session, result: str = "grant_rejected") -> Session:
+        """Let the customer come back from the wallet without an approval."""
+        browser = self.proof(session)
+        return approve.note_reported(self.services, session, result, browser=browser)
 
     def in_doubt(self, wallet: str = "alice") -> Session:
         """Return a session whose payment was sent, and whose answer was lost."""

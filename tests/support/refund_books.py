@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.mandate import Mandate
+from checkout.domain.merchant import ApiKey
+from checkout.domain.people import RefundCap, Scope
 from checkout.domain.refund import Refund
-from checkout.domain.session import Session
+from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import Format
 from checkout.flows.payment import mandates
 from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.refund import approve, budget, budget_request, request
 from checkout.flows.refund.approve import Finish
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
-from tests.support.flows import BASE_URL, PREFIX, World
+from checkout.flows.webhooks import endpoints
+from checkout.open_payments.transport import Response
+from tests.support.flows import BASE_URL, CEDAR, HARBOR, PREFIX, World
+
+ALICE = f"{CEDAR}/alice"
+BOB = f"{HARBOR}/bob"  # at the merchant's own provider: nothing costs a fee
 
 
 def fund(world: World, value: int = 1000_00) -> None:
@@ -150,3 +162,29 @@ def mandate(world: World) -> Mandate:
     found = mandates.of(world.services, world.merchant.id)
     assert found is not None
     return found
+
+
+def paid(world: World, amount: int = 2000, wallet: str = ALICE) -> Session:
+    """Return a session that a customer has paid in full."""
+    session = world.pay(world.create(amount), wallet)
+    assert session.status is Status.COMPLETED
+    return session
+
+
+def stripe_listens(world: World, *types: str) -> None:
+    """Have an endpoint in Stripe's form that asked for these types."""
+    world.listen()
+    given = {"format": Format.STRIPE, "asked": types}
+    endpoints.update(world.endpoints, world.merchant.id, given)
+
+
+def leaked(world: World, **cap: Any) -> ApiKey:
+    """Return a key with each scope, whose refunds are limited."""
+    everything = replace(world.key(), scopes=tuple(Scope))
+    return replace(everything, refund_cap=RefundCap(**cap) if cap else None)
+
+
+def refusal(status: int, description: str) -> Callable[[Any], Response]:
+    """Return an answer of a wallet that refuses, with this status and description."""
+    body = json.dumps({"error": {"code": str(status), "description": description}}).encode()
+    return lambda request: Response(status, {"content-type": "application/json"}, body)

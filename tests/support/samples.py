@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from checkout.domain.addresses import Address
+from checkout.domain.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.customer_details import Answer, CustomerDetails
 from checkout.domain.machine import Change, HistoryEntry
 from checkout.domain.merchant import (
     ApiKey,
@@ -16,6 +19,7 @@ from checkout.domain.merchant import (
     ServiceKey,
     Suspension,
 )
+from checkout.domain.note import Note
 from checkout.domain.payment import (
     Attention,
     IncomingPaymentRef,
@@ -39,6 +43,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     WebhookSecret,
 )
+from checkout.domain.withdrawal import Withdrawal
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.sessions import Reservation
 from tests.support.basics import NOW, a_session
@@ -338,3 +343,67 @@ def an_invitation(**changes: Any) -> Invitation:
         "expires_at": NOW + 9 * MS,
     }
     return Invitation(**{**fields, **changes})
+
+
+def a_note(**changes: Any) -> Note:
+    fields: dict[str, Any] = {
+        "session": "cs_0123456789abcdefABCDEF",
+        "merchant": "mer_1",
+        "text": "Phoned: will call back",
+        "tags": ("vip", "große Kundin"),
+        "dealt_with": None,
+        "author": "Ada",
+        "at": NOW,
+    }
+    return Note(**{**fields, **changes})
+
+
+def a_withdrawal(**changes: Any) -> Withdrawal:
+    fields: dict[str, Any] = {
+        "session": "cs_0123456789abcdefABCDEF",
+        "merchant": "mer_1",
+        "at": NOW,
+        "said": "SEALED",
+    }
+    return Withdrawal(**{**fields, **changes})
+
+
+QUESTIONS: Final = (
+    Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"), ("l", "Large"))),
+    Question("text1", "Engraving", Kind.TEXT, required=False, least=2, most=3),
+    Question("member", "Your number", Kind.NUMERIC),
+)
+
+
+EVERYTHING: Final = Collect(
+    asked=frozenset({*Detail, *Place}),
+    required=frozenset({*Detail, *Place}),
+    ships_to=("DE", "AT"),
+    questions=QUESTIONS,
+)
+
+
+GIVEN: Final = CustomerDetails(
+    email="ana@example.com",
+    name="Eva Beispiel",
+    phone="+49 30 1234567",
+    shipping=Address("DE", "Eva Beispiel", "Am Weg 1", "2. Stock", None, "Berlin", None, "10115"),
+    billing=Address("US", "Ana Muster", "1 Main St", None, None, "Springfield", "IL", "62701"),
+    answers=(
+        Answer("size", "Size", Kind.DROPDOWN, "l", "Large"),
+        Answer("member", "Your number", Kind.NUMERIC, "0042", "0042"),
+    ),
+)
+
+
+ALICE = WalletAddress("https://w.example/alice", "EUR", 2, "https://a.example", "https://r.example")
+
+PAID: dict[str, Any] = {
+    "status": Status.COMPLETED,
+    "received": 2000,
+    "customer": ALICE,
+    "outgoing_payment": "https://r.example/out/1",
+    "quote": Quote("https://r.example/q/1", Amount(1854, "EUR", 2), Amount(2000, "USD", 2), NOW),
+}
+# More than the item of a session takes.
+LARGE_CART = tuple(LineItem("usd", f"Tea {n}", f"A tin of {n} g", 100 + n, n) for n in range(1, 9))

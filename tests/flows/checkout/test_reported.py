@@ -8,25 +8,14 @@ import pytest
 
 from checkout.domain.attempts import attempts_of, running
 from checkout.domain.payment_attempt import Outcome
-from checkout.domain.session import Session, Status
+from checkout.domain.session import Status
 from checkout.flows.checkout import approve, ends
-from checkout.flows.payment import sealed
 from tests.support.flows import World
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def proof(world: World, session: Session) -> str:
-    grant = sealed.pending_grant(world.services.vault, session)
-    assert grant is not None
-    return grant.proof(session.id, sealed.Proof.BROWSER)
-
-
-def note(world: World, session: Session, result: str = "grant_rejected") -> Session:
-    return approve.note_reported(world.services, session, result, browser=proof(world, session))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +26,7 @@ def test_a_report_is_kept_on_the_attempt_and_moves_nothing(
     world: World, result: str, outcome: Outcome
 ) -> None:
     session = world.submit(world.create())
-    after = note(world, session, result)
+    after = world.report(session, result)
     attempt = running(after)
     assert attempt is not None
     assert (attempt.reported, attempt.reported_at) == (outcome, world.clock.now())
@@ -50,18 +39,18 @@ def test_a_report_is_kept_on_the_attempt_and_moves_nothing(
 
 def test_the_customer_can_still_approve_after_a_report(world: World) -> None:
     session, callback = world.awaiting()
-    note(world, session)
+    world.report(session)
     assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
 def test_a_report_is_kept_once(world: World) -> None:
-    session = note(world, world.submit(world.create()))
-    assert note(world, session, "invalid_interaction") is session
+    session = world.report(world.submit(world.create()))
+    assert world.report(session, "invalid_interaction") is session
 
 
 def test_a_browser_that_did_not_begin_the_approval_reports_nothing(world: World) -> None:
     first = world.submit(world.create())
-    old = proof(world, first)
+    old = world.proof(first)
     session = world.submit(first)
     for browser in ("", "0" * 32, old):
         assert (
@@ -73,7 +62,7 @@ def test_a_browser_that_did_not_begin_the_approval_reports_nothing(world: World)
 @pytest.mark.parametrize("result", ["odd", "", "GRANT_REJECTED"])
 def test_a_result_that_is_not_known_is_not_kept(world: World, result: str) -> None:
     session = world.submit(world.create())
-    assert note(world, session, result) is session
+    assert world.report(session, result) is session
 
 
 def test_a_session_that_does_not_wait_takes_no_report(world: World) -> None:
@@ -85,12 +74,12 @@ def test_a_session_that_does_not_wait_takes_no_report(world: World) -> None:
 
 def test_a_report_that_comes_too_late_changes_nothing(world: World) -> None:
     session = world.submit(world.create())
-    browser = proof(world, session)
+    browser = world.proof(session)
     ended = ends.cancel(world.services, world.key(), session.id)
     told = approve.note_reported(world.services, session, "grant_rejected", browser=browser)
     assert told == ended
     expired = world.submit(world.create())
-    browser = proof(world, expired)
+    browser = world.proof(expired)
     world.clock.pass_time(2 * 24 * 3600)
     assert (
         approve.note_reported(world.services, expired, "grant_rejected", browser=browser) is expired
@@ -98,7 +87,7 @@ def test_a_report_that_comes_too_late_changes_nothing(world: World) -> None:
 
 
 def test_the_next_wallet_ends_a_declined_attempt_as_declined(world: World) -> None:
-    session = world.pay(note(world, world.submit(world.create())))
+    session = world.pay(world.report(world.submit(world.create())))
     first, second = attempts_of(session)
     assert (first.outcome, first.reported) == (Outcome.DECLINED, Outcome.DECLINED)
     assert (second.outcome, second.outgoing_payment) == (Outcome.PAID, session.outgoing_payment)

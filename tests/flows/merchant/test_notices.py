@@ -35,10 +35,9 @@ from checkout.flows.merchant.needs import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter
-from tests.domain.test_note import a_note
 from tests.support.flows import PREFIX, World
 from tests.support.mailbox import SENDER, Mailbox, text_of
-from tests.support.samples import a_key, an_event
+from tests.support.samples import a_key, a_note, an_event
 from tests.support.services import put_key
 
 TO = "ada@shop.example"
@@ -502,7 +501,7 @@ def test_a_lost_answer_to_our_own_write_is_not_taken_for_another_process(shop: S
 
 def test_the_schedule_writes_notices(shop: Shop) -> None:
     from expirer import app
-    from tests.functions.test_expirer import Left
+    from tests.support.basics import Left
 
     shop.services = replace(shop.services, write_notice=app._written)
     shop.told()

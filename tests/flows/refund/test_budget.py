@@ -37,12 +37,9 @@ from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
 from tests.flows.refund.test_kills import Killed
-from tests.flows.refund.test_races import refusal
 from tests.support.basics import HandClock
 from tests.support.flows import (
     BASE_URL,
-    CEDAR,
-    HARBOR,
     World,
     answering,
     interrupt,
@@ -51,6 +48,8 @@ from tests.support.flows import (
     raising,
 )
 from tests.support.refund_books import (
+    ALICE,
+    BOB,
     again,
     allow,
     allowed,
@@ -62,10 +61,10 @@ from tests.support.refund_books import (
     mandate,
     payments,
     prepare,
+    refusal,
     send,
 )
 
-ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 LIMIT: Final = 100_00
 
 

@@ -21,11 +21,10 @@ from checkout.flows.merchant import api_keys, authentication, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from tests.support.basics import at_once, between
-from tests.support.flows import HARBOR, World
-from tests.support.refund_books import again, allow, balance, end_budget, fund
+from tests.support.flows import World
+from tests.support.refund_books import BOB, again, allow, balance, end_budget, fund, leaked
 from tests.support.samples import a_member, an_invitation
 
-BOB: Final = f"{HARBOR}/bob"  # at the merchant's own provider, so that nothing costs a fee
 ONCE: Final = 20_00
 A_DAY: Final = 50_00
 
@@ -36,12 +35,6 @@ def world() -> World:
     fund(found)
     allow(found, 1000_00)
     return found
-
-
-def leaked(world: World, **cap: Any) -> ApiKey:
-    """A key with the scope, whose refunds are limited."""
-    everything = replace(world.key(), scopes=tuple(Scope))
-    return replace(everything, refund_cap=RefundCap(**cap) if cap else None)
 
 
 def sold(world: World, amount: int = 30_00) -> str:

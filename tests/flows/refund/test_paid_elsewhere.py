@@ -30,11 +30,11 @@ from checkout.flows import erase
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, request
 from checkout.flows.refund.request import NewRefund
-from tests.flows.refund.test_caps import BOB, leaked
-from tests.flows.refund.test_refunds import ALICE, paid, stripe_listens
 from tests.support.basics import at_once
 from tests.support.flows import PREFIX, World
 from tests.support.refund_books import (
+    ALICE,
+    BOB,
     again,
     allow,
     ask,
@@ -42,9 +42,12 @@ from tests.support.refund_books import (
     come_back,
     consent,
     fund,
+    leaked,
+    paid,
     payments,
     prepare,
     send,
+    stripe_listens,
 )
 
 HOW: Final = "Bank transfer of 3 May"

@@ -33,6 +33,7 @@ from checkout.open_payments.transport import Response
 from checkout.ports.sessions import StaleSession
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.refund_books import (
+    ALICE,
     again,
     ask,
     balance,
@@ -41,11 +42,10 @@ from tests.support.refund_books import (
     fund,
     payments,
     prepare,
+    refusal,
     send,
     wait,
 )
-
-ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 
 
 @pytest.fixture
@@ -227,11 +227,6 @@ def doubtful(world: World, sold: Session, *, paid: bool = False) -> Refund:
     world.transport.after = lambda request, response: None
     assert refund.status is RefundStatus.SENDING
     return again(world, refund)
-
-
-def refusal(status: int, description: str) -> Callable[[Any], Response]:
-    body = json.dumps({"error": {"code": str(status), "description": description}}).encode()
-    return lambda request: Response(status, {"content-type": "application/json"}, body)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.payment import Attention
 from checkout.domain.refund import AmountMode, Refund, RefundProblem, RefundStatus
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Format
+from checkout.domain.session import Status
 from checkout.flows import erase
 from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of
@@ -43,27 +42,29 @@ from checkout.flows.merchant import setup
 from checkout.flows.payment import writes
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
-from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.state import Account
 from tests.support.basics import at_once
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising
 from tests.support.refund_books import (
+    ALICE,
+    BOB,
     again,
     ask,
     balance,
     come_back,
     consent,
     fund,
+    paid,
     payments,
     prepare,
     send,
     stored,
+    stripe_listens,
     wait,
 )
 
-ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
 ENDED = {RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED}
 
 
@@ -73,12 +74,6 @@ def world() -> World:
     found = World()
     fund(found)
     return found
-
-
-def paid(world: World, amount: int = 2000, wallet: str = ALICE) -> Session:
-    session = world.pay(world.create(amount), wallet)
-    assert session.status is Status.COMPLETED
-    return session
 
 
 # --- amounts
@@ -678,13 +673,6 @@ def test_events_are_sent_to_endpoints_that_ask_for_them(world: World) -> None:
     assert {each["session"] for each in bodies} == {session.id}
     mine = next(each for each in bodies if each["status"] == "succeeded")
     assert (mine["id"], mine["amount"], mine["amount_sent"]) == (refund.id, 500, 500)
-
-
-def stripe_listens(world: World, *types: str) -> None:
-    """Have an endpoint in Stripe's form that asked for these types."""
-    world.listen()
-    given = {"format": Format.STRIPE, "asked": types}
-    endpoints.update(world.endpoints, world.merchant.id, given)
 
 
 def charges(world: World) -> list[dict[str, Any]]:

@@ -1,0 +1,106 @@
+"""Cases that tests of several layers try: order numbers, pictures, mistyped wallet addresses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from checkout.open_payments.slips import Slip
+from tests.support.basics import words
+
+# The reference and the metadata of a session; its number; whether something says that it is one.
+ORDER_NUMBERS: Final = [
+    ("R-7", "{}", "R-7", True),
+    ("R-7", '{"order":"42"}', "R-7", True),
+    (" R-7 ", '{"order":"42"}', "R-7", True),
+    ("  ", '{"order":"42"}', "42", True),
+    (None, '{"order":"42","x":"y"}', "42", True),
+    (None, '{"note":"vip","order":"42"}', "42", True),
+    (None, '{"paid":true,"order":"42"}', "42", True),
+    (None, '{"order_id":42}', "42", True),
+    (None, '{"Order-Number":" A-7 "}', "A-7", True),
+    (None, '{"order":"1","order_number":"2"}', "2", True),
+    (None, '{"order":true,"invoice":7}', "7", True),
+    (None, '{"note":"vip"}', "vip", False),
+    (None, '{"gift":true,"note":"vip"}', "vip", False),
+    (None, '{"order":null,"weight":1.5}', "1.5", False),
+    (None, '{"order":"  "}', None, False),
+    (None, '{"gift":true,"order":null}', None, False),
+    (None, "{}", None, False),
+]
+
+
+PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+
+
+PICTURES = {
+    "image/png": b"\x89PNG\r\n\x1a\n" + b"pixels" + PNG_END,
+    "image/jpeg": b"\xff\xd8\xff" + b"pixels" + b"\xff\xd9",
+    "image/webp": b"RIFF" + (10).to_bytes(4, "little") + b"WEBP" + b"pixels",
+}
+
+
+# What cannot be a wallet address, by what is wrong with it.
+MISTYPED: Final[dict[Slip, list[str]]] = {
+    Slip.NOTHING: ["", "   ", "“”"],
+    Slip.TOO_LONG: [
+        "https://wallet.example/" + "a" * 2048,
+        "wallet.example/" + "é" * 800,
+    ],
+    Slip.CARD: [
+        "4242 4242 4242 4242",
+        "4242424242424242",
+        "4242-4242-4242-4242",
+        "4242 4242 4242 4241",  # a wrong digit
+        "3782 822463 10005",
+        "4242 4242 4242 4242 12/28 123",
+        "٤٢٤٢ ٤٢٤٢ ٤٢٤٢ ٤٢٤٢",
+    ],
+    Slip.IBAN: [
+        "DE89 3704 0044 0532 0130 00",
+        "gb29nwbk60161331926819",
+        "IBAN: FR76 3000 6000 0112 3456 7890 189",
+    ],
+    Slip.EMAIL: [
+        *words("alice@wallet.example mailto:alice@wallet.example alice@upi $alice@wallet.example"),
+        "Alice Smith <alice@wallet.example>",
+    ],
+    Slip.PHONE: ["+254 712 345 678", "0171 2345678", "(0)20-7946-0958", "0044 20 7946 0958"],
+    Slip.NUMBER: ["1234", "12-34-56", "12/28", "8.8.8.8"],
+    Slip.CRYPTO: words(
+        """0x52908400098527886E0F7030069857D2E4169EE7 rEb8TK3gBgK5auZkwc6sHnXrGZZ8ex7DAS
+        bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq bitcoin:1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"""
+    ),
+    Slip.SECRET: [
+        "legal winner thank year wave sausage worth useful legal winner thank yellow",
+        "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
+    ],
+    Slip.NAME: [*words("alice paypal @alice $alice Zoë अमित"), "Alice Smith", "I have none."],
+    Slip.SPACES: [
+        *(f"https://wallet.example/{odd}" for odd in ("al ice", "al\tice", "a\u200bb", "\ud800")),
+        "wallet.example / alice",
+        "wallet.example/\x00",
+    ],
+    Slip.BEGINNING: words(
+        r"""ftp://wallet.example/alice javascript://wallet.example/alice $https://wallet.example/a
+        https//wallet.example/alice https:/wallet.example/alice htps://wallet.example/alice
+        https;//wallet.example/alice https:\\wallet.example\alice https:///alice mailto:alice
+        https://https://wallet.example/alice https://$wallet.example/alice javascript:alert(1)"""
+    ),
+    Slip.CHARACTER: words(
+        r"""https://alice:secret@wallet.example/ https://wallet.example@evil.example/
+        https://wallet.example/alice?a=b https://wallet.example/alice? wallet.example\alice
+        https://wallet.example/alice#a https://wallet.example/a/../b"""
+    ),
+    Slip.COMMA: words("wallet,example/alice https://wallet,example/alice"),
+    Slip.PORT: words(
+        "https://wallet.example:8443/alice https://wallet.example:/a https://wallet.example:x/a"
+    ),
+    Slip.HOST: [
+        "é" * 800 + ".example",
+        "https://" + "a." * 130 + "example/",
+        "https://⒈⒈.example/\u2024",
+        *words("""$ & https://localhost/alice wallet/alice /alice https://wallet..example/alice
+        https://-wallet.example/alice https://wal_let.example/alice https://10.0.0.1/alice
+        https://[::1]/alice https://[::1/alice metadata.google.internal/a"""),
+    ],
+}
