@@ -20,11 +20,9 @@ from checkout.domain.ids import session_ref
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
-from pay.app import app
 from sandbox.wallets.provider import Rules
-from tests.support import asgi
 from tests.support.flows import CEDAR, World
-from tests.support.hosted_pages import Answer, Customer, customer
+from tests.support.hosted_pages import Answer, Customer, another, customer, send_form_at_once
 
 pytestmark = pytest.mark.untraced
 
@@ -36,12 +34,6 @@ WAIT = 5  # seconds that the sandbox's wallets ask for
 def attacker() -> Iterator[Customer]:
     with customer() as found:
         yield found
-
-
-def another(first: Customer) -> Customer:
-    """A browser without the cookies of the first."""
-    client = asgi.Client(app, base_url="https://pay.example")
-    return Customer(first.world, client)
 
 
 def approved(first: Customer, wallet: str = f"{CEDAR}/alice") -> tuple[Session, str]:
@@ -67,11 +59,6 @@ def send_form(browser: Customer, url: str, **options: Any) -> Answer:
     """
     browser.world.clock.pass_time(WAIT)
     return send_form_at_once(browser, url, **options)
-
-
-def send_form_at_once(browser: Customer, url: str, **options: Any) -> Answer:
-    parts = urlsplit(url)
-    return browser.ask("POST", f"{parts.path}?{parts.query}", **options)
 
 
 def test_the_browser_that_began_is_not_asked(attacker: Customer) -> None:

@@ -18,6 +18,7 @@ import pytest
 from checkout.domain.merchant import Merchant, private_key_place
 from checkout.flows.merchant import setup
 from sandbox.wallets.state import Account
+from tests.attacks.texts import HIDDEN, SCRIPTS
 from tests.support.flows import HARBOR, World, client_id
 from tests.support.keys import new_key_pair
 from tests.support.merchant_api import Answer, MerchantApi
@@ -25,33 +26,6 @@ from tests.support.merchant_api import Answer, MerchantApi
 BASE: Final = "https://pay.example"
 UNKNOWN: Final = "33" * 22
 BOTH: Final = ("", "/jwks.json")
-HIDDEN: Final = {
-    "new line": "Shop\nhttps://evil.example",
-    "carriage return": "Shop\rBank",
-    "nothing": "Shop\0",
-    "escape": "\x1b[2JBank",
-    "right to left": "Shop \u202eknaB",
-    "zero width": "Ba\u200bnk",
-    "byte order": "\ufeffBank",
-    "line separator": "Shop\u2028Bank",
-    "isolate": "\u2066Bank\u2069",
-    "tag": "Bank\U000e0041",
-    "private use": "Bank\ue000",
-    "surrogate": "Bank\ud800",
-    "no-break space": "Shop\xa0Bank",
-    "too long": "x" * 101,
-}
-SCRIPTS: Final = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "'; DROP TABLE merchants; --",
-    '","authServer":"https://evil.example","x":"',
-    '"}],"keys":[{"kid":"1"}',
-    "\\u003cscript\\u003e",
-    "{{7*7}}${7*7}<%= 7*7 %>",
-    "javascript:alert(1)",
-    "]]></publicName>",
-)
 
 
 class Place:

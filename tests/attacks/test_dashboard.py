@@ -5,19 +5,16 @@ Every route and every form, as the application has them: one that is added is tr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from fastapi.routing import APIRoute
 
 from checkout.domain.people import Role
 from checkout.flows.merchant import people
-from dashboard.app import PAGES
-from tests.functions.test_dashboard_isolation import FORMS
 from tests.support.attack_counts import Attack
+from tests.support.dashboard_routes import FORMS, filled, paths
 from tests.support.doors import BASE, FORM, Doors, Visitor
 from tests.support.merchant_api import a_body
 from tests.support.protected import OPEN
@@ -26,19 +23,8 @@ from tests.support.samples import a_member
 Case = TypeVar("Case")
 COOKIE = "__Host-dashboard"
 POSTS = sorted(FORMS)
-GETS = sorted(
-    route.path
-    for page in PAGES
-    for route in page.router.routes
-    if isinstance(route, APIRoute) and "GET" in (route.methods or ())
-)
+GETS = paths("GET")
 SIGNED_IN = {path for _, path in OPEN}  # the paths that need no sign-in
-
-
-def filled(path: str, value: str = "x") -> str:
-    return (
-        re.sub(r"\{file\}", "items", path) if "{file}" in path else re.sub(r"\{\w+\}", value, path)
-    )
 
 
 def owned(doors: Doors) -> dict[str, str]:
@@ -354,8 +340,8 @@ def test_no_path_leads_to_anothers_records(doors: Doors, attack: Attack) -> None
 
     cases = [
         (method, path, value)
-        for method, paths in (("GET", GETS), ("POST", POSTS))
-        for path in paths
+        for method, of_method in (("GET", GETS), ("POST", POSTS))
+        for path in of_method
         if "_id}" in path
         for value in theirs.values()
     ]

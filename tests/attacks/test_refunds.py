@@ -23,7 +23,6 @@ from checkout.domain.people import Scope
 from checkout.domain.refund import Refund, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.flows.refund import request as refunds
-from tests.functions.test_refunds_api import PAID
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.basics import NOW
@@ -31,6 +30,7 @@ from tests.support.dashboard_pages import Browser, dashboard_of
 from tests.support.flows import CEDAR, World
 from tests.support.merchant_api import PREFIX, Answer
 from tests.support.refund_books import again, ask, come_back, consent, fund, payments, prepare
+from tests.support.samples import PAID
 from tests.support.stripe_api import REFUNDS as V1
 from tests.support.stripe_api import StripeApi
 

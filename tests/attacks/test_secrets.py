@@ -33,9 +33,9 @@ from expirer.app import scheduled
 from expirer.cleanup import queued as cleans
 from sandbox.cloud import table_definitions
 from tests.attacks.ledger import PERMITTED, Ledger, Scanned
-from tests.attacks.test_dashboard import GETS, filled
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.attack_counts import SCANNED, Attack
+from tests.support.dashboard_routes import filled, paths
 from tests.support.deployment import Context, Faulty, Sqs, refusal, sqs_event
 from tests.support.doors import TABLES, Doors, Visitor
 from tests.support.flows import CEDAR, PREFIX, World
@@ -164,7 +164,7 @@ class Life:
     def look(self, browser: Visitor) -> None:
         """Open every page of the dashboard."""
         session = self.doors.call("GET", query="limit=1").json["data"][0]["id"]
-        for path in GETS:
+        for path in paths("GET"):
             self.doors.dashboard("GET", filled(path, session), visitor=browser)
         event = self.world.events()[0]["id"]
         self.doors.dashboard("GET", f"/webhooks/{event}", visitor=browser)

@@ -16,21 +16,14 @@ import pytest
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.people import Role, SignUp
 from checkout.flows.merchant import people, suspension
-from tests.attacks.test_client_documents import HIDDEN, SCRIPTS
-from tests.functions.test_dashboard_sign_up import (
-    TEA,
-    confirm,
-    newest,
-    sign_up,
-    signed_up,
-    wallets_page,
-)
+from tests.attacks.texts import HIDDEN, SCRIPTS
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
 from tests.support.flows import HARBOR, PREFIX, World
 from tests.support.hosted_pages import Answer
+from tests.support.sign_up import TEA, confirm, newest, sign_up, signed_up, wallets_page
 
 pytestmark = pytest.mark.untraced
 

@@ -26,7 +26,7 @@ from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.webhooks import Receipt
 from expirer.cleanup import queued as cleans
-from tests.attacks.test_redirects import NO_LINKS
+from tests.attacks.texts import NO_LINKS
 from tests.support.attack_counts import Attack
 from tests.support.deliveries import Delivered, delivered
 from tests.support.deployment import Context, sqs_event

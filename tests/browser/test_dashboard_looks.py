@@ -15,13 +15,12 @@ from checkout.domain.refusals import Refusal, Refusals
 from checkout.domain.session import Status
 from checkout.domain.session_events import Event
 from dashboard.app import app
-from tests.domain.test_attempts import after, processing, refused
-from tests.functions.test_dashboard_transactions import paid
-from tests.functions.test_dashboard_webhooks import stored
+from tests.support.attempts import after, processing, refused
 from tests.support.basics import NOW, a_link
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.ports import free_base
 from tests.support.serving import serving
+from tests.support.shop_records import paid, stored
 
 SESSION: Final = f"cs_{'p' * 22}"
 THREE: Final = f"cs_{'q' * 22}"

@@ -16,14 +16,11 @@ from checkout.domain.webhooks import EventStatus, GivenUp
 from checkout.open_payments.models import Amount
 from dashboard.app import app
 from tests.browser.judge import Judge
-from tests.functions.test_dashboard_needs import flag, set_endpoint
-from tests.functions.test_dashboard_statement import refund_of
-from tests.functions.test_dashboard_story import PAID
-from tests.functions.test_dashboard_transactions import paid
-from tests.functions.test_dashboard_webhooks import stored
+from tests.support.attempts import PAID
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.ports import free_base
 from tests.support.serving import serving
+from tests.support.shop_records import flag, paid, refund_of, set_endpoint, stored
 
 URL = "https://shop.example/hooks"
 BOOKS = "https://books.example/hooks/of-a-very-long-path-that-has-to-be-broken-somewhere"

@@ -11,14 +11,13 @@ from functools import partial
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
-from tests.browser.test_dashboard import focus
-from tests.functions.test_two_devices import PHONE, orders
+from tests.browser.steps import OFFER, begin, focus, leave
 from tests.support.flows import CEDAR
+from tests.support.hosted_pages import PHONE, orders
 
 pytestmark = pytest.mark.browser
 
@@ -38,21 +37,6 @@ def either(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context = new_context(browser, script=request.param == "with script", wide=False)
     yield context.new_page()
     context.close()
-
-
-def begin(page: Page, pages: Served, wallet: str = "alice") -> Session:
-    """A new session, up to the price."""
-    session = pages.world.create()
-    page.goto(pages.address(session))
-    page.locator("#wallet_address").fill(f"{CEDAR}/{wallet}")
-    page.locator("#wallet_address").press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
-    return session
-
-
-def leave(page: Page) -> None:
-    page.locator("#leave").click()
-    expect(page.get_by_role("heading")).to_have_text("A wallet")
 
 
 def paid(page: Page, pages: Served, session: Session) -> None:
@@ -404,9 +388,6 @@ def test_an_address_that_is_none_is_not_remembered(page: Page, pages: Served) ->
     page.get_by_role("alert").wait_for()
     expect(page.locator("#wallet_address")).to_have_value("")
     assert page.evaluate("localStorage.length") == 0
-
-
-OFFER = Provider("Cedar Bank", f"{CEDAR}/{{name}}", "https://cedar.example/")
 
 
 def test_a_name_at_a_provider_pays(either: Page, pages: Served) -> None:

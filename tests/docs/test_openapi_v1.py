@@ -18,11 +18,9 @@ from api.v1.payments import router as payments
 from api.v1.refunds import router as refunds
 from api.v1.routes import router
 from docs.openapi.stripe import document
-from tests.docs.test_openapi import every_reference
-from tests.functions.test_refunds_api import PAID
-from tests.functions.test_stripe import paid
-from tests.support.documented import STRIPE
+from tests.support.documented import STRIPE, every_reference
 from tests.support.merchant_api import Answer
+from tests.support.samples import PAID
 from tests.support.stripe_api import (
     CHARGES,
     ENDPOINTS,
@@ -32,6 +30,7 @@ from tests.support.stripe_api import (
     SESSIONS,
     StripeApi,
     a_purchase,
+    paid,
 )
 
 DOCUMENT, SCHEMAS = STRIPE.document, STRIPE.schemas

@@ -19,9 +19,8 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount
 from dashboard import refund_texts as texts
 from sandbox.wallets.money import Fee
-from tests.functions.test_dashboard_refunds import path_of
 from tests.support.basics import NOW, a_mandate
-from tests.support.dashboard_pages import Browser, dashboard, dashboard_of
+from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, path_of
 from tests.support.flows import CEDAR, World, on, raising
 from tests.support.merchant_api import PREFIX
 from tests.support.refund_books import allow, balance, end_budget, fund, mandate, payments

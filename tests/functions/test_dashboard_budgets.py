@@ -17,16 +17,15 @@ from checkout.domain.grammar import position
 from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.merchant import statement
-from tests.domain.test_pictures import PICTURES
-from tests.functions.test_dashboard_isolation import paths
-from tests.functions.test_dashboard_settings import upload
-from tests.functions.test_dashboard_transactions import paid
 from tests.support.basics import NOW, a_link, a_refund
-from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.cases import PICTURES
+from tests.support.dashboard_pages import Browser, Dashboard, upload
+from tests.support.dashboard_routes import paths
 from tests.support.hosted_pages import AWAITING, Page
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import an_event
 from tests.support.services import store_refund
+from tests.support.shop_records import paid
 
 pytestmark = pytest.mark.untraced
 

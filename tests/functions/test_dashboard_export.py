@@ -12,31 +12,10 @@ import pytest
 
 from checkout.domain.session import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
-from tests.functions.test_dashboard_transactions import paid
 from tests.support.basics import NOW, words
-from tests.support.dashboard_pages import Browser, Dashboard
-from tests.support.hosted_pages import Answer
+from tests.support.dashboard_pages import Browser, Dashboard, parts, rows
 from tests.support.merchant_api import SESSIONS
-
-LAMBDA_MAX = 6 * 1024 * 1024
-
-
-def parts(browser: Browser, path: str) -> list[Answer]:
-    """All parts, as the page's script asks for them."""
-    found = [browser.get(path)]
-    while cursor := found[-1].headers.get("export-next"):
-        join = "&" if "?" in path else "?"
-        found.append(browser.get(f"{path}{join}cursor={cursor}&append=1"))
-    for answer in found:
-        assert answer.status == 200
-        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-        assert len(json.dumps(answer.body)) < LAMBDA_MAX
-    return found
-
-
-def rows(browser: Browser, path: str) -> list[dict[str, str]]:
-    text = "".join(part.body for part in parts(browser, path))
-    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+from tests.support.shop_records import paid
 
 
 def of_api(shop: Dashboard, **query: Any) -> list[dict[str, Any]]:

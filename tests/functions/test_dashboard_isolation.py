@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute
 
 from checkout.domain.event_types import COMPLETED
 from checkout.domain.ids import new_event_id
@@ -18,89 +17,18 @@ from checkout.domain.session import LineItem
 from checkout.domain.webhooks import Delivery, EventStatus, GivenUp, WebhookEvent
 from checkout.flows import audit
 from checkout.flows.merchant import links
-from dashboard.app import PAGES
-from sandbox.cloud import table_definitions
-from tests.functions.test_dashboard_settings import upload
-from tests.functions.test_dashboard_transactions import paid
 from tests.support.basics import NOW, a_link, count_ends
-from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_pages import Browser, Dashboard, upload
+from tests.support.dashboard_routes import FORMS, RIVAL, TABLES, paths
 from tests.support.hosted_pages import Answer
-from tests.support.merchant_api import PREFIX
 from tests.support.protected import OPEN
 from tests.support.samples import an_event
+from tests.support.shop_records import paid
 
 pytestmark = pytest.mark.untraced
 
-TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
 CURSORS = ("", "/webhooks", "/audit", "/export", "/links")
 UNVERIFIED = ("/budget/callback", "/wallet/callback")  # refused without the wallet's hash
-# Every form, and its fields; RIVAL stands for what is tried.
-RIVAL = "<rival>"
-FORMS: dict[str, dict[str, str]] = {
-    "/transactions/{session_id}/expire": {"id": RIVAL},
-    "/transactions/{session_id}/cancel": {"id": RIVAL},
-    "/transactions/{session_id}/accept_as_paid": {"id": RIVAL},
-    "/transactions/{session_id}/give_up": {"id": RIVAL},
-    "/transactions/{session_id}/refund": {"amount": "1", "id": RIVAL},
-    "/transactions/{session_id}/paid_elsewhere": {"amount": "1", "how": "cash", "id": RIVAL},
-    "/refunds/{refund_id}/prepare": {"id": RIVAL},
-    "/refunds/{refund_id}/budget": {"id": RIVAL},
-    "/refunds/{refund_id}/cancel": {"id": RIVAL},
-    "/refunds/{refund_id}/claim": {"id": RIVAL},
-    "/budget": {"amount": "1", "merchant": RIVAL},
-    "/budget/end": {"merchant": RIVAL},
-    "/transactions/{session_id}/note": {"text": "mine", "tags": "", "read": "0", "id": RIVAL},
-    "/transactions/{session_id}/dealt-with": {"done": "yes", "id": RIVAL},
-    "/transactions/{session_id}/withdrawal": {"done": "yes", "id": RIVAL},
-    "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
-    "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
-    "/keys/{key_id}/revoke": {"id": RIVAL},
-    "/people": {"name": "Mine", "role": "owner", "merchant": RIVAL},
-    "/people/key-sign-in": {"allowed": "yes", "merchant": RIVAL},
-    "/people/invitations/{invitation_id}/withdraw": {"id": RIVAL},
-    "/people/{member_id}/role": {"role": "owner", "id": RIVAL},
-    "/people/{member_id}/refunds": {"once": "1", "day": "1", "id": RIVAL},
-    "/people/{member_id}/revoke": {"id": RIVAL},
-    "/sign-in/options": {"credential": RIVAL},
-    "/sign-in/passkey": {"credential": RIVAL, "next": RIVAL},
-    "/sign-up": {"wallet_address": RIVAL, "invitation": RIVAL},
-    "/sign-up/options": {"name": RIVAL, "invitation": RIVAL},
-    "/sign-up/passkey": {"wallet_address": RIVAL, "credential": RIVAL, "invitation": RIVAL},
-    "/wallet/confirm": {"merchant": RIVAL},
-    "/invitation/{token}": {"credential": RIVAL},
-    "/invitation/{token}/options": {"credential": RIVAL},
-    "/webhooks": {"url": "https://mine.example/hooks", "merchant": RIVAL},
-    "/webhooks/remove": {"merchant": RIVAL},
-    "/webhooks/enable": {"merchant": RIVAL},
-    "/webhooks/roll": {"overlap": "0", "merchant": RIVAL},
-    "/webhooks/test": {"merchant": RIVAL},
-    "/webhooks/resend-failed": {"since": "2020-01-01", "after": RIVAL},
-    "/webhooks/check": {
-        "headers": "t=1772366400,v1=00\nCheckout-Event-Id: " + RIVAL,
-        "body": RIVAL,
-    },
-    "/webhooks/{event_id}/resend": {"id": RIVAL},
-    "/settings": {
-        "name": "Mine",
-        "locale": "en",
-        "tolerance": "7",
-        "withdrawal_days": "7",
-        "contact": "me@mine.example",
-        "website": "",
-        "provider_1_name": "",
-        "return_hosts": "mine.example",
-        "merchant": RIVAL,
-    },
-    "/notices": {"email": "me@mine.example", "topic-wallet": "on", "member": RIVAL},
-    "/notices/stop": {"member": RIVAL},
-    "/notices/confirm/{token}": {"member": RIVAL},
-    "/links": {"name": "Mine", "amount": "1", "merchant": RIVAL, "id": RIVAL},
-    "/links/{link_id}/stop": {"id": RIVAL},
-    "/links/{link_id}/start": {"id": RIVAL},
-    "/links/{link_id}/stock": {"left": "7", "read": "3", "id": RIVAL},
-    "/sign-in": {"api_key": RIVAL, "next": RIVAL},
-    "/sign-out": {"key": RIVAL},
-}
 
 
 @dataclass
@@ -199,16 +127,6 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
 def of_rival(shop: Dashboard, whose: str) -> list[str]:
     rows = [(table, str(row)) for table in TABLES for row in shop.rows(table)]
     return [f"{table} {row}" for table, row in rows if whose in row or shop.other_key.hash in row]
-
-
-def paths(method: str) -> list[str]:
-    """Under /dashboard, of every page."""
-    return sorted(
-        route.path
-        for page in PAGES
-        for route in page.router.routes
-        if isinstance(route, APIRoute) and method in (route.methods or ())
-    )
 
 
 def unseen(answer: Answer, rival: Rival, *tried: str) -> None:

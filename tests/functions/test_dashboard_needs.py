@@ -22,37 +22,20 @@ from checkout.flows.checkout import details
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case
 from dashboard.texts import NEED, NEED_NOW
-from tests.domain.test_note import a_note
-from tests.domain.test_withdrawal import a_withdrawal
 from tests.support.basics import NOW
 from tests.support.dashboard_pages import Browser, Dashboard
-from tests.support.hosted_pages import AWAITING, PAID
+from tests.support.hosted_pages import PAID
 from tests.support.merchant_api import PREFIX
-from tests.support.samples import an_event
+from tests.support.samples import a_note, a_withdrawal, an_event
+from tests.support.shop_records import HOOKS, flag, set_endpoint
 
-HOOKS = "https://shop.example/hooks"
 LATE = "Money arrived late for 20.00 USD: "
-
-
-def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Session:
-    """A session that was flagged, as a payment flags it."""
-    flagged = {"attention": Attention.LATE_PAYMENT, "received": 700, **fields}
-    session = shop.store(status=status, **{**AWAITING, **flagged})
-    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
-    return session
 
 
 def strip(browser: Browser) -> str:
     """The words of the strip, and of what it unfolds."""
     found = browser.get("/audit").page.all("div", **{"class": "needs"})
     return " ".join("".join(found[0].text).split()) if found else ""
-
-
-def set_endpoint(shop: Dashboard, *further: Endpoint, **fields: Any) -> None:
-    merchant = shop.merchant()
-    endpoint = Endpoint(url=HOOKS, **fields)
-    changed = merchant.changed(endpoint=endpoint, further_endpoints=further)
-    shop.services.merchants.replace(changed)
 
 
 def attempts(*good: bool) -> tuple[Delivery, ...]:

@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.functions.test_dashboard_people import routes, with_something_of_everything
 from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.dashboard_routes import routes, with_something_of_everything
 from tests.support.hosted_pages import Answer
 
 POST_ONLY = sorted({path for _, path in routes()} - {p for m, p in routes() if m == "GET"})

@@ -17,12 +17,12 @@ from checkout.domain.session_events import Event
 from checkout.flows.merchant import statement
 from checkout.ports.sessions import Walk
 from dashboard import chart, overview, texts
-from tests.functions.test_dashboard_transactions import paid, story
 from tests.support.basics import NOW, a_refund, count_ends
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.hosted_pages import Page
 from tests.support.merchant_api import PREFIX
 from tests.support.services import store_refund
+from tests.support.shop_records import paid, story
 
 DAY = timedelta(days=1)
 BANKS = parse(

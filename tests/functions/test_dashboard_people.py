@@ -6,21 +6,23 @@ import json
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute
 
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
 from checkout.domain.people import MEMBERS_MAX, Member, Role
 from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from dashboard import rights
-from dashboard.app import PAGES
-from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
-from tests.functions.test_dashboard_settings import upload
 from tests.support.authenticator import Authenticator, b64
-from tests.support.basics import a_link, a_refund
-from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.dashboard_pages import BASE, Browser, Dashboard, linked, members
+from tests.support.dashboard_routes import (
+    FORMS,
+    RIVAL,
+    TABLES,
+    routes,
+    with_something_of_everything,
+)
 from tests.support.hosted_pages import PAID
-from tests.support.merchant_api import PREFIX, a_body
+from tests.support.merchant_api import a_body
 from tests.support.protected import (
     CHALLENGE_LASTS,
     FORMS_OF_ALL,
@@ -33,23 +35,14 @@ from tests.support.protected import (
     OPEN,
     SHOWN,
 )
-from tests.support.services import store_refund
 
 DAY = 24 * 3600
 # These change nothing of the shop: one compares, and the others are a member's own.
 OWN = FORMS_OF_ALL - {"/sign-out"}
 
 
-def members(shop: Dashboard) -> dict[str, Member]:
-    return {each.name: each for each in shop.services.people.members_of("mer_1")}
-
-
 def alert(answer: Any) -> str:
     return str(answer.page.one("div", role="alert").text[0])
-
-
-def linked(browser: Browser, name: str = "Ada", role: str = "owner") -> str:
-    return browser.post("/people", {"name": name, "role": role}).secret
 
 
 def test_the_first_owner_is_invited_joins_and_signs_in_with_a_passkey(shop: Dashboard) -> None:
@@ -491,16 +484,6 @@ def test_the_cookie_changes_at_a_sign_in_with_a_passkey(shop: Dashboard) -> None
 # --- what each role may do
 
 
-def routes() -> set[tuple[str, str]]:
-    return {
-        (method, route.path)
-        for each in PAGES
-        for route in each.router.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods or ()
-    }
-
-
 def test_every_route_declares_its_right_in_one_place() -> None:
     assert set(NEEDED) | OPEN == routes()
     assert not set(NEEDED) & OPEN
@@ -512,31 +495,6 @@ def test_a_route_that_declares_no_right_is_refused_to_everybody(
     owner = shop.member()
     monkeypatch.delitem(rights.NEEDED, ("GET", "/audit"))
     assert owner.get("/audit").status == 403
-
-
-def with_something_of_everything(shop: Dashboard) -> dict[str, str]:
-    """The ids of a merchant's records, so that each path shows or would change something."""
-    owner = shop.member(name="Olga")
-    owner.post("/webhooks", {"url": "https://shop.example/hooks"})
-    event = owner.post("/webhooks/test").location.rpartition("/")[2]
-    linked(owner, "Waiting", "support")
-    upload(owner, b"\xff\xd8\xffpicture\xff\xd9")
-    [waiting] = [e for e in shop.services.people.invitations_of("mer_1") if e.ended_at is None]
-    link = a_link()
-    shop.services.links.add(link)
-    refund = a_refund()
-    store_refund(shop.dynamo, PREFIX, refund)
-    return {
-        "link_id": link.id,
-        "session_id": shop.store().id,
-        "refund_id": refund.id,
-        "event_id": event,
-        "key_id": shop.key.id,
-        "member_id": members(shop)["Olga"].id,
-        "invitation_id": waiting.id,
-        "file": "items",
-        "token": "x",
-    }
 
 
 def tried(shop: Dashboard, browser: Browser, ids: dict[str, str]) -> dict[str, list[str]]:

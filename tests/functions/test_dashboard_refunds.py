@@ -19,7 +19,7 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refund_texts as texts
 from tests.support.basics import NOW, a_refund
-from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over
+from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over, path_of
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.support.refund_books import again, ask, balance, fund, payments
 from tests.support.services import store_refund
@@ -43,10 +43,6 @@ def owner(world: World) -> Iterator[Browser]:
 @pytest.fixture
 def sold(world: World) -> Session:
     return world.pay(world.create(2000))
-
-
-def path_of(location: str) -> str:
-    return urlsplit(location).path.removeprefix("/dashboard")
 
 
 def request_all(owner: Browser, sold: Session, **typed: str) -> str:

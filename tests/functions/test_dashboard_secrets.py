@@ -14,8 +14,8 @@ from checkout.adapters.dynamo import DynamoApiKeys
 from checkout.domain.errors import Unavailable
 from checkout.domain.event_types import PING
 from checkout.domain.webhook_signature import signed_headers
-from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES, filled, paths
 from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_routes import FORMS, RIVAL, TABLES, filled, paths
 from tests.support.merchant_api import PREFIX, SESSIONS
 
 pytestmark = pytest.mark.untraced

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,8 +20,8 @@ from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.view import USUAL_COLOR
-from tests.domain.test_pictures import PICTURES, PNG_END
-from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.cases import PICTURES, PNG_END
+from tests.support.dashboard_pages import BASE, Browser, Dashboard, upload
 from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import PREFIX, SESSIONS, a_body
 
@@ -37,18 +36,6 @@ class Lagging(DynamoApiKeys):
 
 
 LOOKS = {"name": "Café Ñandú", "accent_color": "#AA3300", "locale": "pt"}
-
-
-def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
-    files = {"logo": ("logo.png", data, "image/png")}
-    fields = {"form_token": browser.form_token}
-    answer = browser.client.post(
-        "/dashboard/settings",
-        data=options.pop("fields", fields),
-        files=files,
-        headers={"origin": BASE, **options},
-    )
-    return Answer(answer.status_code, answer.headers, answer.text)
 
 
 def alert(answer: Answer) -> str:

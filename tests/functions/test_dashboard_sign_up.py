@@ -19,11 +19,10 @@ from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Response
 from tests.support import services
 from tests.support.authenticator import Authenticator
-from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
+from tests.support.dashboard_pages import BASE, Dashboard, dashboard_over
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, raising
 from tests.support.hosted_pages import Answer
-
-TEA = f"{HARBOR}/shop-jpy"
+from tests.support.sign_up import TEA, confirm, new_shops, newest, sign_up, signed_up, wallets_page
 
 
 @pytest.fixture
@@ -39,59 +38,6 @@ def shop(world: World) -> Iterator[Dashboard]:
 
 def alert(answer: Answer) -> str:
     return str(answer.page.one("div", role="alert").text[0])
-
-
-def sign_up(
-    browser: Browser,
-    device: Authenticator | None = None,
-    *,
-    wallet: str = TEA,
-    name: str = "Tea",
-    token: str = "",
-) -> Answer:
-    """Go through the pages as a person does; return the last answer."""
-    browser.get("/sign-in")  # any page has the form's token
-    fields = {"wallet_address": wallet, **({"invitation": token} if token else {})}
-    found = browser.post("/sign-up", fields)
-    if found.status != 200:
-        return found
-    [kept] = found.page.all("input", name="wallet_address")
-    fields |= {"wallet_address": kept.attributes["value"], "name": name}
-    options = browser.post("/sign-up/options", fields)
-    if options.status != 200:
-        return options
-    made = (device or Authenticator(BASE)).create(json.loads(options.body))
-    return browser.post("/sign-up/passkey", {**fields, "credential": made})
-
-
-def signed_up(shop: Dashboard, **fields: Any) -> Browser:
-    """A browser in which a new shop has signed up."""
-    browser = shop.browser()
-    assert sign_up(browser, **fields).location == "/dashboard"
-    browser.get()
-    return browser
-
-
-def wallets_page(browser: Browser) -> str:
-    asked = browser.post("/wallet/confirm")
-    assert asked.status == 200, asked.body
-    [link] = asked.page.all("a", **{"class": "button"})
-    return str(link.attributes["href"])
-
-
-def confirm(world: World, browser: Browser) -> Answer:
-    back = urlsplit(world.network.approve(wallets_page(browser)))
-    world.clock.pass_time(10)
-    return browser.get(f"/wallet/callback?{back.query}")
-
-
-def new_shops(shop: Dashboard, name: str = "Tea") -> list[Merchant]:
-    return [each for each in suspension.every(shop.services) if each.name == name]
-
-
-def newest(shop: Dashboard, name: str = "Tea") -> Merchant:
-    [found] = new_shops(shop, name)
-    return found
 
 
 def test_from_a_wallet_address_to_a_paid_session_without_key_file_or_shell(

@@ -14,50 +14,24 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.records import session_item
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.ids import new_session_id
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment import Attention
-from checkout.domain.refund import Refund, RefundRef, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.refund import RefundStatus
+from checkout.domain.session import Status
 from checkout.domain.session_events import Event
 from checkout.flows.merchant import statement
 from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
-from tests.functions.test_dashboard_export import rows
-from tests.functions.test_dashboard_transactions import paid, story
 from tests.support.basics import NOW, a_refund
-from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_pages import Browser, Dashboard, rows
 from tests.support.merchant_api import PREFIX, SESSIONS
 from tests.support.services import store_refund
+from tests.support.shop_records import paid, put, refund_of, story
 
 DAY = timedelta(days=1)
-
-
-def refund_of(shop: Dashboard, session: Session, sent: int, **changes: Any) -> Refund:
-    """A refund that has ended, with its part in the session."""
-    number = len(session.refunds or ())
-    refund = a_refund(
-        RefundStatus.SUCCEEDED,
-        id=f"re_{session.id.removeprefix('cs_')[:-1]}{number}",
-        session=session.id,
-        amount=sent,
-        sent=sent,
-        **{"ended_at": shop.clock.now(), "created_at": shop.clock.now(), **changes},
-    )
-    store_refund(shop.dynamo, PREFIX, refund)
-    refs = (*(session.refunds or ()), RefundRef(refund.id, sent))
-    put(shop, replace(session, refunds=refs))
-    return refund
-
-
-def put(shop: Dashboard, session: Session) -> None:
-    """Store a session that has ended, again and as it is."""
-    table, key = f"{PREFIX}-checkout_sessions", {"id": {"S": session.id}}
-    row = shop.dynamo.get_item(TableName=table, Key=key)["Item"]
-    shop.dynamo.put_item(TableName=table, Item={**row, **session_item(session)})
 
 
 def days_of(browser: Browser, query: str = "") -> list[dict[str, str]]:

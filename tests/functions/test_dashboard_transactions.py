@@ -38,6 +38,7 @@ from tests.support.hosted_pages import AWAITING, STAGES, Page
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import an_event
 from tests.support.services import store_refund
+from tests.support.shop_records import paid, story
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -45,38 +46,6 @@ SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
 
 def listed(page: Page) -> list[str]:
     return [link.rsplit("/", 1)[1] for link in page.links if "/transactions/" in link]
-
-
-def story(*events: Event) -> tuple[HistoryEntry, ...]:
-    """As it is stored: the creation, then a step a second."""
-    told = [event.value for event in events]
-    return tuple(
-        HistoryEntry(NOW + timedelta(seconds=number), event)
-        for number, event in enumerate(["created", *told])
-    )
-
-
-def paid(shop: Dashboard, **changes: Any) -> Session:
-    fields: dict[str, Any] = {
-        "status": Status.COMPLETED,
-        "customer": AWAITING["customer"],
-        "quote": AWAITING["quote"],
-        "received": 2000,
-        "completed_at": NOW,
-        "incoming_payment": IncomingPaymentRef("https://wallet.example/in/1", NOW),
-        "outgoing_payment": "https://wallet.example/out/1",
-        "history": story(
-            Event.WALLET_SUBMITTED,
-            Event.REFERENCE_STORED,
-            Event.REFERENCE_STORED,
-            Event.PREPARED,
-            Event.APPROVAL_CLAIMED,
-            Event.PAYMENT_INTENDED,
-            Event.PAYMENT_CREATED,
-            Event.RECONCILED,
-        ),
-    }
-    return shop.store(**{**fields, **changes})
 
 
 def test_every_action_has_its_text_in_the_audit_log() -> None:

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, choices
-from checkout.domain.ids import new_event_id
+from checkout.domain.event_types import OPTIONAL, PING, choices
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
 from dashboard.texts import DELIVERY
 from tests.support.dashboard_pages import Browser, Dashboard
-from tests.support.samples import an_event
+from tests.support.shop_records import stored
 
 URL = "https://shop.example/hooks"
 # The specification's body of an event.
@@ -38,28 +37,6 @@ def configured(browser: Browser, **fields: str) -> str:
 
 def endpoint(shop: Dashboard) -> Any:
     return shop.merchant().endpoint
-
-
-def stored(shop: Dashboard, **changes: Any) -> WebhookEvent:
-    """An event of the first merchant's, given up after one attempt unless changed."""
-    now = shop.clock.now()
-    failed = Delivery(at=now, duration_ms=120, status=500, answer="out of order <b>")
-    event = an_event(
-        id=new_event_id(shop.services.random_bytes),
-        subject=None,
-        type=COMPLETED,
-        body='{"id":"cs_1"}',
-        created_at=now,
-        next_at=now,
-        status=EventStatus.EXHAUSTED,
-        attempts=1,
-        deliveries=(failed,),
-        ended_at=now,
-        given_up=GivenUp.ATTEMPTS,
-    )
-    event = replace(event, **changes)
-    shop.services.events.add(event)
-    return event
 
 
 def read(shop: Dashboard, event: WebhookEvent) -> WebhookEvent:

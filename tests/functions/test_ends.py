@@ -15,9 +15,9 @@ from checkout.domain.session import Session, Status
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from tests.functions.test_expirer import Left, canceled
+from tests.support.basics import Left
 from tests.support.dashboard_pages import dashboard_of
-from tests.support.deployment import sqs_event
+from tests.support.deployment import canceled, sqs_event
 from tests.support.flows import CEDAR, World
 from tests.support.merchant_api import SESSIONS, gateway_event
 

@@ -11,26 +11,15 @@ from uuid import UUID
 import pytest
 
 from checkout import telemetry
-from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.event_types import EXPIRED
 from checkout.domain.session import Status
-from checkout.flows.checkout import ends
 from checkout.open_payments.transport import Request, Response
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from tests.support.deployment import Sqs, sqs_event
+from tests.support.basics import Left
+from tests.support.deployment import canceled, sqs_event
 from tests.support.flows import World
 from tests.support.protected import LAST_CHECK
-
-
-class Left:
-    """Lambda's context with a number of seconds left."""
-
-    def __init__(self, seconds: float) -> None:
-        self._milliseconds = round(seconds * 1000)
-
-    def get_remaining_time_in_millis(self) -> int:
-        return self._milliseconds
 
 
 def metrics(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -105,17 +94,6 @@ def test_several_rounds_for_parts_of_the_shards_do_together_what_one_does() -> N
 
 
 # --- the task queue ---
-
-
-def canceled(world: World, count: int) -> list[str]:
-    """The messages of `count` sessions that were canceled while they awaited approval."""
-    sqs = Sqs()
-    world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
-    for _ in range(count):
-        session = world.submit(world.create())
-        ends.cancel(world.services, world.key(), session.id)
-    world.forget()
-    return sqs.bodies
 
 
 def test_each_message_is_tidied_up() -> None:

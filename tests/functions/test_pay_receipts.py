@@ -6,7 +6,6 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any
 
 import pytest
 
@@ -14,28 +13,14 @@ from checkout.domain.customer_details import CustomerDetails, Detail
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.limits import RECEIPT
 from checkout.domain.merchant import Footer
-from checkout.domain.session import Session
 from checkout.flows.checkout import purchase
 from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
+from tests.functions.receipts import TO, ask, paid
 from tests.support import services
 from tests.support.basics import NOW
 from tests.support.flows import PREFIX, World
 from tests.support.hosted_pages import STAGES, Answer, Customer, customer, line
 from tests.support.outbox import Outbox
-
-TO = "eva.muster+shop@customer.example"
-
-
-def paid(buyer: Customer, **changes: Any) -> Session:
-    fields = {
-        "metadata_json": '{"order_number": "B-42"}',
-        "line_items": (line("House beans", unit_amount=775, quantity=2), line("Filter papers")),
-    }
-    return buyer.put_in("completed", **{**fields, **changes})
-
-
-def ask(buyer: Customer, session: Session, email: str = TO, **options: Any) -> Answer:
-    return buyer.ask("POST", f"/pay/{session.id}/receipt", data={"email": email}, **options)
 
 
 def test_a_receipt_is_sent_once_with_the_order_number_first(

@@ -8,19 +8,12 @@ import pytest
 
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session, Status
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from checkout.open_payments.models import Amount
 from tests.support.basics import NOW
 from tests.support.merchant_api import MerchantApi
+from tests.support.samples import PAID
 
 REFUNDS = "/api/checkout/refunds"
-ALICE = WalletAddress("https://w.example/alice", "EUR", 2, "https://a.example", "https://r.example")
-PAID: dict[str, Any] = {
-    "status": Status.COMPLETED,
-    "received": 2000,
-    "customer": ALICE,
-    "outgoing_payment": "https://r.example/out/1",
-    "quote": Quote("https://r.example/q/1", Amount(1854, "EUR", 2), Amount(2000, "USD", 2), NOW),
-}
 
 
 @pytest.fixture

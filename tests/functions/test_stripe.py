@@ -16,15 +16,24 @@ from checkout.domain.merchant import Suspension
 from checkout.domain.payment import IncomingPaymentRef, Phase
 from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Status
-from checkout.domain.session_events import Event
-from checkout.flows.payment.writes import move
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW
-from tests.support.merchant_api import PREFIX, Answer, a_body
+from tests.support.merchant_api import PREFIX, a_body
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.samples import an_event
 from tests.support.services import put_key
-from tests.support.stripe_api import EVENTS, PAYMENTS, SESSIONS, StripeApi, a_purchase, an_item
+from tests.support.stripe_api import (
+    EVENTS,
+    PAYMENTS,
+    SESSIONS,
+    StripeApi,
+    a_purchase,
+    an_item,
+    ids,
+    paid,
+    refused,
+    several,
+)
 
 PRICE = "line_items[0][price_data][unit_amount"
 UNIX = int(NOW.timestamp())
@@ -39,19 +48,6 @@ def decimally_priced(text: str) -> dict[str, Any]:
 @pytest.fixture
 def api() -> StripeApi:
     return StripeApi()
-
-
-def ids(answer: Answer) -> list[str]:
-    assert answer.status == 200, answer
-    return [each["id"] for each in answer.json["data"]]
-
-
-def refused(answer: Answer, status: int = 400) -> tuple[str, str | None]:
-    assert answer.status == status, answer
-    error = answer.json["error"]
-    assert error["request_id"] == answer.headers["request-id"]
-    assert error["message"]
-    return error["code"], error.get("param")
 
 
 @pytest.mark.parametrize("path", [SESSIONS, EVENTS, "/v1/webhook_endpoints", "/v1/nothing"])
@@ -253,12 +249,6 @@ def test_the_page_shows_the_first_image_that_it_may(api: StripeApi) -> None:
         expand = {"expand": ["line_items.data.price.product"]}
         line = api.ask(f"{SESSIONS}/{session_id}", expand).json["line_items"]["data"][0]
         assert line["price"]["product"]["images"] == images
-
-
-def paid(api: StripeApi, session_id: str) -> None:
-    """Let the money of an open session arrive."""
-    session = move(api.services, api.stored(session_id), Event.MONEY_FOUND)
-    move(api.services, session, Event.RECONCILED, received=session.receive.value, completed_at=NOW)
 
 
 def test_a_paid_session_is_complete_and_names_its_payment(api: StripeApi) -> None:
@@ -536,14 +526,6 @@ def test_a_payment_under_way_is_no_conflict_that_a_client_repeats(api: StripeApi
 
 
 # --- lists
-
-
-def several(api: StripeApi, count: int, **fields: Any) -> list[str]:
-    made = []
-    for _ in range(count):
-        made.append(api.store(created_at=api.clock.now(), **fields).id)
-        api.clock.pass_time(1)
-    return made[::-1]
 
 
 def test_pages_follow_each_other_in_both_directions(api: StripeApi) -> None:

@@ -19,10 +19,10 @@ from checkout.domain.stripe_objects import (
     filled,
     payment_intent,
 )
-from tests.functions.test_refunds_api import PAID
 from tests.support.basics import NOW
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.merchant_api import a_body
+from tests.support.samples import PAID
 from tests.support.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 
 HOME = Address(

@@ -14,9 +14,9 @@ import pytest
 from api.v1 import parity
 from api.v1.forms import bracketed
 from api.v1.parity import Does, Parameter
-from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe_parity import fits, with_parameter
 from tests.support.merchant_api import Answer
+from tests.support.samples import PAID
 from tests.support.stripe_api import (
     CHARGES,
     ENDPOINTS,

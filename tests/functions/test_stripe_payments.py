@@ -9,11 +9,19 @@ import pytest
 import stripe
 
 from checkout.domain.session import Session, Status
-from tests.functions.test_refunds_api import PAID
-from tests.functions.test_stripe import ids, refused, several
-from tests.functions.test_stripe_refunds import ask, payment
 from tests.support.basics import NOW
-from tests.support.stripe_api import CHARGES, PAYMENTS, SESSIONS, StripeApi
+from tests.support.samples import PAID
+from tests.support.stripe_api import (
+    CHARGES,
+    PAYMENTS,
+    SESSIONS,
+    StripeApi,
+    ask,
+    ids,
+    payment,
+    refused,
+    several,
+)
 
 
 @pytest.fixture

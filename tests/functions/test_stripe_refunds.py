@@ -10,24 +10,16 @@ import pytest
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.refund import RefundStatus
 from checkout.domain.retention import RETENTION
-from checkout.domain.session import Session, Status
-from tests.functions.test_refunds_api import PAID
+from checkout.domain.session import Status
 from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX
-from tests.support.stripe_api import REFUNDS, StripeApi
+from tests.support.samples import PAID
+from tests.support.stripe_api import REFUNDS, StripeApi, ask, payment
 
 
 @pytest.fixture
 def api() -> StripeApi:
     return StripeApi()
-
-
-def payment(session: Session) -> str:
-    return session.id.replace("cs_", "pi_")
-
-
-def ask(api: StripeApi, of: Session, **values: Any) -> Any:
-    return api.form(REFUNDS, {"payment_intent": payment(of), **values}, key=api.refunder)
 
 
 def test_a_refund_has_stripes_shape(api: StripeApi) -> None:

@@ -15,7 +15,7 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.stripe_objects import livemode
 from checkout.ports.mail import Notice
 from pay import notices
-from tests.functions.test_pay_receipts import ask, paid
+from tests.functions.receipts import ask, paid
 from tests.support import asgi
 from tests.support.doors import BASE, Doors, Visitor
 from tests.support.flows import World

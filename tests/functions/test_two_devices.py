@@ -7,9 +7,8 @@ whether what the page tells is true, and that no more than one payment was made.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,9 +17,16 @@ from checkout.domain.session import Session, Status
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from sandbox.wallets import interaction
-from tests.attacks.test_browsers import another, send_form_at_once
 from tests.support.flows import CEDAR, World
-from tests.support.hosted_pages import Answer, Customer, customer
+from tests.support.hosted_pages import (
+    PHONE,
+    Answer,
+    Customer,
+    another,
+    customer,
+    orders,
+    send_form_at_once,
+)
 from tests.support.partitions import few_partitions
 from tests.support.sample import sample
 
@@ -28,7 +34,6 @@ pytestmark = pytest.mark.untraced
 
 WITHIN = 600.0  # seconds
 DESKTOP = ("renew", "other wallet", "reload", "pay")
-PHONE = ("scan", "go", "approve")
 OWN_PHONE = ("open", "go", "approve")
 
 
@@ -150,17 +155,6 @@ class Story:
 def expired(session: Session, now: object) -> bool:
     ends = session.quote.expires_at if session.quote else None
     return ends is not None and ends <= now  # type: ignore[operator]
-
-
-def orders(desktop: tuple[str, ...], phone: tuple[str, ...]) -> Iterator[list[tuple[str, str]]]:
-    """Yield every way in which the steps of both can follow each other."""
-    count = len(desktop) + len(phone)
-    for places in combinations(range(count), len(phone)):
-        rest, own = iter(desktop), iter(phone)
-        yield [
-            ("phone", next(own)) if number in places else ("desktop", next(rest))
-            for number in range(count)
-        ]
 
 
 def play(order: list[tuple[str, str]]) -> Story:

@@ -105,7 +105,7 @@ def _of_api(doors: Doors, session_id: str) -> Iterator[Incoming]:
 
 
 def _of_dashboard(doors: Doors, session_id: str, browser: Visitor) -> Iterator[Incoming]:
-    from tests.functions.test_dashboard_isolation import FORMS, paths
+    from tests.support.dashboard_routes import FORMS, paths
 
     cookie = ("Cookie", "; ".join(f"{name}={value}" for name, value in browser.cookies.items()))
     for path in paths("GET"):

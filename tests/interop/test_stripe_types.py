@@ -36,11 +36,10 @@ from checkout.domain.stripe_objects import (
 from checkout.domain.stripe_refunds import refund_event_json
 from checkout.domain.subjects import charge_event
 from checkout.flows.refund import request
-from tests.domain.test_stripe_details import EVERYTHING, GIVEN
-from tests.functions.test_refunds_api import PAID
 from tests.interop.packages import MODEL_GENERATOR, REPOSITORY, environment, installed
 from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX
+from tests.support.samples import EVERYTHING, GIVEN, PAID
 from tests.support.stripe_api import ENDPOINTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 from tests.support.stripe_api import EVENTS as EVENT_LIST
 

@@ -188,3 +188,13 @@ def come_back(services: PayServices, session_id: str, reference: str, presented:
 def words(text: str) -> list[str]:
     """Return what white space divides, such as the URLs of a long list of cases."""
     return text.split()
+
+
+class Left:
+    """Lambda's context with a number of seconds left."""
+
+    def __init__(self, seconds: float) -> None:
+        self._milliseconds = round(seconds * 1000)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self._milliseconds

@@ -4,24 +4,33 @@ so that what is whose can be tried.
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from checkout.adapters import dynamo
 from checkout.domain.merchant import Merchant
-from checkout.domain.people import Role
+from checkout.domain.people import Member, Role
 from checkout.flows.merchant import people
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests.support import asgi, services
 from tests.support.authenticator import Authenticator
-from tests.support.flows import AnyHost, NotedHints, NotedVault, World, derived
+from tests.support.flows import (
+    AnyHost,
+    NotedHints,
+    NotedVault,
+    World,
+    derived,
+)
 from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import PREFIX, MerchantApi
 
@@ -175,3 +184,48 @@ def dashboard(base: str = BASE) -> Iterator[Dashboard]:
         yield found
     finally:
         app.dependency_overrides = outer
+
+
+def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
+    files = {"logo": ("logo.png", data, "image/png")}
+    fields = {"form_token": browser.form_token}
+    answer = browser.client.post(
+        "/dashboard/settings",
+        data=options.pop("fields", fields),
+        files=files,
+        headers={"origin": BASE, **options},
+    )
+    return Answer(answer.status_code, answer.headers, answer.text)
+
+
+def path_of(location: str) -> str:
+    return urlsplit(location).path.removeprefix("/dashboard")
+
+
+LAMBDA_MAX = 6 * 1024 * 1024
+
+
+def parts(browser: Browser, path: str) -> list[Answer]:
+    """All parts, as the page's script asks for them."""
+    found = [browser.get(path)]
+    while cursor := found[-1].headers.get("export-next"):
+        join = "&" if "?" in path else "?"
+        found.append(browser.get(f"{path}{join}cursor={cursor}&append=1"))
+    for answer in found:
+        assert answer.status == 200
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        assert len(json.dumps(answer.body)) < LAMBDA_MAX
+    return found
+
+
+def rows(browser: Browser, path: str) -> list[dict[str, str]]:
+    text = "".join(part.body for part in parts(browser, path))
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def members(shop: Dashboard) -> dict[str, Member]:
+    return {each.name: each for each in shop.services.people.members_of("mer_1")}
+
+
+def linked(browser: Browser, name: str = "Ada", role: str = "owner") -> str:
+    return browser.post("/people", {"name": name, "role": role}).secret

@@ -35,6 +35,7 @@ from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.flows.checkout import ends
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
@@ -319,3 +320,14 @@ def _answer(answer: dict[str, Any]) -> Answer:
         zipped = answer["headers"].get("content-encoding") == "gzip"
         body = (gzip.decompress(raw) if zipped else raw).decode()
     return Answer(answer["statusCode"], answer["headers"], body)
+
+
+def canceled(world: World, count: int) -> list[str]:
+    """The messages of `count` sessions that were canceled while they awaited approval."""
+    sqs = Sqs()
+    world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
+    for _ in range(count):
+        session = world.submit(world.create())
+        ends.cancel(world.services, world.key(), session.id)
+    world.forget()
+    return sqs.bodies

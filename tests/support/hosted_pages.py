@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from html.parser import HTMLParser
+from itertools import combinations
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -241,3 +242,28 @@ STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
 
 def line(name: str, **changes: Any) -> LineItem:
     return replace(LineItem("usd", name, None, 2000, 1), **changes)
+
+
+def another(first: Customer) -> Customer:
+    """A browser without the cookies of the first."""
+    client = asgi.Client(app, base_url="https://pay.example")
+    return Customer(first.world, client)
+
+
+def send_form_at_once(browser: Customer, url: str, **options: Any) -> Answer:
+    parts = urlsplit(url)
+    return browser.ask("POST", f"{parts.path}?{parts.query}", **options)
+
+
+PHONE = ("scan", "go", "approve")
+
+
+def orders(desktop: tuple[str, ...], phone: tuple[str, ...]) -> Iterator[list[tuple[str, str]]]:
+    """Yield every way in which the steps of both can follow each other."""
+    count = len(desktop) + len(phone)
+    for places in combinations(range(count), len(phone)):
+        rest, own = iter(desktop), iter(phone)
+        yield [
+            ("phone", next(own)) if number in places else ("desktop", next(rest))
+            for number in range(count)
+        ]

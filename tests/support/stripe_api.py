@@ -10,9 +10,13 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.v1 import dependencies as v1
 from api.v1.app import app
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
+from checkout.flows.payment.writes import move
 from checkout.ports.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler
 from tests.support import services
+from tests.support.basics import NOW
 from tests.support.documented import check
 from tests.support.merchant_api import PREFIX, Answer, MerchantApi, gateway_event
 
@@ -116,3 +120,38 @@ def an_item(**changes: Any) -> dict[str, Any]:
     price = {"currency": "usd", "unit_amount": 1000, "product_data": product}
     price |= changes.pop("price_data", {})
     return {"price_data": price, "quantity": 2} | changes
+
+
+def ids(answer: Answer) -> list[str]:
+    assert answer.status == 200, answer
+    return [each["id"] for each in answer.json["data"]]
+
+
+def refused(answer: Answer, status: int = 400) -> tuple[str, str | None]:
+    assert answer.status == status, answer
+    error = answer.json["error"]
+    assert error["request_id"] == answer.headers["request-id"]
+    assert error["message"]
+    return error["code"], error.get("param")
+
+
+def paid(api: StripeApi, session_id: str) -> None:
+    """Let the money of an open session arrive."""
+    session = move(api.services, api.stored(session_id), Event.MONEY_FOUND)
+    move(api.services, session, Event.RECONCILED, received=session.receive.value, completed_at=NOW)
+
+
+def several(api: StripeApi, count: int, **fields: Any) -> list[str]:
+    made = []
+    for _ in range(count):
+        made.append(api.store(created_at=api.clock.now(), **fields).id)
+        api.clock.pass_time(1)
+    return made[::-1]
+
+
+def payment(session: Session) -> str:
+    return session.id.replace("cs_", "pi_")
+
+
+def ask(api: StripeApi, of: Session, **values: Any) -> Any:
+    return api.form(REFUNDS, {"payment_intent": payment(of), **values}, key=api.refunder)
