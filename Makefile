@@ -21,8 +21,12 @@ PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13
 	do "$$p" -c '' 2>/dev/null && echo "$$p"; done))
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
-# Of `make bench`. CI runs those that count; what the others time means nothing beside other work.
+# Of `make bench`. The commit set has those that count; what the others time means nothing beside other work.
 BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst stock official
+# The steps of `make check` and of `make deep`, in the order in which they run one after another.
+COMMIT := lint unit stores smoke simulate-mutants worlds requests counts
+DEEP := lint coverage endurance cloud browser lighthouse interop pretix artifacts rehearse simulate-mutants \
+	fresh-worlds soak fuzz counts ratios
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -42,12 +46,12 @@ help:
 	@awk -f bin/help.awk Makefile
 
 ##@ ⭐ Every day
-.PHONY: dev test lint check
+.PHONY: dev test lint check deep
 
 dev: $(RUN) ## run the local world: demo shop, checkout, wallets; no account needed. Ctrl-C stops it
 	@$(BIN)/python -m sandbox dev
 
-test: unit endurance cloud browser interop ## run all tests
+test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set, about ten minutes
 
 lint: setup ## check style, types, import directions, spelling, template.yaml and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
@@ -55,7 +59,10 @@ lint: setup ## check style, types, import directions, spelling, template.yaml an
 		cd plugins/pretix && ../../$(BIN)/mypy pretix_checkout_sessions
 	$(BIN)/lint-imports && $(BIN)/zizmor --offline --quiet .github && $(BIN)/codespell
 
-check: lint test ## run lint, then all tests
+check: lint test ## run lint, then the tests of the commit set: what each commit must pass
+
+deep: ## run everything: coverage, kills, all browser and interop tests, builds, fresh worlds; two hours
+	@.ci/run deep
 
 ##@ Local world
 .PHONY: demo listen trigger merchant invite
@@ -78,12 +85,19 @@ invite: $(RUN) ## make a link with which NAME= signs in to the shop MERCHANT=mer
 	  $(if $(MERCHANT),--merchant "$$MERCHANT",--new-shop)
 
 ##@ Tests (T=path runs some of them)
-.PHONY: unit coverage endurance cloud browser interop pretix lighthouse artifacts rehearse
+.PHONY: unit stores smoke coverage endurance cloud browser interop pretix lighthouse artifacts rehearse
 
 unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
 	@$(BIN)/python -m tests.support.aws_calls --forget
+	@echo "Both processes collect the tests first, which takes about 20 seconds …"
 	$(PYTEST) -n 2 --dist worksteal -m "$(ALONE)" $(T)
 	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.support.aws_calls)
+
+stores: setup ## run the tests of the stores on the AWS emulator
+	$(PYTEST) -n 2 --dist loadfile $(AGAIN) -m "cloud and not endurance" $(call in,adapters) $(call in,fakes)
+
+smoke: setup ## buy once in Chromium, look at each page, and ask the official client and Stripe's (needs Node)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m smoke $(call in,browser) $(call in,interop)
 
 coverage: setup ## run the unit tests, and require 100 % of the core's branches, 95 % of other packages
 	@bin/coverage "$(ALONE)"
@@ -116,11 +130,19 @@ rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy, sell, upgrade a
 	$(BIN)/python -m sandbox.rehearsal
 
 ##@ Simulation (SEED=number repeats a run)
-.PHONY: simulate simulate-mutants simulate-load soak fuzz
+.PHONY: simulate simulate-mutants worlds fresh-worlds simulate-load soak fuzz requests
 
 simulate: setup ## simulate WORLDS= worlds of customers, merchants and sweeps under faults (RELEASES=1: of two)
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED)) \
 		$(if $(RELEASES),--releases)
+
+worlds: setup ## simulate the same 300 worlds each time, and 100 new ones
+	$(BIN)/python -m tests.simulation --worlds 300 --seed 1
+	$(BIN)/python -m tests.simulation --worlds 100
+
+fresh-worlds: setup ## simulate thousands of new worlds, also with the last release beside this one
+	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),3000)
+	$(BIN)/python -m tests.simulation --worlds 500 --releases
 
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices (LEARN=1)
 	$(BIN)/python -m tests.simulation --mutants $(if $(LEARN),--learn)
@@ -135,14 +157,24 @@ fuzz: setup ## send REQUESTS= fuzzed requests, made of DOCUMENT= (docs/openapi.j
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) \
 		$(foreach each,$(DOCUMENT),--document $(each))
 
+requests: setup ## send the same 500 fuzzed requests each time, and 250 new ones
+	$(BIN)/python -m tests.fuzzing --requests 500 --seed 1
+	$(BIN)/python -m tests.fuzzing --requests 250
+
 ##@ Benchmarks
-.PHONY: bench bench-cold
+.PHONY: bench bench-cold counts ratios
 
 bench: setup ## run the BENCHMARKS= of docs/performance.md, by default all (needs Node)
 	@$(foreach each,$(BENCHMARKS),$(BIN)/python -m benchmarks.$(each) &&) true
 
 bench-cold: setup rehearsal-build ## time the cold starts of the built functions, and print their memory (Linux)
 	@$(BIN)/python -m benchmarks.cold
+
+counts: setup ## count what a checkout costs and how many the service can take
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.scaling
+
+ratios: setup rehearsal-build ## hold CPU and cold starts against their bounds; nothing else may run (WRITE=1)
+	@$(BIN)/python -m benchmarks.ratios $(if $(WRITE),--write)
 
 ##@ Code
 .PHONY: setup fmt docs screenshots lock package clean

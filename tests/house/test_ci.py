@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
@@ -12,24 +14,61 @@ import yaml
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = (ROOT / ".ci" / "run").read_text("utf-8")
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-LANES: Final = re.findall(
-    r"\(lowered \d+ ([a-z -]+)\)|\blane ([a-z][a-z -]+) &$", SCRIPT, re.MULTILINE
-)
-STEPS: Final = [step for lane in LANES for step in "".join(lane).split()]
+DEEP, COMMIT = SCRIPT.partition("step setup-deep\n")[2].split("else\n", 1)
 
 
-def test_each_step_of_the_script_is_a_job_of_its_own() -> None:
-    workflow: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
-    job = workflow["jobs"]["step"]
-    assert sorted(job["strategy"]["matrix"]["step"]) == sorted(STEPS)
-    assert job["steps"][-1]["run"] == '.ci/run "$STEP"'
+def steps(script: str) -> list[str]:
+    """Return the steps of the script's lanes."""
+    found = re.findall(r"(?:lowered \d+|lane) ([a-z][a-z -]+)", script)
+    return sorted(step for lane in found for step in lane.split())
 
 
-def test_each_level_of_make_test_is_a_step() -> None:
-    found = re.search(r"^test: ([a-z ]+?) ##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+def listed(name: str) -> list[str]:
+    """Return the steps that the Makefile lists under a name."""
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", "")
+    found = re.search(rf"^{name} := (.*)", makefile, re.MULTILINE)
     assert found is not None
-    levels = found[1].replace("unit", "coverage")  # the same tests, with branches counted
-    assert {*levels.split()} <= {*STEPS}
+    return sorted(found[1].split())
+
+
+def test_the_script_runs_the_steps_of_make_check_and_of_make_deep() -> None:
+    commit, _, alone = COMMIT.partition("\nfi\n")
+    assert steps(commit) == listed("COMMIT")
+    assert sorted(steps(DEEP) + steps(alone)) == listed("DEEP")
+
+
+def test_each_step_is_a_job_of_its_own() -> None:
+    folder = ROOT / ".github" / "workflows"
+    commit = yaml.safe_load((folder / "ci.yml").read_text())["jobs"]["commit"]
+    deep = yaml.safe_load((folder / "deep.yml").read_text())["jobs"]["step"]
+    assert sorted(commit["strategy"]["matrix"]["step"]) == listed("COMMIT")
+    found = re.search(r"'(\[.*\])'", deep["strategy"]["matrix"]["step"])
+    assert found is not None
+    assert sorted(json.loads(found[1])) == listed("DEEP")
+    for job in (commit, deep):
+        assert job["steps"][-1]["run"] == '.ci/run "$STEP"'
+
+
+def test_all_green_waits_for_every_job() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert {*jobs["all-green"]["needs"]} == {*jobs} - {"all-green"}
+
+
+@pytest.mark.parametrize(
+    ("paths", "needed"),
+    [
+        ("README.md\nlayers/common/checkout/web.py\n", []),
+        ("plugins/pretix/README.md\n", ["pretix"]),
+        ("template.yaml\noperations/deploy.py\n", ["artifacts", "rehearse"]),
+        ("layers/pay/requirements.txt\n", ["artifacts", "interop", "pretix", "rehearse"]),
+    ],
+)
+def test_a_change_brings_its_deep_steps(paths: str, needed: list[str]) -> None:
+    done = subprocess.run(
+        [ROOT / ".ci" / "deep-steps"], input=paths, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == needed
+    assert {*needed} <= {*listed("DEEP")}
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
