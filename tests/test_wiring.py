@@ -9,11 +9,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from functools import cache
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import timedelta
+from enum import Enum
+from functools import cache, partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
+
+from checkout import wiring
+from checkout.domain.people import SignUp
+from checkout.ports.wallets import CompletionPolicy
+from checkout.settings import Settings
 
 pytestmark = [pytest.mark.first, pytest.mark.untraced]
 
@@ -166,3 +177,99 @@ def test_what_completes_a_session_is_as_the_operator_has_set(module: str) -> Non
 def test_the_mail_service_is_made_with_the_first_receipt_if_there_is_a_sender() -> None:
     assert facts(SENDS_RECEIPTS)["mail_is_made_once"]
     assert "mail_is_made_once" not in facts("expirer.app")
+
+
+# A value of each setting that no other has, what becomes of it, and the places where it belongs.
+BAGS = ("Services", "DashboardServices", "PayServices")
+BELONGS: dict[str, tuple[str, Any, set[str]]] = {
+    "DATABASE_URL": ("dynamodb:///data", "data", {"DynamoRecords._prefix"}),
+    "BASE_URL": (
+        "https://pay.example",
+        "https://pay.example",
+        {*(f"{each}.base_url" for each in BAGS), "WebAuthnPasskeys._origin"},
+    ),
+    "ENCRYPTION_KEY_SECRET": ("secret", "secret", {"key_from_secrets_manager.secret_id"}),
+    "DETAILS_KMS_KEY": ("key", "key", {"KmsDetailsKeys._key_id"}),
+    "COMPLETION_POLICY": (
+        "instructed",
+        CompletionPolicy.INSTRUCTED,
+        {"PayServices.completion_policy"},
+    ),
+    "EVENTS_QUEUE_URL": ("events", "events", {"SqsEventQueue._queue_url"}),
+    "TASKS_QUEUE_URL": ("tasks", "tasks", {"SqsTaskQueue._queue_url"}),
+    "WALLET_PROVIDERS": (
+        "Own | https://a.example/{name} | https://a.example",
+        "Own",
+        {"Provider.name"},
+    ),
+    "TEST_WALLETS": (
+        "https://test.example/test-wallets",
+        "https://test.example/test-wallets",
+        {*(f"{each}.test_wallets" for each in BAGS), "StageTransport._test_wallets"},
+    ),
+    "SIGN_UP": ("invitation", SignUp.INVITATION, {"DashboardServices.sign_up"}),
+    "RECEIPT_SENDER": ("a@pay.example", "a@pay.example", {"SesMail._sender"}),
+    "CLIENT_LIMIT": ("60006", 10_001, {"Allowances._a_window"}),  # works in ten seconds
+    "EDGE_SECRET": ("edge", "edge", {f"{each}.edge_secret" for each in BAGS[1:]}),
+    "RETENTION_DAYS": (
+        "12345",
+        timedelta(days=12_345),
+        {
+            f"Dynamo{each}._retention"
+            for each in ("Audit", "Notes", "People", "Sessions", "Withdrawals")
+        },
+    ),
+}
+# In place of the secret, or of a developer's machine only.
+NOT_IN_LAMBDA = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Return everything that the functions and the command line use, by these settings."""
+    for name, (text, _, _) in BELONGS.items():
+        monkeypatch.setenv(name, text)
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, LAMBDA[name])
+    caches = [each.cache_clear for each in vars(wiring).values() if hasattr(each, "cache_clear")]
+    for clear in caches:
+        clear()
+    bags = [getattr(wiring, name)() for name in {*BUILDERS.values(), "client_services"}]
+    yield [*bags, wiring.records()]
+    for clear in caches:
+        clear()
+
+
+def values(part: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Yield each value in all of our objects that are reached from this one, with its place."""
+    if isinstance(part, str | int | timedelta | Enum):
+        yield name, part
+        return
+    if id(part) in seen or isinstance(part, Settings):
+        return
+    seen.add(id(part))
+    within: list[tuple[str, Any]] = []
+    if isinstance(part, list | tuple):
+        within = [(name, each) for each in part]
+    elif isinstance(part, partial):
+        within = [(name, each) for each in (part.func, *part.args)]
+    elif isinstance(part, FunctionType):
+        maker = part.__qualname__.partition(".")[0]
+        cells = zip(part.__code__.co_freevars, part.__closure__ or (), strict=True)
+        within = [(f"{maker}.{each}", cell.cell_contents) for each, cell in cells]
+    elif type(part).__module__.startswith("checkout.") and not isinstance(part, type):
+        slots = [each for kind in type(part).__mro__ for each in getattr(kind, "__slots__", ())]
+        names = [*slots, *getattr(part, "__dict__", ())]
+        within = [(f"{type(part).__name__}.{each}", getattr(part, each, None)) for each in names]
+    for place, value in within:
+        yield from values(value, place, seen)
+
+
+def test_each_setting_is_in_its_own_places_and_in_no_others(built: list[Any]) -> None:
+    """So that of any two, each in the place of the other is noticed."""
+    assert {*BELONGS, *NOT_IN_LAMBDA} == {each.name.upper() for each in fields(Settings)}
+    found = defaultdict(set)
+    for place, value in values(built, "", set()):
+        found[value].add(place)
+    places = {name: found[value] for name, (_, value, _) in BELONGS.items()}
+    assert places == {name: wanted for name, (_, _, wanted) in BELONGS.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.support.deployment import Deployment
 
 REPOSITORY = Path(__file__).parents[2]
 ALARMS = resources("AWS::CloudWatch::Alarm")
+QUEUES = resources("AWS::SQS::Queue").values()
 CONFIG = tomllib.loads((REPOSITORY / "samconfig.toml").read_text("utf-8"))
 STAGES = {name: each for name, each in CONFIG.items() if isinstance(each, dict)}
 OURS = "CheckoutSessions"
@@ -55,6 +56,117 @@ def goes_off(name: str, *minutes: float | None) -> bool:
     missing = alarm["TreatMissingData"] == "breaching"
     found = [missing if each is None else beyond(float(each), limit) for each in minutes]
     return found.count(True) >= int(alarm["DatapointsToAlarm"])
+
+
+NUMBERS = {
+    "a hundred": 100, "half": 0.5, "most": 0.5, "one": 1, "two": 2, "three": 3, "five": 5,
+    "ten": 10, "twelve": 12, "fifteen": 15,
+}  # fmt: skip
+_N = f"({'|'.join(NUMBERS)})"
+ABOVE, FROM = "GreaterThanThreshold", "GreaterThanOrEqualToThreshold"
+Alarm = dict[str, Any]
+
+
+def looks(alarm: Alarm) -> int:
+    """Return for how many seconds an alarm looks back."""
+    period = alarm["Period"]["Fn::If"][2] if "Metrics" in alarm else alarm["Period"]
+    return int(period) * int(alarm["EvaluationPeriods"])
+
+
+def beyond(alarm: Alarm, limit: float, comparison: str = ABOVE) -> bool:
+    return (alarm["Threshold"], alarm["ComparisonOperator"]) == (limit, comparison)
+
+
+# What a part of an alarm's sentence promises. A number that is in no such part fails the test.
+PROMISES: dict[str, Callable[..., bool]] = {
+    rf"in {_N} of {_N} minutes": lambda alarm, bad, of: (
+        (alarm["DatapointsToAlarm"], looks(alarm)) == (bad, of * 60)
+        and alarm["EvaluationPeriods"] == of
+    ),
+    rf"at least {_N} percent": lambda alarm, share: beyond(alarm, share / 100, FROM),
+    rf"(?:more than )?{_N} of (?:all requests|its rounds)": beyond,
+    rf"for more than {_N} minutes": lambda alarm, minutes: (
+        beyond(alarm, minutes * 60) and looks(alarm) <= minutes * 60
+    ),
+    rf"more than {_N} requests within {_N} minutes": lambda alarm, most, minutes: (
+        beyond(alarm, most) and looks(alarm) == minutes * 60
+    ),
+    rf"failed {_N} times": lambda alarm, times: (
+        {each["RedrivePolicy"]["maxReceiveCount"] for each in QUEUES if "RedrivePolicy" in each}
+        == {times}
+    ),
+    "([45])xx": lambda alarm, kind: f"{kind}xx" in str((alarm["MetricName"], alarm["Metrics"])),
+    "fail with 503": lambda alarm: True,  # a status
+}
+
+
+@pytest.mark.parametrize("name", ALARMS)
+def test_each_number_in_an_alarms_sentence_is_the_alarms_own(name: str) -> None:
+    left = ALARMS[name]["AlarmDescription"].lower()
+    for pattern, holds in PROMISES.items():
+        for said in re.finditer(pattern, left):
+            assert holds(ALARMS[name], *(NUMBERS.get(each, each) for each in said.groups())), said
+        left = re.sub(pattern, "", left)
+    words = f"{'|'.join(NUMBERS)}|four|six|seven|eight|nine|eleven|twenty|thirty|sixty|percent"
+    assert re.findall(rf"\b(?:{words}|hundreds?|thousands?)\b|[0-9]+", left) == []
+
+
+DAY = 86_400
+# The least and the most of each number of the stack, in its own unit, and why. A number that has no
+# line here fails the test.
+BOUNDS = {
+    "MessageRetentionPeriod": (2 * DAY, 14 * DAY),  # what fails in a night is there next morning
+    "maxReceiveCount": (3, 10),  # a wallet that is away for some minutes loses no clean-up
+    "VisibilityTimeout": (180, 900),  # of functions of 30 and 60 s: see test_template.py
+    "BatchSize": (1, 5),  # one that fails holds up few others
+    "Timeout": (15, 75),
+    "OriginReadTimeout": (30, 60),  # the edge waits longer than any function answers
+    "MaximumRetryAttempts": (0, 0),  # the next minute's round is the retry
+    "MaximumEventAgeInSeconds": (60, 60),
+    "MemorySize": (256, 1024),
+    "PasswordLength": (40, 64),
+    "RetentionInDays": (7, 7),  # of the test wallets' logs
+    "EvaluationWindowSec": (300, 300),
+    "ResponseCode": (429, 429),
+    "EvaluationPeriods": (1, 15),
+    "DatapointsToAlarm": (2, 12),  # one bad minute is no incident
+    "Period": (60, 3600),
+    "Threshold": (0, 600),
+    "LogRetentionDays": (14, 365),
+    "RetentionDays": (365, 36_500),
+    "ClientLimit": (10, 100),
+    "EdgeRequests": (1_000, 100_000),
+    "EdgeApiRequests": (10_000, 1_000_000),
+    "SenderConcurrency": (2, 5),
+    "TasksConcurrency": (2, 5),
+    "SweepParts": (1, 1),
+    "MonthlyBudget": (0, 0),
+    **dict.fromkeys(
+        [f"{each}Concurrency" for each in ("Api", "Pay", "Dashboard", "Sweep")], (0, 0)
+    ),
+}
+
+
+def numbers(within: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Yield each number below `within`, with the name of its property."""
+    if isinstance(within, dict):
+        for key, value in within.items():
+            yield from numbers(value, name if key == "Fn::If" else key)
+    elif isinstance(within, list):
+        for value in within:
+            yield from numbers(value, name)
+    elif isinstance(within, int | float) and not isinstance(within, bool):
+        yield name, within
+
+
+def test_each_number_of_the_stack_is_within_its_bounds() -> None:
+    parts = (template()["Resources"], template()["Globals"])
+    chosen = {name: each["Default"] for name, each in template()["Parameters"].items()}
+    orders = {"Fn::Select", "Priority"}
+    found = [each for each in numbers([*parts, chosen]) if each[0] not in orders]
+    assert {name for name, _ in found} == set(BOUNDS)
+    out = [each for each in found if not BOUNDS[each[0]][0] <= each[1] <= BOUNDS[each[0]][1]]
+    assert out == []
 
 
 def test_errors_are_a_share_at_each_rate_and_of_more_than_one_minute() -> None:
