@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from sandbox.place import Place
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
+from tests.support.dev_server import local_world
 from tests.support.node import with_packages
 
 HERE = Path(__file__).parent
@@ -33,6 +35,13 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context = browser.new_context(java_script_enabled=request.param == "with script")
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A local world of all tests that do not disturb each other; a few have one of their own."""
+    with local_world(tmp_path_factory.mktemp("state")) as place:
+        yield place
 
 
 @pytest.fixture(scope="module")

@@ -17,20 +17,13 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from sandbox.place import Place
 from sandbox.wallets.state import State, decode
 from tests.browser.judge import violations
-from tests.browser.test_dashboard import home, sign_in
-from tests.browser.test_purchase import choose, give_wallet, leave_for_the_wallet
-from tests.support.dev_server import call, local_world
+from tests.browser.steps import choose, give_wallet, home, leave_for_the_wallet, sign_in
+from tests.support.dev_server import call
 
 pytestmark = pytest.mark.browser
 
 FENCED_WITHIN = 180_000  # milliseconds: a payment that failed is certain to have failed
 SAVED_WITHIN = 20_000
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
-        yield place
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from checkout.domain.session import Status
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.judge import Judge
+from tests.browser.steps import focus, home, search, sign_in
 from tests.support.dev_server import call, local_world, own_key
 from tests.support.merchant_api import a_body, an_item
 
@@ -89,24 +90,6 @@ def _fill(place: Place) -> None:
         puts += [{"PutRequest": {"Item": each}} for each in (item, cart, *found_by) if each]
     for first in range(0, len(puts), 25):
         client.batch_write_item(RequestItems={table: puts[first : first + 25]})
-
-
-def home(place: Place) -> str:
-    return f"{place.checkout}/dashboard"
-
-
-def sign_in(page: Page, place: Place) -> None:
-    page.goto(home(place))
-    page.get_by_label("API key").fill(own_key(place))
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-    page.get_by_role("link", name="Transactions").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
-
-
-def search(page: Page, typed: str) -> None:
-    page.get_by_label("Search").fill(typed)
-    page.get_by_role("button", name="Show").click()
 
 
 def exported(content: str) -> list[dict[str, str]]:
@@ -192,14 +175,6 @@ def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place:
     focus(page, "tbody a")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/transactions/cs_"))
-
-
-def focus(page: Page, selector: str) -> None:
-    for _ in range(40):
-        if page.evaluate("s => document.activeElement.matches(s)", selector):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{selector} is not reached by Tab")
 
 
 def open_session(place: Place) -> str:

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
 from tests.browser.judge import Judge
-from tests.browser.test_dashboard import home, sign_in
-from tests.support.dev_server import local_world
+from tests.browser.steps import home, invited, joined, sign_in
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
-        yield place
-
-
-def invited(owner: Page, place: Place, name: str, role: str) -> str:
-    """The link that the owner's page shows once."""
-    owner.goto(f"{home(place)}/people")
-    owner.get_by_label("Name", exact=True).fill(name)
-    owner.locator("#role").select_option(role)
-    owner.get_by_role("button", name="Create a link").click()
-    return owner.locator("#secret").inner_text()
-
-
-def joined(page: Page, link: str) -> None:
-    page.goto(link)
-    page.get_by_role("button", name="Create a passkey").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
 def test_a_person_joins_signs_out_signs_in_with_their_passkey_and_is_revoked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
 from tests.browser.judge import Judge
-from tests.browser.test_dashboard import focus, home, sign_in
+from tests.browser.steps import DOT, focus, home, sign_in
 from tests.support.dev_server import call, local_world
 from tests.support.merchant_api import a_body
 
@@ -195,12 +194,6 @@ def test_a_signature_is_valid_or_wrong_by_one_byte(
     page.get_by_role("link", name="the event as we sent it").click()
     expect(page.get_by_text(headers["checkout-event-id"], exact=True)).to_be_visible()
     assert secret not in page.content()
-
-
-# A PNG of one pixel.
-DOT = b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
-)
 
 
 def test_the_looks_are_set_and_previewed(page: Page, place: Place) -> None:

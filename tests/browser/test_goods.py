@@ -34,8 +34,7 @@ from checkout.domain.session import Session
 from sandbox import cloud
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
-from tests.browser.test_dashboard import home, search, sign_in
-from tests.browser.test_dashboard_people import invited, joined
+from tests.browser.steps import home, invited, joined, search, sign_in
 from tests.support.dev_server import REPOSITORY, call, local_world, own_key
 
 pytestmark = pytest.mark.browser

@@ -16,7 +16,7 @@ from checkout.domain.session import LineItem
 from tests.browser.gallery import PICTURED, STATES, State, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context
-from tests.browser.test_states import PANEL
+from tests.browser.steps import PANEL
 
 pytestmark = pytest.mark.browser
 

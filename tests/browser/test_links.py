@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,13 @@ from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.test_states import PANEL
-from tests.support.dev_server import local_world, own_key
+from tests.browser.steps import PANEL
+from tests.support.dev_server import own_key
 
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent
 ASKING: dict[str, Any] = {"asked": tuple(Detail), "required": (Detail.EMAIL,)}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
-        yield place
 
 
 def sign_in(page: Page, place: Place) -> None:

@@ -3,43 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, Request, expect
 
 from sandbox.place import Place
-from tests.support.dev_server import local_world
+from tests.browser.steps import choose, give_wallet, leave_for_the_wallet
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
-        yield place
-
-
-def choose(page: Page, place: Place) -> None:
-    """From the shop's page to the hosted page of the session."""
-    page.goto(place.shop)
-    page.get_by_role("button", name="Buy").first.click()
-    expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_[0-9A-Za-z]{{22}}$"))
-
-
-def give_wallet(page: Page, wallet: str) -> None:
-    folded = page.get_by_text("Use another wallet", exact=True)  # where one was tried already
-    if folded.is_visible():
-        folded.click()
-    page.get_by_text("Another wallet", exact=True).click()
-    field = page.locator("#wallet_address")
-    field.fill(wallet)
-    field.press("Enter")
-
-
-def leave_for_the_wallet(page: Page, place: Place) -> None:
-    page.get_by_role("link", name="Approve at").click()
-    expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))
 
 
 def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Place) -> None:

@@ -20,8 +20,8 @@ from sandbox.demo import Demo
 from sandbox.place import Place
 from sandbox.wallets.state import decode
 from tests.browser.judge import Judge
-from tests.browser.test_dashboard import home, sign_in
-from tests.support.dev_server import call, local_world, own_key
+from tests.browser.steps import home, sign_in
+from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
 
 WIDTHS: Final = (375, 1280)
@@ -29,12 +29,6 @@ PRICE: Final = 1854  # of 20.00 USD for the customer, in cents of euros
 FAILED_WITHIN: Final = 90  # seconds; the wallet's word counts when it has stood for half a minute
 
 pytestmark = [pytest.mark.browser, pytest.mark.first]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("refunds")) as place:
-        yield place
 
 
 @pytest.fixture(scope="module", autouse=True)

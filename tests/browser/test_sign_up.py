@@ -20,16 +20,9 @@ from playwright.sync_api import Browser, Page, expect
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
 from tests.browser.judge import Judge
-from tests.browser.test_dashboard import home
-from tests.support.dev_server import local_world
+from tests.browser.steps import home
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
-        yield place
 
 
 @pytest.fixture

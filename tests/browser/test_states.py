@@ -8,19 +8,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, Request, ViewportSize, expect
 
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import Logo
+from checkout.domain.session import Status
 from checkout.open_payments.models import Amount
 from pay.colors import contrast
 from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.test_dashboard_settings import DOT
+from tests.browser.steps import DOT, OFFER, PANEL, leave
 from tests.support.hosted_pages import ISOLATES, QUOTE, WALLET, line
 from tests.support.sample import sample
 
@@ -28,12 +29,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.first]
 
 HERE = Path(__file__).parent
 WAYS_ON = "main .button:visible"
-# All of the shop's panel.
-PANEL: dict[str, Any] = {
-    "logo": Logo("image/png", DOT),
-    "contact": "help@shop.example",
-    "website": "shop.example",
-    "accent_color": "#ffdd00",
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# Width and height in CSS pixels; at 200 % a desktop has half of its own.
+LOOKS: dict[str, tuple[int, int]] = {
+    "320": (320, 640),
+    "375 dark": (375, 667),
+    "1280": (1280, 800),
+    "1280 dark": (1280, 800),
+    "1280 forced colors": (1280, 800),
+    "375 Arabic": (375, 667),
+    "200 %": (640, 450),
 }
 REMEMBERED = '["https://cedar.example/alice", "https://wallet.example/bob"]'
 # If there is none, no shop is known; while a wallet is asked, there is nothing to do.
@@ -63,11 +68,42 @@ def test_axe_finds_nothing_and_nothing_is_cut_off_in_any_state_and_scheme(
         assert violations(page, axe) == [], name
         page.emulate_media(color_scheme="dark")
         assert violations(page, axe) == [], f"{name} in the dark"
-        wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        assert page.evaluate(wider) == 0, name
+        assert page.evaluate(WIDER) == 0, name
     context.close()
     refused = "the server responded with a status of"  # Chromium notes each 4xx that we answer
     assert [one for one in told if refused not in one] == []
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_purchase_is_made_in_every_look(
+    browser: Browser, pages: Served, axe: str, name: str, script: bool
+) -> None:
+    scheme, tag = "dark" if "dark" in name else "light", "ar" if "Arabic" in name else "en"
+    context = new_context(browser, script=script, scheme=scheme, tag=tag)
+    page = context.new_page()
+    page.set_viewport_size(ViewportSize(width=LOOKS[name][0], height=LOOKS[name][1]))
+    page.emulate_media(forced_colors="active" if "forced" in name else "none")
+
+    def judge() -> None:
+        if script:
+            assert violations(page, axe) == [], page.url
+            assert page.evaluate(WIDER) == 0, page.url
+
+    with pages.merchant(**PANEL, providers=(OFFER,)):
+        session = pages.world.create()
+        page.goto(pages.address(session))
+        judge()
+        page.locator("#name-1").fill("alice")
+        page.locator("#name-1").press("Enter")
+        expect(page.locator("#leave")).to_be_visible()
+        judge()
+        leave(page)
+        pages.approve(page)
+        expect(page.locator("[data-status=completed]")).to_be_visible()
+        judge()
+        assert pages.world.session(session.id).status is Status.COMPLETED
+    context.close()
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
@@ -220,8 +256,7 @@ def test_no_sum_breaks_and_a_long_one_is_smaller(
             show(name, page, pages, amount_total=value, quote=quote)
             for found in page.locator(".sum bdi, bdi.sum").all():
                 assert found.evaluate("one => one.getClientRects().length") == 1, (name, value)
-            wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            assert page.evaluate(wider) == 0, (name, value)
+            assert page.evaluate(WIDER) == 0, (name, value)
             over = """one => one.getBoundingClientRect().width
                 - one.closest("section, header").clientWidth"""
             assert all(one.evaluate(over) < 1 for one in page.locator(".sum").all())

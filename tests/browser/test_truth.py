@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Error, Page, Request, expect
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from tests.browser.served import Served, new_context
-from tests.browser.test_journeys import begin, leave
+from tests.browser.steps import begin, leave
 
 pytestmark = pytest.mark.browser
 
