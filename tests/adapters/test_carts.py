@@ -16,19 +16,17 @@ from checkout.adapters.dynamo.wire import text
 from checkout.domain.errors import Unavailable
 from checkout.domain.machine import Change
 from checkout.domain.parts import Lists
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.ports.sessions import StaleSession, Walk
 from tests.support.basics import NOW, a_session
-from tests.support.samples import a_reservation, an_event, cancel, session_id
+from tests.support.samples import LARGE_CART, a_reservation, an_event, cancel, session_id
 from tests.support.stores import Store
-
-LINES = tuple(LineItem("usd", f"Tea {n}", f"A tin of {n} g", 100 + n, n) for n in range(1, 9))
 
 
 def large(number: int = 0, **changes: Any) -> Session:
-    return a_session(id=session_id(number), line_items=LINES, **changes)
+    return a_session(id=session_id(number), line_items=LARGE_CART, **changes)
 
 
 def created(store: Store, session: Session) -> Session:
@@ -51,7 +49,7 @@ def stored(store: Store, row_id: str) -> dict[str, Any]:
 
 def erased(session: Session) -> Change[Session]:
     change = advance(session, Event.ERASED, now=NOW, writer="eraser")
-    return replace(change, after=replace(change.after, line_items=(LINES[0],)))
+    return replace(change, after=replace(change.after, line_items=(LARGE_CART[0],)))
 
 
 def test_a_small_cart_lies_in_its_session_and_a_large_one_beside(store: Store) -> None:
@@ -140,7 +138,7 @@ def test_erasure_writes_the_cart_where_it_then_belongs(store: Store) -> None:
 
     other = created(store, large(1, status=Status.CANCELED, version=2))
     change = advance(other, Event.ERASED, now=NOW, writer="eraser")
-    change = replace(change, after=replace(change.after, line_items=LINES[1:]))
+    change = replace(change, after=replace(change.after, line_items=LARGE_CART[1:]))
     store.sessions.save(change)
     assert ids(store) == sorted([session.id, other.id, f"cart#{other.id}"])
     assert store.sessions.get(other.id) == change.after

@@ -13,6 +13,7 @@ from botocore.stub import Stubber
 from checkout.adapters.mail import ONCE, SesMail
 from checkout.domain.errors import MailRefused
 from checkout.ports.mail import Letter
+from tests.support.mailbox import ses_request
 
 LETTER = Letter("eva@customer.example", "Order 42", "Paid: 18.54 €", "<p>Paid</p>")
 
@@ -28,26 +29,12 @@ def client() -> Any:
     )
 
 
-def expected(*reply_to: str) -> dict[str, Any]:
-    body = {"Text": part("Paid: 18.54 €"), "Html": part("<p>Paid</p>")}
-    return {
-        "FromEmailAddress": "receipts@pay.example",
-        "Destination": {"ToAddresses": ["eva@customer.example"]},
-        "ReplyToAddresses": list(reply_to),
-        "Content": {"Simple": {"Subject": part("Order 42"), "Body": body}},
-    }
-
-
-def part(text: str) -> dict[str, str]:
-    return {"Data": text, "Charset": "UTF-8"}
-
-
 def test_a_letter_is_one_call_with_both_parts(client: Any) -> None:
     mail = SesMail(lambda: client, "receipts@pay.example")
     with Stubber(client) as ses:
-        ses.add_response("send_email", {"MessageId": "1"}, expected())
+        ses.add_response("send_email", {"MessageId": "1"}, ses_request())
         mail.send(LETTER)
-        ses.add_response("send_email", {"MessageId": "2"}, expected("help@shop.example"))
+        ses.add_response("send_email", {"MessageId": "2"}, ses_request("help@shop.example"))
         mail.send(Letter(LETTER.to, LETTER.subject, LETTER.text, LETTER.html, "help@shop.example"))
         ses.assert_no_pending_responses()
 

@@ -19,9 +19,17 @@ from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.domain.webhooks import KEPT
 from checkout.ports.sessions import StaleSession
-from tests.adapters.test_carts import LINES
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
-from tests.support.samples import DAY, a_key, a_merchant, an_event, cancel, paying, payment_created
+from tests.support.samples import (
+    DAY,
+    LARGE_CART,
+    a_key,
+    a_merchant,
+    an_event,
+    cancel,
+    paying,
+    payment_created,
+)
 from tests.support.stores import Store
 
 EXPIRY = NOW + DAY  # of `a_session`
@@ -56,7 +64,7 @@ def test_a_session_that_nothing_is_written_for_any_more_ages_out(store: Store) -
 
 
 def test_the_first_wallet_keeps_a_session_and_its_rows_for_the_whole_time(store: Store) -> None:
-    session = a_session(metadata_json=FOUND_BY, line_items=LINES)
+    session = a_session(metadata_json=FOUND_BY, line_items=LARGE_CART)
     store.sessions.create(session, None)
     short = seconds(CART + 2 * DAY)
     kept = {session.id: seconds(CART), "search": short, "cart": short}
@@ -73,7 +81,7 @@ def test_rows_are_kept_longer_before_the_wallet_is_written_and_nothing_else_of_t
     store: Store,
 ) -> None:
     """Otherwise a process that dies in between leaves a session whose cart ages out first."""
-    session = a_session(line_items=LINES)
+    session = a_session(line_items=LARGE_CART)
     store.sessions.create(session, None)
     table = f"{store.prefix}-checkout_sessions"
     key = {"id": {"S": f"cart#{session.id}"}}
@@ -87,7 +95,7 @@ def test_rows_are_kept_longer_before_the_wallet_is_written_and_nothing_else_of_t
 
 
 def test_a_cart_that_is_not_there_is_not_made(store: Store) -> None:
-    session = a_session(line_items=LINES)
+    session = a_session(line_items=LARGE_CART)
     table = f"{store.prefix}-checkout_sessions"
     store.sessions.create(session, None)
     delete = {"TableName": table, "Key": {"id": {"S": f"cart#{session.id}"}}}

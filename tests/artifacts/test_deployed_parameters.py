@@ -18,7 +18,7 @@ from operations import deploy
 from operations.stages import Account, stage
 from sandbox import cloud
 from sandbox.template import template
-from tests.artifacts.test_parameters import SAMPLES
+from tests.artifacts.samples import SAMPLES
 
 pytestmark = pytest.mark.artifacts
 

@@ -11,29 +11,11 @@ import pytest
 from operations.deploy import for_sam
 from operations.stages import ROOT, stage
 from sandbox.template import template
+from tests.artifacts.samples import SAMPLES
 
 pytestmark = pytest.mark.artifacts
 SAM_PYTHON = ROOT / ".venv-sam" / "bin" / "python"
 READER = Path(__file__).with_name("parameters.py")
-SAMPLES = [
-    "",
-    "plain",
-    "200,400",
-    "false",
-    "Cedar Bank | https://cedar.example/{name} | https://cedar.example; Harbor | https://h.example",
-    " blanks  around ",
-    "say \"yes\" and 'no'",
-    '"quoted"',
-    "'quoted'",
-    '"',
-    "'",
-    "\\",
-    "ends with a backslash\\",
-    "a\\b \\ c \\\" d \\' e \\\\",
-    "Name=value ParameterKey=A,ParameterValue=B",
-    "file://elsewhere.yaml",
-    "k\u00e4se \U0001f9c0 $HOME `x` #not: a comment",
-]
 
 
 def read_by_sam(folder: Path, written: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import fields as fields_of
 from typing import Any
 
@@ -31,7 +30,7 @@ from checkout.open_payments.models import WalletAddress
 from checkout.web import STATUS
 from docs.openapi.native import document
 from tests.support.basics import NOW, a_mandate, a_refund, a_session
-from tests.support.documented import NATIVE
+from tests.support.documented import NATIVE, every_reference
 from tests.support.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
 from tests.support.services import store_mandate
 
@@ -73,17 +72,6 @@ def test_it_is_openapi_3_1() -> None:
     assert parsed.openapi.startswith("3.1")
     identifiers = [operation["operationId"] for _, _, operation in operations()]
     assert len(set(identifiers)) == len(identifiers) == 16
-
-
-def every_reference(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        for item in value.values():
-            yield from every_reference(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from every_reference(item)
 
 
 def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -92,3 +94,11 @@ def in_state(status: str) -> dict[str, Any]:
 
 def a_stage(**chosen: str) -> Stage:
     return Stage("default", "checkout", {"AlarmTopicArn": TOPIC, **chosen})
+
+
+def code(text: str) -> bytes:
+    """Return a function's archive with this text as its program."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("app.py", text)
+    return file.getvalue()

@@ -11,8 +11,7 @@ from moto import mock_aws
 
 from operations import pause
 from operations.stages import Account, Refused
-from tests.operations.accounts import REGION, a_stage, in_state
-from tests.operations.test_versions import code
+from tests.operations.accounts import REGION, a_stage, code, in_state
 
 RESERVED = {"checkout-api": None, "checkout-pay": 20}
 

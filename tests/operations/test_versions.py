@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +11,7 @@ from moto import mock_aws
 
 from operations import versions
 from operations.stages import Account, Refused
-from tests.operations.accounts import REGION, a_stage, in_state
+from tests.operations.accounts import REGION, a_stage, code, in_state
 
 NAMES = ("checkout-api", "checkout-pay")
 
@@ -69,13 +67,6 @@ class Deployed(Account):
     def live(self) -> list[str]:
         found = [self.functions.get_alias(FunctionName=name, Name="live") for name in NAMES]
         return [each["FunctionVersion"] for each in found]
-
-
-def code(text: str) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("app.py", text)
-    return file.getvalue()
 
 
 @pytest.fixture

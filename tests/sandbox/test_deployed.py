@@ -15,8 +15,7 @@ import stripe
 from sandbox import cloud, deployed
 from sandbox.cloud import CloudError
 from sandbox.deployed import Deployment, Feed, deployment, listen, trigger
-from tests.sandbox.test_listen import Local
-from tests.support.commands import Dev
+from tests.support.commands import Dev, Local
 from tests.support.ports import free_base
 
 

@@ -15,32 +15,11 @@ import pytest
 import stripe
 
 from sandbox import cloud, webhooks
-from sandbox.server import Answer, AsgiServer, Incoming
-from tests.support.commands import Dev, run, sandbox
+from tests.support.commands import Dev, Local, run, sandbox
 from tests.support.ports import free_base
 from tests.support.processes import ended
 
 pytestmark = pytest.mark.cloud
-
-
-class Local:
-    """The developer's own server."""
-
-    def __init__(self, port: int, *, status: int = 200) -> None:
-        self.got: list[Incoming] = []
-        self.status = status
-        self._server = AsgiServer(port, self._answer, body_max=100_000)
-        self._server.start()
-
-    def _answer(self, request: Incoming) -> Answer:
-        self.got.append(request)
-        return Answer(self.status, [("content-type", "text/plain")], b"seen")
-
-    def types(self) -> list[str]:
-        return sorted(dict(each.headers)["checkout-event-type"] for each in self.got)
-
-    def close(self) -> None:
-        self._server.close()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.outbox import Outbox
 from sandbox.server import Answer, Incoming
-from tests.adapters.test_mail import expected
+from tests.support.mailbox import ses_request
 
 SEND = "/v2/email/outbound-emails"
 
@@ -20,7 +20,7 @@ def send(outbox: Outbox, body: object) -> Answer:
 def test_an_e_mail_is_kept_and_shown_as_text_and_as_html() -> None:
     outbox = Outbox()
     assert b"No e-mail yet" in outbox.answer(Incoming("GET", "/", [])).body
-    answer = send(outbox, expected("help@shop.example"))
+    answer = send(outbox, ses_request("help@shop.example"))
     assert (answer.status, list(json.loads(answer.body))) == (200, ["MessageId"])
     page = outbox.answer(Incoming("GET", "/", [])).body.decode()
     for said in ("Order 42", "eva@customer.example", "help@shop.example", "Paid: 18.54 €"):
@@ -32,7 +32,7 @@ def test_an_e_mail_is_kept_and_shown_as_text_and_as_html() -> None:
 
 def test_what_it_shows_can_do_nothing() -> None:
     outbox = Outbox()
-    letter = expected()
+    letter = ses_request()
     letter["Content"]["Simple"]["Subject"]["Data"] = "<script>alert(1)</script>"
     send(outbox, letter)
     answer = outbox.answer(Incoming("GET", "/", []))
@@ -40,6 +40,8 @@ def test_what_it_shows_can_do_nothing() -> None:
     assert "sandbox" in dict(answer.headers)["content-security-policy"]
 
 
-@pytest.mark.parametrize("body", [None, [], {}, {"Content": {}}, {**expected(), "Destination": {}}])
+@pytest.mark.parametrize(
+    "body", [None, [], {}, {"Content": {}}, {**ses_request(), "Destination": {}}]
+)
 def test_what_is_no_e_mail_is_refused(body: object) -> None:
     assert send(Outbox(), body).status == 400

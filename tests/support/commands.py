@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 
 from sandbox.place import Place
+from sandbox.server import Answer, AsgiServer, Incoming
 from tests.support.processes import ended
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -120,3 +121,23 @@ def run(state: Path, base: int, *command: str) -> tuple[int, str]:
     process = sandbox(state, base, *command)
     out = ended(process)
     return process.returncode, out
+
+
+class Local:
+    """The developer's own server."""
+
+    def __init__(self, port: int, *, status: int = 200) -> None:
+        self.got: list[Incoming] = []
+        self.status = status
+        self._server = AsgiServer(port, self._answer, body_max=100_000)
+        self._server.start()
+
+    def _answer(self, request: Incoming) -> Answer:
+        self.got.append(request)
+        return Answer(self.status, [("content-type", "text/plain")], b"seen")
+
+    def types(self) -> list[str]:
+        return sorted(dict(each.headers)["checkout-event-type"] for each in self.got)
+
+    def close(self) -> None:
+        self._server.close()

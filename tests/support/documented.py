@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -64,3 +65,15 @@ def check(method: str, path: str, answer: Answer) -> None:
     """Raise unless the documents say that this request may be answered so."""
     for each in (NATIVE, STRIPE):
         each.check(method, path, answer)
+
+
+def every_reference(value: Any) -> Iterator[str]:
+    """Yield what each `$ref` of a document names."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from every_reference(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from every_reference(item)

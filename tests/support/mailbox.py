@@ -59,3 +59,18 @@ def text_of(message: EmailMessage, kind: str = "plain") -> str:
     assert part is not None
     content: str = part.get_content()
     return content.replace("\r\n", "\n")
+
+
+def ses_request(*reply_to: str) -> dict[str, Any]:
+    """Return the request for one letter to Eva, as SES gets it."""
+    body = {"Text": _part("Paid: 18.54 €"), "Html": _part("<p>Paid</p>")}
+    return {
+        "FromEmailAddress": "receipts@pay.example",
+        "Destination": {"ToAddresses": ["eva@customer.example"]},
+        "ReplyToAddresses": list(reply_to),
+        "Content": {"Simple": {"Subject": _part("Order 42"), "Body": body}},
+    }
+
+
+def _part(text: str) -> dict[str, str]:
+    return {"Data": text, "Charset": "UTF-8"}
