@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -56,41 +58,7 @@ from dashboard import dependencies, export
 from pay import browser, letters, routes
 from sandbox import guarded_emulator
 from sandbox.cloud import table_definitions
-from tests.adapters import test_api_keys as of_keys
-from tests.attacks import test_addresses as on_addresses
-from tests.attacks import test_browsers as on_browsers
-from tests.attacks import test_callbacks as on_callbacks
-from tests.attacks import test_dashboard as on_dashboard
-from tests.attacks import test_events as on_events
-from tests.attacks import test_growth as on_growth
-from tests.attacks import test_hostile_wallets as on_hostile_wallets
-from tests.attacks import test_ids_and_cursors as on_ids
-from tests.attacks import test_moved_secrets as on_moved_secrets
-from tests.attacks import test_neighbours as on_neighbours
-from tests.attacks import test_parser as on_parser
-from tests.attacks import test_passkeys as on_passkeys
-from tests.attacks import test_redirects as on_redirects
-from tests.attacks import test_refunds as on_refunds
-from tests.attacks import test_secrets as on_secrets
-from tests.attacks import test_texts as on_texts
-from tests.attacks import test_tokens as on_tokens
-from tests.attacks import test_webhooks as on_webhooks
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.flows.checkout import test_purchase as in_purchase
-from tests.flows.merchant import test_authentication as in_authentication
-from tests.functions import test_dashboard_export as in_export
-from tests.functions import test_dashboard_keys as in_keys
-from tests.functions import test_dashboard_people as in_people
-from tests.functions import test_dashboard_transactions as in_transactions
-from tests.functions import test_pay_receipts as in_receipts
-from tests.functions import test_stripe as in_stripe
-from tests.functions.test_api import (
-    test_a_page_of_large_sessions_ends_before_lambda_refuses_it as large_pages,
-)
-from tests.open_payments import test_reasons as in_reasons
-from tests.open_payments import test_signatures as in_signatures
-from tests.open_payments import test_wallet_address as in_addresses
-from tests.sandbox import test_guarded_emulator as on_emulator
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.dashboard_pages import dashboard as a_dashboard
@@ -103,7 +71,6 @@ from tests.support.outbox import Outbox
 from tests.support.refund_books import fund
 from tests.support.stores import Store, new_store
 from tests.support.stripe_api import StripeApi
-from tests.template import test_template as of_template
 
 pytestmark = pytest.mark.untraced
 
@@ -242,7 +209,7 @@ def the_edges_address_as_often_as_it_stands(patch: Patch) -> None:
 
 
 def any_row_of_the_table(patch: Patch) -> None:
-    [policy] = of_template.FUNCTIONS["PayFunction"]["Policies"]
+    [policy] = named("template/test_template::FUNCTIONS")["PayFunction"]["Policies"]
     for statement in policy["Statement"]:
         if statement["Sid"] == "VisitsAndCounters":
             patch.delitem(statement, "Condition")
@@ -250,6 +217,12 @@ def any_row_of_the_table(patch: Patch) -> None:
 
 def pages_of_any_site(patch: Patch) -> None:
     patch.setattr(guarded_emulator, "_BROWSERS", ())
+
+
+def named(name: str) -> Any:
+    """Return a test, or what stands beside it, by its id: "attacks/test_texts::test_it"."""
+    module, _, wanted = name.partition("::")
+    return getattr(import_module("tests." + module.replace("/", ".")), wanted)
 
 
 class Anything:
@@ -283,17 +256,19 @@ def names_in_many_places(patch: Patch) -> None:
     patch.setattr(routes, "provider_of", lambda fields: fields.pop("provider", ""))
 
 
-def growing(alphabet: str, length: int) -> None:
+def growing(cost: Callable[..., Any], alphabet: str, length: int) -> None:
     """Try one length of an alphabet in the form of the hosted page."""
-    place, field = on_growth.Place(Doors()), "wallet_address, form"
-    on_growth.WALLET[field](place, "a")
-    on_growth.cost(on_growth.WALLET[field], place, on_growth.ALPHABETS[alphabet](length), length)
-
-
-def multiplied() -> None:
-    place, send = on_growth.Place(Doors()), on_growth.WALLET["provider and wallet_address"]
+    place, field = named("attacks/test_growth::Place")(Doors()), "wallet_address, form"
+    send = named("attacks/test_growth::WALLET")[field]
     send(place, "a")
-    on_growth.weigh(send, place, 16_384)
+    cost(send, place, named("attacks/test_growth::ALPHABETS")[alphabet](length), length)
+
+
+def multiplied(weigh: Callable[..., Any]) -> None:
+    place = named("attacks/test_growth::Place")(Doors())
+    send = named("attacks/test_growth::WALLET")["provider and wallet_address"]
+    send(place, "a")
+    weigh(send, place, 16_384)
 
 
 def any_event(patch: Patch) -> None:
@@ -386,8 +361,13 @@ def any_new_passkey(patch: Patch) -> None:
     patch.setattr(WebAuthnPasskeys, "created", lambda own, answer, challenge: made)
 
 
+def given(kind: Callable[[], Any]) -> Callable[..., None]:
+    """Return a setting in which the test is given one of these, and what else it asks for."""
+    return lambda test, *arguments: test(kind(), *arguments)
+
+
 def with_shop(test: Callable[..., None]) -> None:
-    with on_passkeys.unlimited() as shop:
+    with named("attacks/test_passkeys::unlimited")() as shop:
         test(shop, Attack())
 
 
@@ -398,7 +378,7 @@ def with_doors(test: Callable[..., None], *arguments: Any) -> None:
 
 def with_records(test: Callable[..., None], *arguments: Any) -> None:
     """Try them on doors behind which there is something of everything."""
-    test(on_dashboard.Place(Doors()), Attack(), *arguments)
+    test(named("attacks/test_dashboard::Place")(Doors()), Attack(), *arguments)
 
 
 def keys_counted_before_they_are_looked_up(patch: Patch) -> None:
@@ -495,7 +475,7 @@ def claims_what_it_refuses(patch: Patch) -> None:
     def claimed(services: Any, session: Any, *rest: Any) -> Any:
         done = original(services, session, *rest)
         provider = authority(session.customer.id)
-        admit(services, RETURN, on_neighbours.HERE, provider=provider)
+        admit(services, RETURN, named("attacks/test_neighbours::HERE"), provider=provider)
         return done
 
     patch.setattr(approve, "_claim_and_pay", claimed)
@@ -526,35 +506,33 @@ def with_customer(test: Callable[..., None], *arguments: Any) -> None:
         test(attacker, *arguments)
 
 
-def with_place(test: Callable[..., None], *arguments: Any) -> None:
-    with ExitStack() as entered:
-        test(on_events.Place(entered), *arguments)
-
-
-def opened_by(case: str) -> None:
+def with_patched_customer(test: Callable[..., None], case: str) -> None:
     with customer() as attacker, Patch.context() as patch:
-        on_browsers.test_a_link_that_another_site_opens_hands_nothing_over(attacker, patch, case)
+        test(attacker, patch, case)
 
 
 def with_keys(test: Callable[[Store], None]) -> None:
     store = new_store(InMemoryDynamoDb(table_definitions("test")), "test")
-    store.merchants.add(of_keys.MERCHANT, of_keys.FIRST)
+    store.merchants.add(
+        named("adapters/test_api_keys::MERCHANT"), named("adapters/test_api_keys::FIRST")
+    )
     test(store)
 
 
-def key_file(case: str) -> None:
-    in_signatures.test_a_file_with_two_keys_or_with_one_byte_repeated_is_refused(case)
-
-
-def receipt() -> None:
+def with_outbox(test: Callable[..., None]) -> None:
     outbox, world = Outbox(), World()
     world.services = replace(world.services, mail=outbox)
     with customer(world) as buyer:
-        in_receipts.test_a_receipt_is_sent_once_with_the_order_number_first(buyer, outbox)
+        test(buyer, outbox)
+
+
+def with_place(test: Callable[..., None], *arguments: Any) -> None:
+    with ExitStack() as entered:
+        test(named("attacks/test_events::Place")(entered), *arguments)
 
 
 AZURE = "168.63.129.16"
-V1 = on_neighbours.LISTS[-1]
+V1 = named("attacks/test_neighbours::LISTS")[-1]
 
 
 def refunds_need_no_right(patch: Patch) -> None:
@@ -563,7 +541,7 @@ def refunds_need_no_right(patch: Patch) -> None:
 
 
 def with_refunds(test: Callable[..., None]) -> None:
-    test(on_refunds.Shop(), Attack())
+    test(named("attacks/test_refunds::Shop")(), Attack())
 
 
 def with_refund_pages(test: Callable[..., None]) -> None:
@@ -573,284 +551,335 @@ def with_refund_pages(test: Callable[..., None]) -> None:
         test(world, owner, Attack())
 
 
-BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
-    (no_list, lambda: on_addresses.test_no_customer_is_redirected_there(AZURE)),
-    (no_list, lambda: on_addresses.test_what_was_saved_before_is_not_used(AZURE)),
-    (
-        no_list,
-        lambda: on_addresses.test_a_name_that_resolves_there_is_refused_when_saved_and_when_used(
-            AZURE, allow_loopback=False
+# By the file of the test that must fail: the bug, what the test needs, its name, its arguments.
+BUGS: dict[str, list[tuple[Any, ...]]] = {
+    "attacks/test_addresses": [
+        (no_list, "test_no_customer_is_redirected_there", AZURE),
+        (no_list, "test_what_was_saved_before_is_not_used", AZURE),
+        (
+            no_list,
+            "test_a_name_that_resolves_there_is_refused_when_saved_and_when_used",
+            AZURE,
+            False,
         ),
-    ),
-    (any_text, lambda: on_texts.test_an_asset_code_is_letters_and_digits("<b>")),
-    (
-        one_token_for_all,
-        lambda: on_tokens.test_a_stranger_gets_no_kept_token_and_renews_none(
-            World(), "customer", 401, on_tokens.INACTIVE
+    ],
+    "attacks/test_texts": [
+        (any_text, "test_an_asset_code_is_letters_and_digits", "<b>"),
+    ],
+    "attacks/test_tokens": [
+        (
+            one_token_for_all,
+            given(World),
+            "test_a_stranger_gets_no_kept_token_and_renews_none",
+            "customer",
+            401,
+            named("attacks/test_tokens::INACTIVE"),
         ),
-    ),
-    (
-        any_approval,
-        lambda: on_tokens.test_an_approval_for_another_payment_is_not_used(World(), "receiver"),
-    ),
-    (
-        any_browser,
-        lambda: with_customer(
-            on_browsers.test_another_browser_is_shown_what_is_paid_and_to_whom_and_pays_nothing
+        (
+            any_approval,
+            given(World),
+            "test_an_approval_for_another_payment_is_not_used",
+            "receiver",
         ),
-    ),
-    (
-        one_proof_for_all,
-        lambda: with_customer(on_browsers.test_a_cookie_that_proves_nothing_is_asked, "the link's"),
-    ),
-    (
-        any_form,
-        lambda: with_customer(on_browsers.test_a_form_of_another_site_is_asked_again, "cross-site"),
-    ),
-    (any_opener, lambda: opened_by("another site")),
-    (only_other_sites_refused, lambda: opened_by("a site of the same domain")),
-    (
-        any_origin_of_old_browsers,
-        lambda: with_customer(
-            on_browsers.test_a_form_of_another_origin_is_asked_again,
+    ],
+    "attacks/test_browsers": [
+        (
+            any_browser,
+            with_customer,
+            "test_another_browser_is_shown_what_is_paid_and_to_whom_and_pays_nothing",
+        ),
+        (
+            one_proof_for_all,
+            with_customer,
+            "test_a_cookie_that_proves_nothing_is_asked",
+            "the link's",
+        ),
+        (any_form, with_customer, "test_a_form_of_another_site_is_asked_again", "cross-site"),
+        (
+            any_opener,
+            with_patched_customer,
+            "test_a_link_that_another_site_opens_hands_nothing_over",
+            "another site",
+        ),
+        (
+            only_other_sites_refused,
+            with_patched_customer,
+            "test_a_link_that_another_site_opens_hands_nothing_over",
+            "a site of the same domain",
+        ),
+        (
+            any_origin_of_old_browsers,
+            with_customer,
+            "test_a_form_of_another_origin_is_asked_again",
             "https://evil.example",
         ),
-    ),
-    (
-        invitations_outlive_their_sender,
-        lambda: with_dashboard(in_people.test_an_invitation_ends_with_its_senders_rights, "revoke"),
-    ),
-    (
-        any_scope,
-        lambda: with_dashboard(
-            in_people.test_a_developer_gives_no_key_what_they_may_not_do, "full"
+    ],
+    "functions/test_dashboard_people": [
+        (
+            invitations_outlive_their_sender,
+            with_dashboard,
+            "test_an_invitation_ends_with_its_senders_rights",
+            "revoke",
         ),
-    ),
-    (
-        writing_manages,
-        lambda: in_authentication.test_a_route_needs_one_scope(
-            Scope.MANAGE, in_authentication.MANAGES
+        (any_scope, with_dashboard, "test_a_developer_gives_no_key_what_they_may_not_do", "full"),
+        (
+            left_keys_are_hidden,
+            with_dashboard,
+            "test_the_keys_of_a_member_who_may_no_more_are_shown_to_the_owners",
+            "role",
         ),
-    ),
-    (
-        left_keys_are_hidden,
-        lambda: with_dashboard(
-            in_people.test_the_keys_of_a_member_who_may_no_more_are_shown_to_the_owners, "role"
+    ],
+    "flows/merchant/test_authentication": [
+        (
+            writing_manages,
+            "test_a_route_needs_one_scope",
+            Scope.MANAGE,
+            named("flows/merchant/test_authentication::MANAGES"),
         ),
-    ),
-    (frames_of_others, lambda: with_shop(on_passkeys.test_no_forged_answer_makes_a_member)),
-    (
-        ids_of_any_length,
-        lambda: with_dashboard(
-            on_passkeys.test_a_passkey_with_an_id_of_no_length_that_there_is_makes_no_member, 5000
+    ],
+    "attacks/test_passkeys": [
+        (frames_of_others, with_shop, "test_no_forged_answer_makes_a_member"),
+        (
+            ids_of_any_length,
+            with_dashboard,
+            "test_a_passkey_with_an_id_of_no_length_that_there_is_makes_no_member",
+            5000,
         ),
-    ),
-    (line_ends, lambda: with_doors(on_redirects.test_no_session_leads_there, "cancel_url")),
-    (
-        signs_by_their_first_character,
-        lambda: with_signed_in(in_export.test_a_formula_comes_out_as_text, "＝1"),
-    ),
-    (
-        too_fast_is_busy,
-        lambda: in_reasons.test_answers_that_were_not_recorded_fall_to_the_nearest_row(
-            "continue_grant", 429, "too_fast", "", Reason.TOO_FAST
+        (any_signature, with_shop, "test_no_forged_answer_signs_in"),
+        (any_new_passkey, with_shop, "test_no_forged_answer_makes_a_member"),
+    ],
+    "attacks/test_redirects": [
+        (line_ends, with_doors, "test_no_session_leads_there", "cancel_url"),
+        (addresses_in_place_of_names, with_doors, "test_no_customer_is_led_to_such_an_approval"),
+        (any_link, with_doors, "test_no_session_leads_there", "cancel_url"),
+        (any_approval_page, with_doors, "test_no_customer_is_led_to_such_an_approval"),
+        (any_next, with_doors, "test_a_sign_in_leads_nowhere_else"),
+    ],
+    "functions/test_dashboard_export": [
+        (signs_by_their_first_character, with_signed_in, "test_a_formula_comes_out_as_text", "＝1"),
+    ],
+    "open_payments/test_reasons": [
+        (
+            too_fast_is_busy,
+            "test_answers_that_were_not_recorded_fall_to_the_nearest_row",
+            "continue_grant",
+            429,
+            "too_fast",
+            "",
+            Reason.TOO_FAST,
         ),
-    ),
-    (
-        keys_outlive_their_maker,
-        lambda: with_signed_in(in_keys.test_a_key_with_an_end_makes_none_that_outlives_it),
-    ),
-    (
-        keys_of_one_reading,
-        lambda: with_keys(of_keys.test_of_two_keys_that_were_counted_for_at_once_one_is_added),
-    ),
-    (any_key_file, lambda: key_file("two keys")),
-    (any_key_file, lambda: key_file("zeros")),
-    (
-        addresses_in_place_of_names,
-        lambda: with_doors(on_redirects.test_no_customer_is_led_to_such_an_approval),
-    ),
-    (
-        more_than_asked_is_silent,
-        lambda: with_signed_in(
-            in_transactions.test_money_beyond_the_price_is_flagged_with_what_to_do
+    ],
+    "functions/test_dashboard_keys": [
+        (
+            keys_outlive_their_maker,
+            with_signed_in,
+            "test_a_key_with_an_end_makes_none_that_outlives_it",
         ),
-    ),
-    (the_whole_id_in_a_receipt, receipt),
-    (
-        numbers_in_many_forms,
-        lambda: in_stripe.test_an_item_has_one_number_written_in_one_way(StripeApi(), "00"),
-    ),
-    (
-        the_edges_address_as_often_as_it_stands,
-        on_neighbours.test_an_address_of_the_edge_that_stands_twice_is_the_clients,
-    ),
-    (
-        any_row_of_the_table,
-        lambda: of_template.test_neither_api_nor_page_reads_or_writes_a_sign_in_or_a_challenge(
-            "PayFunction"
+    ],
+    "adapters/test_api_keys": [
+        (
+            keys_of_one_reading,
+            with_keys,
+            "test_of_two_keys_that_were_counted_for_at_once_one_is_added",
         ),
-    ),
-    (
-        pages_of_any_site,
-        lambda: on_emulator.test_all_others_are_refused_and_the_emulator_is_not_asked(
-            method="POST", case="another site"
+    ],
+    "open_payments/test_signatures": [
+        (
+            any_key_file,
+            "test_a_file_with_two_keys_or_with_one_byte_repeated_is_refused",
+            "two keys",
         ),
-    ),
-    (repeats_that_overlap, lambda: growing("e-mail", 2048)),
-    (any_length, in_addresses.test_a_text_that_grows_beyond_the_limit_is_too_long),
-    (names_in_many_places, multiplied),
-    (
-        any_event,
-        lambda: with_place(on_events.test_a_host_that_is_none_is_a_400, "api", "a:b:c"),
-    ),
-    (any_place, lambda: on_moved_secrets.test_another_sessions_grant_opens_nowhere_else()),
-    (pages_without_end, lambda: large_pages(MerchantApi(), "😀")),
-    (any_link, lambda: with_doors(on_redirects.test_no_session_leads_there, "cancel_url")),
-    (
-        any_approval_page,
-        lambda: with_doors(on_redirects.test_no_customer_is_led_to_such_an_approval),
-    ),
-    (any_next, lambda: with_doors(on_redirects.test_a_sign_in_leads_nowhere_else)),
-    (names_twice, lambda: with_doors(on_parser.test_no_session_is_made_of_such_a_body)),
-    (fields_twice, lambda: with_doors(on_parser.test_no_wallet_is_asked_for_such_a_form)),
-    (
-        anybodys_session,
-        lambda: with_doors(on_ids.test_another_merchants_session_is_missing_at_every_stage, "open"),
-    ),
-    (anybodys_cursor, lambda: with_doors(on_ids.test_no_other_merchants_cursor_is_taken)),
-    (anybodys_answer, lambda: with_doors(on_ids.test_no_key_replays_another_merchants_answer)),
-    (any_hash, lambda: with_doors(on_callbacks.test_no_other_hash_is_taken)),
-    (
-        any_claim,
-        lambda: on_hostile_wallets.test_a_payment_that_was_only_claimed_completes_nothing(
-            Attack(), 201
+        (any_key_file, "test_a_file_with_two_keys_or_with_one_byte_repeated_is_refused", "zeros"),
+    ],
+    "functions/test_dashboard_transactions": [
+        (
+            more_than_asked_is_silent,
+            with_signed_in,
+            "test_money_beyond_the_price_is_flagged_with_what_to_do",
         ),
-    ),
-    (
-        any_answer,
-        lambda: with_doors(on_webhooks.test_no_receiver_changes_anything_but_its_own_event),
-    ),
-    (any_receiver, lambda: with_doors(on_webhooks.test_no_address_elsewhere_is_saved)),
-    (anybodys_event, lambda: with_doors(on_dashboard.test_no_path_leads_to_anothers_records)),
-    (
-        any_origin,
-        lambda: with_records(on_dashboard.test_no_form_of_another_site_is_taken, "/keys"),
-    ),
-    (
-        any_form_token,
-        lambda: with_records(on_dashboard.test_no_form_without_its_own_token_is_taken, "/keys"),
-    ),
-    (
-        a_cookie_for_all,
-        lambda: with_doors(on_dashboard.test_a_planted_cookie_is_worth_nothing_after_the_sign_in),
-    ),
-    (any_signature, lambda: with_shop(on_passkeys.test_no_forged_answer_signs_in)),
-    (any_new_passkey, lambda: with_shop(on_passkeys.test_no_forged_answer_makes_a_member)),
-    (
-        keys_counted_before_they_are_looked_up,
-        lambda: on_neighbours.test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(1),
-    ),
-    (
-        any_edge,
-        lambda: on_neighbours.test_a_header_is_not_believed_without_the_edges_proof(
-            {"x-forwarded-for": on_neighbours.HERE}
+    ],
+    "functions/test_pay_receipts": [
+        (
+            the_whole_id_in_a_receipt,
+            with_outbox,
+            "test_a_receipt_is_sent_once_with_the_order_number_first",
         ),
-    ),
-    (
-        any_edge,
-        on_neighbours.test_a_client_that_invents_addresses_is_limited_as_what_it_is,
-    ),
-    (
-        an_empty_secret_proves,
-        lambda: on_neighbours.test_no_edge_is_proven_by_a_secret_that_is_not_set("", ""),
-    ),
-    (
-        the_first_address_named,
-        on_neighbours.test_a_proven_edge_names_the_client_whatever_the_client_said_before,
-    ),
-    (
-        each_ipv6_address_by_itself,
-        lambda: on_neighbours.test_an_ipv6_client_is_its_network(
-            "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"
+    ],
+    "functions/test_stripe": [
+        (
+            numbers_in_many_forms,
+            given(StripeApi),
+            "test_an_item_has_one_number_written_in_one_way",
+            "00",
         ),
-    ),
-    (one_limit_for_all_clients, on_neighbours.test_another_client_pays_meanwhile),
-    *(
-        (bug, lambda: on_neighbours.test_a_merchant_with_many_lists_is_refused_and_no_other(*V1))
-        for bug in (lists_without_end, one_limit_for_all_merchants, lists_of_each_process)
-    ),
-    (
-        as_much_as_is_left,
-        lambda: with_stock(in_purchase.test_a_few_clients_leave_something_for_the_others),
-    ),
-    (
-        paid_items_count,
-        lambda: with_stock(in_purchase.test_an_item_that_was_paid_does_not_count),
-    ),
-    (
-        each_process_by_itself,
-        on_neighbours.test_a_client_with_many_submissions_is_refused_and_nothing_is_done,
-    ),
-    (
-        any_provider_is_known,
-        on_neighbours.test_a_provider_that_is_not_known_or_not_any_more_is_counted_from_the_first_time,
-    ),
-    (
-        refusals_forgotten,
-        on_neighbours.test_a_flood_of_submissions_costs_one_write_a_window,
-    ),
-    (
-        pages_check_without_end,
-        on_neighbours.test_pages_of_payments_in_doubt_leave_the_checks_to_the_sweep_beyond_the_limit,
-    ),
-    (
-        sleeps_before_the_claim,
-        on_neighbours.test_copies_of_a_callback_hold_no_process_while_the_wallet_wants_time,
-    ),
-    (claims_what_it_refuses, on_neighbours.test_a_return_that_is_refused_is_not_lost),
-    (
-        patient_with_submissions,
-        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
-            "/quotes", 1e9, 12
+    ],
+    "attacks/test_neighbours": [
+        (
+            the_edges_address_as_often_as_it_stands,
+            "test_an_address_of_the_edge_that_stands_twice_is_the_clients",
         ),
-    ),
-    (
-        patient_with_documents,
-        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
-            "/alice", 1e9, 3.5
+        (
+            keys_counted_before_they_are_looked_up,
+            "test_a_thousand_wrong_keys_do_not_keep_the_right_one_out",
+            1,
         ),
-    ),
-    (patient_pages, on_neighbours.test_a_page_waits_for_a_hanging_wallet_for_a_bounded_time),
-    (
-        refunds_need_no_right,
-        lambda: with_refunds(on_refunds.test_a_key_without_the_right_refunds_nothing),
-    ),
-    (
-        anybodys_session,
-        lambda: with_refunds(on_refunds.test_nobody_refunds_or_reads_what_is_a_neighbours),
-    ),
-    (
-        any_hash,
-        lambda: with_refund_pages(
-            on_refunds.test_a_callback_that_is_forged_or_anothers_sends_nothing
+        (
+            any_edge,
+            "test_a_header_is_not_believed_without_the_edges_proof",
+            {"x-forwarded-for": named("attacks/test_neighbours::HERE")},
         ),
-    ),
-    (
-        one_task_after_the_other,
-        lambda: on_neighbours.test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(2),
-    ),
-]
+        (any_edge, "test_a_client_that_invents_addresses_is_limited_as_what_it_is"),
+        (an_empty_secret_proves, "test_no_edge_is_proven_by_a_secret_that_is_not_set", "", ""),
+        (
+            the_first_address_named,
+            "test_a_proven_edge_names_the_client_whatever_the_client_said_before",
+        ),
+        (
+            each_ipv6_address_by_itself,
+            "test_an_ipv6_client_is_its_network",
+            "2001:db8:1:2:3:4:5:6",
+            "2001:db8:1:2::/64",
+        ),
+        (one_limit_for_all_clients, "test_another_client_pays_meanwhile"),
+        (lists_without_end, "test_a_merchant_with_many_lists_is_refused_and_no_other", *V1),
+        (
+            one_limit_for_all_merchants,
+            "test_a_merchant_with_many_lists_is_refused_and_no_other",
+            *V1,
+        ),
+        (lists_of_each_process, "test_a_merchant_with_many_lists_is_refused_and_no_other", *V1),
+        (
+            each_process_by_itself,
+            "test_a_client_with_many_submissions_is_refused_and_nothing_is_done",
+        ),
+        (
+            any_provider_is_known,
+            "test_a_provider_that_is_not_known_or_not_any_more_is_counted_from_the_first_time",
+        ),
+        (refusals_forgotten, "test_a_flood_of_submissions_costs_one_write_a_window"),
+        (
+            pages_check_without_end,
+            "test_pages_of_payments_in_doubt_leave_the_checks_to_the_sweep_beyond_the_limit",
+        ),
+        (
+            sleeps_before_the_claim,
+            "test_copies_of_a_callback_hold_no_process_while_the_wallet_wants_time",
+        ),
+        (claims_what_it_refuses, "test_a_return_that_is_refused_is_not_lost"),
+        (
+            patient_with_submissions,
+            "test_a_submission_ends_in_time_whatever_the_wallet_does",
+            "/quotes",
+            1e9,
+            12,
+        ),
+        (
+            patient_with_documents,
+            "test_a_submission_ends_in_time_whatever_the_wallet_does",
+            "/alice",
+            1e9,
+            3.5,
+        ),
+        (patient_pages, "test_a_page_waits_for_a_hanging_wallet_for_a_bounded_time"),
+        (
+            one_task_after_the_other,
+            "test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch",
+            2,
+        ),
+    ],
+    "template/test_template": [
+        (
+            any_row_of_the_table,
+            "test_neither_api_nor_page_reads_or_writes_a_sign_in_or_a_challenge",
+            "PayFunction",
+        ),
+    ],
+    "sandbox/test_guarded_emulator": [
+        (
+            pages_of_any_site,
+            "test_all_others_are_refused_and_the_emulator_is_not_asked",
+            "another site",
+            "POST",
+        ),
+    ],
+    "attacks/test_growth": [
+        (repeats_that_overlap, growing, "cost", "e-mail", 2048),
+        (names_in_many_places, multiplied, "weigh"),
+    ],
+    "open_payments/test_wallet_address": [
+        (any_length, "test_a_text_that_grows_beyond_the_limit_is_too_long"),
+    ],
+    "attacks/test_events": [
+        (any_event, with_place, "test_a_host_that_is_none_is_a_400", "api", "a:b:c"),
+    ],
+    "attacks/test_moved_secrets": [
+        (any_place, "test_another_sessions_grant_opens_nowhere_else"),
+    ],
+    "functions/test_api": [
+        (
+            pages_without_end,
+            given(MerchantApi),
+            "test_a_page_of_large_sessions_ends_before_lambda_refuses_it",
+            "😀",
+        ),
+    ],
+    "attacks/test_parser": [
+        (names_twice, with_doors, "test_no_session_is_made_of_such_a_body"),
+        (fields_twice, with_doors, "test_no_wallet_is_asked_for_such_a_form"),
+    ],
+    "attacks/test_ids_and_cursors": [
+        (
+            anybodys_session,
+            with_doors,
+            "test_another_merchants_session_is_missing_at_every_stage",
+            "open",
+        ),
+        (anybodys_cursor, with_doors, "test_no_other_merchants_cursor_is_taken"),
+        (anybodys_answer, with_doors, "test_no_key_replays_another_merchants_answer"),
+    ],
+    "attacks/test_callbacks": [
+        (any_hash, with_doors, "test_no_other_hash_is_taken"),
+    ],
+    "attacks/test_hostile_wallets": [
+        (any_claim, given(Attack), "test_a_payment_that_was_only_claimed_completes_nothing", 201),
+    ],
+    "attacks/test_webhooks": [
+        (any_answer, with_doors, "test_no_receiver_changes_anything_but_its_own_event"),
+        (any_receiver, with_doors, "test_no_address_elsewhere_is_saved"),
+    ],
+    "attacks/test_dashboard": [
+        (anybodys_event, with_doors, "test_no_path_leads_to_anothers_records"),
+        (any_origin, with_records, "test_no_form_of_another_site_is_taken", "/keys"),
+        (any_form_token, with_records, "test_no_form_without_its_own_token_is_taken", "/keys"),
+        (a_cookie_for_all, with_doors, "test_a_planted_cookie_is_worth_nothing_after_the_sign_in"),
+    ],
+    "flows/checkout/test_purchase": [
+        (as_much_as_is_left, with_stock, "test_a_few_clients_leave_something_for_the_others"),
+        (paid_items_count, with_stock, "test_an_item_that_was_paid_does_not_count"),
+    ],
+    "attacks/test_refunds": [
+        (refunds_need_no_right, with_refunds, "test_a_key_without_the_right_refunds_nothing"),
+        (anybodys_session, with_refunds, "test_nobody_refunds_or_reads_what_is_a_neighbours"),
+        (any_hash, with_refund_pages, "test_a_callback_that_is_forged_or_anothers_sends_nothing"),
+    ],
+}
+
+
+CASES = [(bug, module, way) for module, rows in BUGS.items() for bug, *way in rows]
 
 
 @pytest.mark.parametrize(
-    ("bug", "attack"),
-    BUGS,
-    ids=[f"{number}-{bug.__name__}" for number, (bug, _) in enumerate(BUGS)],
+    ("bug", "module", "way"),
+    CASES,
+    ids=[f"{number}-{bug.__name__}" for number, (bug, *_) in enumerate(CASES)],
 )
 def test_a_broken_defence_is_noticed(
-    monkeypatch: Patch, bug: Callable[[Patch], None], attack: Callable[[], None]
+    monkeypatch: Patch, bug: Callable[[Patch], None], module: str, way: list[Any]
 ) -> None:
+    setting = [] if isinstance(way[0], str) else way[:1]
+    name, *arguments = way[len(setting) :]
+    test = named(f"{module}::{name}")
+    attack = partial(setting[0], test, *arguments) if setting else partial(test, *arguments)
     attack()
     bug(monkeypatch)
     with pytest.raises(NOTICED):
@@ -858,9 +887,9 @@ def test_a_broken_defence_is_noticed(
 
 
 def test_a_life_whose_lines_are_not_redacted_is_noticed(
-    monkeypatch: Patch, told: on_secrets.Told
+    monkeypatch: Patch, told: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    life = on_secrets.Life(monkeypatch, told)
+    life = named("attacks/test_secrets::Life")(monkeypatch, told)
     nothing_redacted(monkeypatch)
     life.purchase("alice")
     assert ("session id", "log") in life.scan().leaks
