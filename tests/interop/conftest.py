@@ -1,13 +1,17 @@
-"""Node, with the packages that are not ours."""
+"""Node, with the packages that are not ours; a local world, and the owner of its shop."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sandbox.place import Place
+from tests.interop.refunding import Owner
+from tests.support.dev_server import local_world
 from tests.support.node import with_packages
 
 HERE = Path(__file__).parent
@@ -23,3 +27,16 @@ def node() -> str:
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
     print(f"node {version.stdout.strip()}")
     return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with local_world(tmp_path_factory.mktemp("world")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def owner(place: Place) -> Iterator[Owner]:
+    found = Owner(place)
+    yield found
+    found.leave()

@@ -10,20 +10,22 @@ import sys
 import time
 from typing import Any
 
-from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.interop.packages import REPOSITORY
+from tests.interop.shops import Customer
 from tests.support.authenticator import Authenticator
-from tests.support.dev_server import own_key
 
 _WAIT = "<h1>One moment</h1>"
 
 
-class Owner(Demo):
-    """An owner's browser, joined by the invitation that the operator's command prints."""
+class Owner(Customer):
+    """An owner's browser, joined by the invitation that the operator's command prints.
+
+    It also pays as Alice.
+    """
 
     def __init__(self, place: Place) -> None:
-        super().__init__(place, api_key=own_key(place), wallet=place.customer_wallet, say=print)
+        super().__init__(place)
         self._home = f"{place.checkout}/dashboard"
         path, device = self._invited(place), Authenticator(place.checkout)
         token = {"form_token": self._token(self._http.get(path).text)}
@@ -36,9 +38,6 @@ class Owner(Demo):
             follow_redirects=True,
         )
         assert joined.status_code == 200, joined.text
-
-    def leave(self) -> None:
-        self._http.close()
 
     @staticmethod
     def _invited(place: Place) -> str:
@@ -70,12 +69,6 @@ class Owner(Demo):
         found = re.search(r"sk_\w{20,}", made.text)
         assert found is not None, made.text
         return found[0]
-
-    def pay(self, page: str) -> None:
-        """Pay a session as Alice, and wait until the money is there."""
-        submitted = self._http.post(f"{page}/wallet", json={"wallet_address": self._wallet})
-        self._come_back(self._approve(self._json(submitted, 200)["interact_url"]))
-        self._wait(page.rsplit("/", 1)[-1], page)
 
     def approve_refund(self, refund_id: str) -> dict[str, Any]:
         """Approve a refund in the merchant's own wallet; return it when it has ended."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,27 +13,13 @@ import pytest
 from sandbox.place import Place
 from tests.interop.packages import DJ_STRIPE, environment, installed
 from tests.interop.refunding import Owner
-from tests.interop.test_stripe import forwarding, process
-from tests.support.dev_server import local_world
+from tests.interop.shops import forwarding, process
 from tests.support.ports import free_base
 
 HERE: Final = Path(__file__).parent
 FORGED: Final = {"id": "evt_1", "livemode": False, "type": "checkout.session.completed"}
 
 pytestmark = [pytest.mark.interop, pytest.mark.enable_socket]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("world")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def owner(place: Place) -> Iterator[Owner]:
-    found = Owner(place)
-    yield found
-    found.leave()
 
 
 def test_dj_stripe_syncs_and_its_view_takes_our_events(

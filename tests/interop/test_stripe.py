@@ -8,20 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import httpx2
 import pytest
 
-from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.interop.packages import (
-    DJANGO,
     FLASK,
     REPOSITORY,
     STRIPE,
@@ -30,21 +25,13 @@ from tests.interop.packages import (
     gem,
     installed,
 )
-from tests.support.dev_server import call, local_world, own_key
+from tests.interop.shops import EXAMPLES, of, sells
+from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
-from tests.support.ports import free_base
-from tests.support.processes import ended
 
 HERE: Final = Path(__file__).parent
-EXAMPLES: Final = REPOSITORY / "examples"
 
 pytestmark = [pytest.mark.interop, pytest.mark.enable_socket]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("world")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -78,62 +65,6 @@ def secret(place: Place) -> str:
     return str(answer.json()["secret"])
 
 
-def of(place: Place) -> dict[str, str]:
-    return {"API_BASE": place.checkout, "API_KEY": own_key(place)}
-
-
-class Customer(Demo):
-    """Alice, who pays what others have created."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place, api_key=own_key(place), wallet=place.customer_wallet, say=print)
-
-    def pay(self, page: str) -> None:
-        with self._http:
-            self._pay(page)
-
-    def _pay(self, page: str) -> None:
-        submitted = self._http.post(f"{page}/wallet", json={"wallet_address": self._wallet})
-        self._come_back(self._approve(self._json(submitted, 200)["interact_url"]))
-        self._wait(page.rsplit("/", 1)[-1], page)
-
-
-@contextmanager
-def process(command: list[str], env: dict[str, str], cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    pipe = subprocess.PIPE
-    running = subprocess.Popen(command, env=env, cwd=cwd, stdout=pipe, stderr=None, text=True)
-    try:
-        yield running
-    finally:
-        running.terminate()
-        ended(running)
-
-
-@contextmanager
-def forwarding(place: Place, target: str) -> Iterator[None]:
-    """Run `make listen`, which forwards the local world's deliveries."""
-    env = {**os.environ, "SANDBOX_PORT": str(place.base), "SANDBOX_STATE": str(place.folder.parent)}
-    env["PYTHONPATH"] = os.pathsep.join(
-        str(REPOSITORY / each) for each in ("layers/common", "functions", "")
-    )
-    command = [sys.executable, "-m", "sandbox", "listen", "--forward-to", target]
-    with process(command, env, REPOSITORY) as listener:
-        assert listener.stdout is not None
-        for line in listener.stdout:
-            if line.startswith("events"):
-                break
-        yield
-
-
-def answering(url: str) -> httpx2.Response:
-    for _ in range(300):
-        try:
-            return httpx2.get(url, trust_env=False)
-        except httpx2.TransportError:
-            time.sleep(0.1)
-    raise AssertionError(f"{url} does not answer")
-
-
 @pytest.mark.parametrize("release", STRIPE)
 def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: list[str]) -> None:
     done = subprocess.run(
@@ -162,71 +93,19 @@ def test_stripe_node_finds_what_it_needs(node: str, place: Place, known: list[st
     print(done.stdout)
 
 
-def buys(place: Place, shop: str) -> None:
-    """Buy in an example's shop, pay on the hosted page, and wait for the shop to learn of it."""
-    answering(shop)
-    with forwarding(place, f"{shop}/hooks"):
-        answer = httpx2.post(f"{shop}/buy", trust_env=False)
-        assert answer.status_code == 303, answer.text
-        Customer(place).pay(answer.headers["location"])
-        session = answer.headers["location"].rsplit("/", 1)[-1]
-        for _ in range(300):
-            orders = httpx2.get(f"{shop}/orders", trust_env=False).json()
-            if orders:
-                break
-            time.sleep(0.1)
-        assert orders == ["order-1"]
-        thanks = httpx2.get(f"{shop}/thanks", params={"session": session}, trust_env=False)
-        assert thanks.text == "Paid, thank you."
-        forged = httpx2.post(
-            f"{shop}/hooks",
-            content=b"{}",
-            headers={"Stripe-Signature": "t=1,v1=00", "Content-Type": "application/json"},
-            trust_env=False,
-        )
-        assert forged.status_code == 400
-
-
 def test_the_flask_shop_sells(place: Place, secret: str) -> None:
-    port = free_base()
     folder = EXAMPLES / "stripe-flask"
     assert len((folder / "shop.py").read_text("utf-8").splitlines()) < 60
-    command = [sys.executable, "-m", "flask", "--app", "shop", "run", "--port", str(port)]
-    env = environment(installed(*FLASK), WEBHOOK_SECRET=secret, **of(place))
-    with process(command, env, folder):
-        buys(place, f"http://127.0.0.1:{port}")
+    command = [sys.executable, "-m", "flask", "--app", "shop", "run", "--port", "PORT"]
+    sells(place, command, folder, "Stripe-Signature", **environment(installed(*FLASK)))
 
 
 def test_the_express_shop_sells(node: str, place: Place, secret: str, tmp_path: Path) -> None:
-    port = free_base()
     source = EXAMPLES / "stripe-express" / "shop.mjs"
     assert len(source.read_text("utf-8").splitlines()) < 60
     shutil.copy(source, tmp_path)
     (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
-    env = {**os.environ, **of(place), "WEBHOOK_SECRET": secret, "PORT": str(port)}
-    with process([node, "shop.mjs"], env, tmp_path):
-        buys(place, f"http://127.0.0.1:{port}")
-
-
-def test_django_payments_confirms_a_payment(place: Place, secret: str, tmp_path: Path) -> None:
-    port = free_base()
-    env = environment(
-        installed(*DJANGO),
-        WEBHOOK_SECRET=secret,
-        PORT=str(port),
-        FILE=str(tmp_path / "shop.sqlite3"),
-        **of(place),
-    )
-    command = [sys.executable, str(HERE / "django_shop.py")]
-    with (
-        process(command, env, tmp_path) as shop,
-        forwarding(place, f"http://127.0.0.1:{port}/process/default/"),
-    ):
-        assert shop.stdout is not None
-        page = shop.stdout.readline().strip()
-        assert page.startswith(place.checkout), page
-        Customer(place).pay(page)
-        assert shop.stdout.readline().split() == ["confirmed", "expired"]
+    sells(place, [node, "shop.mjs"], tmp_path, "Stripe-Signature")
 
 
 PHP: Final = r"""<?php

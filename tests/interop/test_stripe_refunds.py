@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,27 +14,14 @@ import pytest
 from sandbox.place import Place
 from tests.interop.packages import DJANGO, STRIPE, environment, installed
 from tests.interop.refunding import Owner
-from tests.interop.test_stripe import forwarding, process
-from tests.support.dev_server import call, local_world, own_key
+from tests.interop.shops import forwarding, process
+from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
 from tests.support.ports import free_base
 
 HERE: Final = Path(__file__).parent
 
 pytestmark = [pytest.mark.interop, pytest.mark.enable_socket]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("world")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def owner(place: Place) -> Iterator[Owner]:
-    found = Owner(place)
-    yield found
-    found.leave()
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +67,9 @@ def test_stripe_python_refunds(release: str, place: Place, owner: Owner, refunde
     refunds(command, env, place, owner, refunder)
 
 
-def test_django_payments_refunds(place: Place, owner: Owner, refunder: str, tmp_path: Path) -> None:
+def test_django_payments_confirms_a_payment_and_refunds(
+    place: Place, owner: Owner, refunder: str, tmp_path: Path
+) -> None:
     port = free_base()
     added = httpx2.post(
         f"{place.checkout}/v1/webhook_endpoints",
@@ -109,6 +97,7 @@ def test_django_payments_refunds(place: Place, owner: Owner, refunder: str, tmp_
     ):
         assert shop.stdout is not None
         owner.pay(shop.stdout.readline().strip())
+        assert shop.stdout.readline().split() == ["confirmed", "expired"]
         refund_id, left = shop.stdout.readline().split()
         assert left == "15.00"
     refund = owner.approve_refund(refund_id)
