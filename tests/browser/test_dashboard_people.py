@@ -13,6 +13,7 @@ from tests.browser.steps import home, invited, joined, sign_in
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.smoke
 def test_a_person_joins_signs_out_signs_in_with_their_passkey_and_is_revoked(
     browser: Browser, place: Place
 ) -> None:

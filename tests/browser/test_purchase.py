@@ -13,6 +13,7 @@ from tests.browser.steps import choose, give_wallet, leave_for_the_wallet
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.smoke
 def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Place) -> None:
     choose(page, place)
     give_wallet(page, place.customer_wallet)

@@ -53,7 +53,10 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize(("wide", "tag"), [(False, "en"), (True, "en"), (False, "ar")])
+@pytest.mark.parametrize(
+    ("wide", "tag"),
+    [pytest.param(False, "en", marks=pytest.mark.smoke), (True, "en"), (False, "ar")],
+)
 def test_axe_finds_nothing_and_nothing_is_cut_off_in_any_state_and_scheme(
     browser: Browser, pages: Served, axe: str, wide: bool, tag: str
 ) -> None:

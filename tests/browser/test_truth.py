@@ -216,6 +216,7 @@ def test_a_part_is_told_with_its_amount(record: Begun) -> None:
     assert "10.00" in recording.seconds[-1].text
 
 
+@pytest.mark.smoke
 def test_a_part_and_then_the_rest_is_told_at_each_step(record: Begun) -> None:
     recording = approved(record("never-credits"))
     world = recording.pages.world

@@ -65,7 +65,7 @@ def secret(place: Place) -> str:
     return str(answer.json()["secret"])
 
 
-@pytest.mark.parametrize("release", STRIPE)
+@pytest.mark.parametrize("release", [pytest.param(STRIPE[0], marks=pytest.mark.smoke), *STRIPE[1:]])
 def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "stripe_client.py")],
@@ -79,6 +79,7 @@ def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: li
     print(done.stdout)
 
 
+@pytest.mark.smoke
 def test_stripe_node_finds_what_it_needs(node: str, place: Place, known: list[str]) -> None:
     done = subprocess.run(
         [node, "stripe_client.mjs"],
