@@ -5,20 +5,27 @@ Every route and every form, as the application has them: one that is added is tr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
 
 from checkout.domain.people import Role
+from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from tests.support.attack_counts import Attack
-from tests.support.dashboard_routes import FORMS, filled, paths
-from tests.support.doors import BASE, FORM, Doors, Visitor
+from tests.support.basics import a_link, a_refund, count_ends
+from tests.support.dashboard_routes import FORMS, RIVAL, filled, paths
+from tests.support.doors import BASE, FORM, TABLES, Doors, Visitor
+from tests.support.flows import PREFIX
+from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import a_body
 from tests.support.protected import OPEN
 from tests.support.samples import a_member
+from tests.support.services import store_refund
 
 Case = TypeVar("Case")
 COOKIE = "__Host-dashboard"
@@ -96,8 +103,15 @@ def place() -> Place:
 
 
 def share(path: str, cases: Mapping[str, Case]) -> dict[str, Case]:
-    """Return a third of the cases, another one for each of three forms: all are tried, in time."""
-    return dict(list(cases.items())[POSTS.index(path) % 3 :: 3])
+    """Return the first case and a third of the others, another third for each of three forms."""
+    first, *others = cases.items()
+    return dict([first, *others[POSTS.index(path) % 3 :: 3]])
+
+
+def test_every_form_is_tried_and_with_each_kind_of_record(doors: Doors) -> None:
+    assert paths("POST") == POSTS
+    named = set(re.findall(r"\{(\w+_id)\}", "".join(GETS + POSTS)))
+    assert named == set(of_the_other(doors)) - {"merchant", "order"}
 
 
 @pytest.mark.parametrize("path", POSTS)
@@ -122,9 +136,9 @@ def tokens(doors: Doors, browser: Visitor) -> dict[str, str | None]:
     again = doors.signed_in()
     own = browser.form_token
     return {
+        "another merchant's": other.form_token,
         "none": None,
         "empty": "",
-        "another merchant's": other.form_token,
         "another sign-in's": again.form_token,
         "the cookie": browser.cookies[COOKIE],
         "cut": own[:-1],
@@ -156,6 +170,38 @@ def test_no_form_without_its_own_token_is_taken(place: Place, attack: Attack, pa
             assert answer.status == 400, answer.status
 
     attack.each(share(path, place.tokens), attempt)
+
+
+def picture(token: str | None) -> bytes:
+    """Return the form with the shop's picture, which is in a type of its own."""
+    fields = [] if token is None else [("form_token", "", token.encode())]
+    kind = '; filename="x.jpg"\r\nContent-Type: image/jpeg'
+    fields.append(("logo", kind, b"\xff\xd8\xffpicture\xff\xd9"))
+    head = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n'
+    parts = (head.format(*names).encode() + value + b"\r\n" for *names, value in fields)
+    return b"".join(parts) + b"--x--\r\n"
+
+
+def test_no_picture_is_taken_from_elsewhere(place: Place, attack: Attack) -> None:
+    own, kind = place.browser.form_token, {"Content-Type": "multipart/form-data; boundary=x"}
+
+    def send(
+        token: str | None = own, headers: Mapping[str, str] = kind, who: Visitor = place.browser
+    ) -> Answer:
+        return place.doors.dashboard(
+            "POST", "/settings", picture(token), visitor=Visitor(dict(who.cookies)), headers=headers
+        )
+
+    def attempt(ask: Callable[[], Answer]) -> None:
+        with place.doors.nothing_happens():
+            assert ask().status == 400
+
+    tries = {name: partial(send, token) for name, token in place.tokens.items()}
+    tries |= {f"from {each}": partial(send, own, kind | ORIGINS[each]) for each in ORIGINS}
+    attack.each(tries, attempt)
+    with place.doors.nothing_happens():
+        assert send(who=Visitor()).location.startswith("/dashboard/sign-in")
+    assert send().status == 303
 
 
 def test_no_form_is_taken_by_another_method(place: Place, attack: Attack) -> None:
@@ -302,23 +348,48 @@ def test_a_sign_in_form_of_another_browser_signs_nobody_in(doors: Doors, attack:
 
 
 def of_the_other(doors: Doors) -> dict[str, str]:
-    """Return the ids of the other merchant's records."""
+    """Return the ids of the other merchant's records, by their names in paths, and other marks."""
+    services, world, other = doors.world.endpoints, doors.world, doors.other
     browser = doors.signed_in(doors.other_key)
     form = {"url": "https://mallory.example/hooks", "form_token": browser.form_token}
     doors.dashboard("POST", "/webhooks", form, visitor=browser)
     event = doors.dashboard(
         "POST", "/webhooks/test", {"form_token": browser.form_token}, visitor=browser
     ).location.rpartition("/")[2]
-    [key] = doors.world.core.api_keys.of(doors.other.id)
-    session = doors.call("POST", "", a_body(), key=doors.other_key).json["id"]
-    services = doors.world.endpoints
+    [key] = world.core.api_keys.of(other.id)
+    body = a_body(metadata={"order": "mallory-order"})
+    session = world.session(doors.call("POST", "", body, key=doors.other_key).json["id"])
+    buyer = Visitor()
+    doors.submit(session, visitor=buyer)
+    doors.follow(world.network.approve(str(world.session(session.id).interact_url)), buyer)
+    assert world.session(session.id).status is Status.COMPLETED
+    count_ends(services.tallies, world.clock)
     for role in (Role.OWNER, Role.OWNER):
-        invited = people.invite_to(services, doors.other.id, name="Mallory", role=role)
-    member = a_member(merchant=doors.other.id)
+        invited = people.invite_to(services, other.id, name="Mallory", role=role)
+    member = a_member(merchant=other.id)
     assert services.people.join(member, replace(invited.invitation, ended_at=member.created_at))
-    [waiting] = people.listed(services, doors.other.id).invitations
-    people_ids = {"member_id": member.id, "invitation_id": waiting.id}
-    return {"session_id": session, "event_id": event, "key_id": key.id, **people_ids}
+    [waiting] = people.listed(services, other.id).invitations
+    link, refund = a_link(merchant=other.id), a_refund(merchant=other.id, session=session.id)
+    services.links.add(link)
+    store_refund(world.dynamo, PREFIX, refund)
+    return {
+        "session_id": session.id,
+        "event_id": event,
+        "key_id": key.id,
+        "member_id": member.id,
+        "invitation_id": waiting.id,
+        "link_id": link.id,
+        "refund_id": refund.id,
+        "merchant": other.id,
+        "order": "mallory-order",
+    }
+
+
+def unseen(answer: Answer, theirs: dict[str, str], typed: str) -> None:
+    """Nothing of theirs is in the answer but what was typed."""
+    shown = answer.body.replace(typed, "") if typed else answer.body
+    marks = [*theirs.values(), "Mallory", "mallory"]
+    assert [each for each in marks if each in shown] == [], answer.status
 
 
 def test_no_path_leads_to_anothers_records(doors: Doors, attack: Attack) -> None:
@@ -330,19 +401,64 @@ def test_no_path_leads_to_anothers_records(doors: Doors, attack: Attack) -> None
         method, path, value = case
         fields: dict[str, Any] | None = None
         if method == "POST":
-            fields = dict.fromkeys(FORMS[path], value)
-            fields |= {"overlap": "0", "role": "owner", "form_token": browser.form_token}
+            fields = {name: each.replace(RIVAL, value) for name, each in FORMS[path].items()}
+            fields |= {"form_token": browser.form_token}
         with doors.nothing_happens():
             answer = doors.dashboard(method, filled(path, value), fields, visitor=browser)
         assert answer.status == 404, answer.status
-        for identifier in theirs.values():
-            assert identifier not in answer.body.replace(value, "")
+        unseen(answer, theirs, value)
 
     cases = [
         (method, path, value)
         for method, of_method in (("GET", GETS), ("POST", POSTS))
         for path in of_method
         if "_id}" in path
-        for value in theirs.values()
+        for value in [*theirs.values(), "x" * 3000]
     ]
     attack.each(cases, attempt)
+
+
+def rows_of(doors: Doors, merchant: str) -> list[str]:
+    rows = [str(row) for table in TABLES for row in doors.world.dynamo.rows(table)]
+    return [row for row in rows if merchant in row]
+
+
+def test_no_page_search_or_form_shows_or_changes_anothers_records(
+    doors: Doors, attack: Attack
+) -> None:
+    """The paths without an id, with each of the other's in what may be typed."""
+    theirs, browser = of_the_other(doors), doors.signed_in()
+    before = rows_of(doors, doors.other.id)
+
+    def attempt(case: tuple[str, str, str, str]) -> None:
+        method, path, query, value = case
+        visitor = Visitor(dict(browser.cookies), browser.form_token)
+        fields = None
+        if method == "POST":
+            fields = {name: each.replace(RIVAL, value) for name, each in FORMS[path].items()}
+            fields |= {"form_token": browser.form_token}
+        answer = doors.dashboard(method, filled(path), fields, query=query + value, visitor=visitor)
+        unseen(answer, theirs, value)
+        assert rows_of(doors, doors.other.id) == before
+
+    attack.each(
+        [
+            *(("GET", path, "", "") for path in GETS if "_id}" not in path),
+            *(
+                ("GET", path, query, value)
+                for path in ("", "/export", "/export/{file}.csv", "/webhooks", "/needs", "/audit")
+                for query in ("q=", "status=completed&merchant=", "min=0&cursor=")
+                for value in theirs.values()
+            ),
+            *(
+                ("POST", path, "", value)
+                for path in sorted(set(POSTS) - {"/sign-out"})
+                if "_id}" not in path
+                for value in theirs.values()
+            ),
+        ],
+        attempt,
+    )
+    assert (
+        "Payments 0 yesterday 0" in doors.dashboard("GET", "/overview", visitor=browser).page.main
+    )

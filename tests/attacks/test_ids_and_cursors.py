@@ -21,6 +21,7 @@ from checkout.domain.grammar import BASE62
 from checkout.domain.session import Session
 from checkout.flows.cursors import cursor, position_of
 from tests.support.attack_counts import Attack
+from tests.support.dashboard_routes import paths
 from tests.support.doors import Doors, Visitor
 from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import a_body
@@ -162,20 +163,53 @@ def listed(doors: Doors, presented: str, key: str = "") -> Answer:
     return doors.call("GET", query=f"limit=100&cursor={quote(presented, safe='')}", key=key)
 
 
+# The lists that take a cursor, and how the ids in their cursors begin.
+CURSORS = {
+    "/api/checkout/sessions": "cs_",
+    "/api/checkout/refunds": "re_",
+    "/dashboard": "cs_",
+    "/dashboard/export": "cs_",
+    "/dashboard/export/items.csv": "cs_",
+    "/dashboard/export/transactions.csv": "cs_",
+    "/dashboard/webhooks": "evt_",
+    "/dashboard/audit": "",
+    "/dashboard/links": "plink_",
+}
+
+
 def test_no_other_merchants_cursor_is_taken(doors: Doors, attack: Attack) -> None:
     presented, _ = with_pages(doors)
-    browser = doors.signed_in(doors.other_key)
+    browser, other = doors.signed_in(), doors.signed_in(doors.other_key)
 
-    def attempt(path: str) -> None:
+    def status(path: str, cursor: str, *, mine: bool = False) -> int:
         with doors.nothing_happens():
-            query = f"cursor={presented}"
-            if path == "/api":
-                answer = listed(doors, presented, doors.other_key)
-                assert (answer.status, answer.code) == (400, "cursor_invalid")
-            else:
-                assert doors.dashboard("GET", path, query=query, visitor=browser).status == 400
+            if path.startswith("/api"):
+                key = doors.key if mine else doors.other_key
+                return doors.call("GET", path, query=f"cursor={cursor}", key=key).status
+            path = path.removeprefix("/dashboard")
+            visitor = browser if mine else other
+            return doors.dashboard("GET", path, query=f"cursor={cursor}", visitor=visitor).status
 
-    attack.each(["/api", "", "/webhooks", "/audit", "/export", "/export/items.csv"], attempt)
+    def attempt(case: tuple[str, str]) -> None:
+        path, cursor = case
+        assert status(path, cursor) == 400
+
+    made = {
+        each: signed(doors.merchant.id, f"{'9' * 13}#{CURSORS[each]}{'0' * 22}") for each in CURSORS
+    }
+    assert {each: status(each, made[each], mine=True) for each in made} == dict.fromkeys(made, 200)
+    listed = {"/dashboard" + path for path in paths("GET") if "{" not in path} - set(CURSORS)
+    listed -= {"/dashboard/budget/callback", "/dashboard/wallet/callback"}  # need more than this
+    assert not [path for path in listed if status(path, "junk") == 400], "a list that is not tried"
+    given = (*made.values(), presented)
+    attack.each([(path, cursor) for path in CURSORS for cursor in given], attempt)
+    form = {
+        "since": "2020-01-01",
+        "form_token": other.form_token,
+        "after": made["/dashboard/webhooks"],
+        "sure": "yes",
+    }
+    assert doors.dashboard("POST", "/webhooks/resend-failed", form, visitor=other).status == 400
 
 
 def test_a_changed_cursor_is_refused_or_is_the_same(doors: Doors, attack: Attack) -> None:
