@@ -2,8 +2,9 @@
 
 Each operation is atomic (one lock), items are copied in and out, and what DynamoDB refuses is
 refused with the same exceptions; an argument or expression that is not known here is an error. It
-has no clock and no randomness: TTL never removes anything, a ClientRequestToken never ages. A batch
-is always read whole. With a `Lag`, reads that DynamoDB may answer with old data do so.
+has no randomness, and a ClientRequestToken never ages. A batch is always read whole. With a `Lag`,
+reads that DynamoDB may answer with old data do so. With a clock, each item is deleted as soon as it
+is past its time to live; DynamoDB may keep it for days longer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections import ChainMap, Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
+from heapq import heappop, heappush
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
@@ -58,6 +61,7 @@ def _operation(method: Operation) -> Operation:
     @wraps(method)
     def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
         with self.lock:
+            self._let_go()
             self.calls[method.__name__] += 1
             if self._noted:
                 aws_calls.note("dynamodb", method.__name__, request)
@@ -78,28 +82,36 @@ class InMemoryDynamoDb:
 
     `stale_reads` counts the reads that took place before a change of their table. `noted`: calls
     are noted for the comparison with the policies (tests/support/aws_calls.py), a sixth of a
-    simulated world's time.
+    simulated world's time. `now`: the clock that times to live end by.
     """
 
     def __init__(
-        self, tables: Iterable[dict[str, Any]], lag: Lag | None = None, *, noted: bool = True
+        self,
+        tables: Iterable[dict[str, Any]],
+        lag: Lag | None = None,
+        *,
+        noted: bool = True,
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._noted = noted
         self.lock = threading.RLock()
         self.calls: Counter[str] = Counter()
         self.stale_reads = 0
         self._lag = lag
+        self._now = now
         self._tables = {table["TableName"]: _Table(table, lag) for table in tables}
         self._tokens: dict[str, int] = {}
 
     def rows(self, table: str) -> list[Item]:
         """Every item of a table, for a test to look at; not an operation, not counted."""
         with self.lock:
+            self._let_go()
             return [_copy(item) for item in self._tables[table].items.values()]
 
     def row(self, table: str, key: Item) -> Item | None:
         """An item by its key, or by an item with that key; like `rows`."""
         with self.lock:
+            self._let_go()
             found = self._tables[table]
             item: Item | None = _copy(found.items.get(found.key(key)))
             return item
@@ -252,6 +264,12 @@ class InMemoryDynamoDb:
             self._tokens[ClientRequestToken] = fingerprint
         return {}
 
+    def _let_go(self) -> None:
+        """Delete what is past its time to live."""
+        if self._now is not None:
+            for table in self._tables.values():
+                table.let_go(self._now().timestamp())
+
     def _table(self, name: str) -> _Table:
         if name not in self._tables:
             raise _error("ResourceNotFoundException", f"no table {name}")
@@ -387,6 +405,7 @@ class _Table:
         self.types = types
         self.items: dict[Key, Any] = {}
         self._lag = lag
+        self._ends: list[tuple[int, Key]] = []  # a heap of times to live
         self._changes: deque[tuple[int, Key, Item | None]] = deque()  # with the item before
         self.indexes = {
             index["IndexName"]: _Index(index)
@@ -420,7 +439,15 @@ class _Table:
                 index.remove(old, key)
             index.add(item, key)
         self.items[key] = item
+        if "ttl" in item:
+            heappush(self._ends, (int(item["ttl"]["N"]), key))
         self._note(key, old)
+
+    def let_go(self, now: float) -> None:
+        while self._ends and self._ends[0][0] < now:
+            ttl, key = heappop(self._ends)
+            if self.items.get(key, {}).get("ttl") == {"N": str(ttl)}:
+                self.remove(key)
 
     def remove(self, key: tuple[Any, ...]) -> None:
         old = self.items.pop(key, None)

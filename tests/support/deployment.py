@@ -42,7 +42,7 @@ from expirer.app import scheduled
 from expirer.cleanup import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.support.basics import seeded
+from tests.support.basics import HandClock, seeded
 from tests.support.flows import CEDAR, PREFIX, HandReceivers, World, derived
 from tests.support.merchant_api import Answer, a_body, gateway_event
 from webhook_sender.app import NothingAttempted
@@ -133,8 +133,9 @@ class Deployment:
     """One merchant, one customer. `restart` is what a new Lambda environment knows: nothing."""
 
     def __init__(self, client: Any = None) -> None:
-        self.dynamo = Faulty(client or InMemoryDynamoDb(table_definitions(PREFIX)))
-        self.world = World(client=self.dynamo)
+        clock = HandClock()
+        self.dynamo = Faulty(client or InMemoryDynamoDb(table_definitions(PREFIX), now=clock.now))
+        self.world = World(client=self.dynamo, clock=clock)
         self.sqs, self.secrets = Sqs(), Secrets(self.world.encryption_key)
         self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
         self.cookies: dict[str, str] = {}  # of the customer's browser

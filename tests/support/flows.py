@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
 from checkout.adapters.dynamo.compression import inflated
+from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
@@ -39,7 +40,6 @@ from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.runtime import Vault
 from checkout.ports.wallets import Cleanup, CompletionPolicy
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from sandbox.cloud import table_definitions
@@ -64,18 +64,21 @@ PREFIX = "test"
 class CountingTransport:
     """`open_payments.Transport` into the sandbox's network; remembers what was sent.
 
-    `before` may raise, to lose a request; `after` may raise, to lose an answer.
+    `before` may raise, to lose a request; `after` may raise, to lose an answer. `rule` sees each
+    request that reaches a wallet.
     """
 
     network: Network
     sent: list[tuple[str, str]] = field(default_factory=list)
     before: Callable[[Request], None] = lambda request: None
     after: Callable[[Request, Response], None] = lambda request, response: None
+    rule: Callable[[Request], None] = lambda request: None
 
     def send(self, request: Request, *, timeout: float) -> Response:
         assert timeout > 0
         self.before(request)
         self.sent.append((request.method, request.url))
+        self.rule(request)
         response = self.network.handle(request)
         self.after(request, response)
         return response
@@ -164,14 +167,16 @@ class World:
         )
         self.fetched: list[str] = []
         self.client_host_down = False
-        self.transport = CountingTransport(self.network)
-        self.dynamo = client or InMemoryDynamoDb(table_definitions(PREFIX))
+        self.transport = CountingTransport(self.network, rule=self._cancels_no_grant_in_use)
+        self.dynamo = client or InMemoryDynamoDb(table_definitions(PREFIX), now=self.clock.now)
+        write = self.dynamo.transact_write_items
+        self.dynamo.transact_write_items = self._tells_charges(write)  # type: ignore[method-assign]
         self.queue = NotedHints()
         self.tasks = NotedTasks()
         self.keys_fetched = 0
         self.encryption_key = "11" * 32
         random_bytes = seeded(seed)
-        self.vault: Vault = NotedVault(
+        self.vault = NotedVault(
             self._encryption_key, random_bytes, clock=self.clock, derive=derived
         )
         self.kms = HandKms()
@@ -224,6 +229,37 @@ class World:
     def join_without_key(self, shop: str = f"{HARBOR}/shop") -> setup.SetUp:
         """Set the merchant up with our own client document."""
         return setup.set_up(self.services, setup.NewMerchant("Shop", shop))
+
+    def _tells_charges(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        """Hold that each event about a charge tells what its session has refunded from then on."""
+
+        def written(**request: Any) -> Any:
+            answer = write(**request)
+            for row in (each["Put"]["Item"] for each in request["TransactItems"] if "Put" in each):
+                if row.get("type") == {"S": "charge.refunded"}:
+                    refund = json.loads(_plain(row["body"]))
+                    charge = json.loads(_plain(row["stripe_body"]))["data"]["object"]
+                    key = {"id": {"S": refund["session"]}}
+                    found: Any = self.dynamo.row(f"{PREFIX}-checkout_sessions", key)
+                    refunded = session_from(found).refunded
+                    assert charge["amount_refunded"] == min(refunded, charge["amount"])
+            return answer
+
+        return written
+
+    def _cancels_no_grant_in_use(self, request: Request) -> None:
+        """Hold that what is canceled, which cannot be undone, was written off before."""
+        if request.method != "DELETE" or "/continue/" not in request.url:
+            return
+        for row in self.dynamo.rows(f"{PREFIX}-checkout_sessions"):
+            row_id = row.get("id", {}).get("S", "")
+            # An approval of a budget that the wallet has refused is of no use any more.
+            for name in ("handle",) if row_id.startswith("man_") else ("grant", "handle"):
+                if name in row:
+                    place = ("checkout_sessions", row_id, "grant")
+                    plain = AesVault.open(self.vault, _plain(row[name]), place=place)
+                    held = sealed.grant_from(plain)
+                    assert held.continuation.uri != request.url, f"{row_id} has it as its {name}"
 
     def _fetch(self, url: str) -> bytes:
         """Return what the host of the client documents serves to wallets."""

@@ -69,7 +69,7 @@ class MerchantApi:
 
     def __init__(self, *, base_url: str = "https://pay.example") -> None:
         self.clock = HandClock()
-        self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
+        self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX), now=self.clock.now))
         self.kms = HandKms()
         self.vault = AesVault(lambda: "11" * 32, seeded(7), derive=derived)
         self.services = services.core(

@@ -23,6 +23,7 @@ from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.transport import Response
+from sandbox.wallets.state import Grant, GrantState
 from tests.support.flows import BASE_URL, CEDAR, HARBOR, PREFIX, World
 
 ALICE = f"{CEDAR}/alice"
@@ -127,11 +128,12 @@ def allow(world: World, value: int = 100_00) -> Mandate:
 
 
 def end_budget(world: World) -> Mandate:
-    """The merchant ends the budget, and what it leaves behind is cleaned up."""
+    """The merchant ends the budget, and what it leaves behind is cleaned up: no grant is alive."""
     ended = budget_request.end(world.services, world.key())
     while world.tasks.left:
         clean_up(world.services, world.tasks.left[0])
         del world.tasks.left[0]
+    assert GrantState.ISSUED not in [each.state for each in of_budget(world)]
     return ended
 
 
@@ -188,3 +190,12 @@ def refusal(status: int, description: str) -> Callable[[Any], Response]:
     """Return an answer of a wallet that refuses, with this status and description."""
     body = json.dumps({"error": {"code": str(status), "description": description}}).encode()
     return lambda request: Response(status, {"content-type": "application/json"}, body)
+
+
+def of_budget(world: World) -> list[Grant]:
+    """Return the grants of the budget at the merchant's wallet."""
+    return [
+        each
+        for each in world.network.state.grants.values()
+        if any("interval" in item.get("limits", {}) for item in each.access)
+    ]

@@ -105,6 +105,16 @@ def test_the_next_day_has_a_cap_of_its_own(world: World) -> None:
     assert try_all(world, key, sessions[2:], 25_00) == 2
 
 
+def test_a_cap_holds_23_hours_later(world: World) -> None:
+    """The count of a day is stored until the day is over."""
+    sessions = [sold(world) for _ in range(4)]
+    world.clock.pass_time(12.25 * 3600)
+    key = leaked(world, day=A_DAY)
+    assert try_all(world, key, sessions, 25_00) == 2
+    world.clock.pass_time(23 * 3600)
+    assert try_all(world, key, sessions[2:], 25_00) == 0
+
+
 def test_each_key_has_a_count_of_its_own(world: World) -> None:
     sessions = [sold(world) for _ in range(4)]
     key = leaked(world, day=A_DAY)
