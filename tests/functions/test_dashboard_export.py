@@ -73,6 +73,11 @@ def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(shop: Dashboa
     assert [answer.headers["export-count"] for answer in answers] == [str(PART_MAX), "30"]
     exported = rows(browser, "/export/transactions.csv")
     assert sorted(row["id"] for row in exported) == sorted(made)
+    # A part in which nothing matches is not the end.
+    old = paid(shop, created_at=NOW - timedelta(days=1))
+    for path in ("/export/transactions.csv", "/export/accounting.csv"):
+        found = rows(browser, f"{path}?status=completed")
+        assert [row.get("id", row.get("session")) for row in found] == [old.id]
 
 
 def test_a_part_ends_early_where_an_answer_would_be_too_large(shop: Dashboard) -> None:

@@ -144,15 +144,21 @@ def test_what_ended_and_is_not_counted_yet_is_among_it(shop: Dashboard, browser:
     assert "Sessions that ended 3" in main
 
 
-def test_a_count_while_it_reads_is_no_second_time(shop: Dashboard, browser: Browser) -> None:
+@pytest.mark.parametrize("first", ["the count", "the read"])
+def test_a_count_while_it_reads_neither_doubles_nor_hides(
+    shop: Dashboard, browser: Browser, first: str
+) -> None:
     """Between the positions and the days the walks go on: then it reads once more."""
     sold(shop, 2000)
     tallies: Any = shop.services.tallies
     read = tallies.days
 
     def days(*args: Any) -> Any:
+        if first == "the count":
+            count_ends(tallies, shop.clock)
+        found = read(*args)
         count_ends(tallies, shop.clock)
-        return read(*args)
+        return found
 
     tallies.days = days
     assert "Payments 1 yesterday 0" in browser.get("/overview").page.main

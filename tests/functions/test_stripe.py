@@ -7,18 +7,20 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from api.app import handler
 from checkout.domain.ids import new_event_id
 from checkout.domain.merchant import Suspension
 from checkout.domain.payment import IncomingPaymentRef, Phase
 from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
+from checkout.web import STATUS
 from tests.support.basics import NOW
-from tests.support.merchant_api import PREFIX, a_body
+from tests.support.merchant_api import PREFIX, a_body, gateway_event
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.samples import an_event
 from tests.support.services import put_key
@@ -523,6 +525,35 @@ def test_a_payment_under_way_is_no_conflict_that_a_client_repeats(api: StripeApi
     answer = api.form(f"{SESSIONS}/{paying.id}/expire")
     assert refused(answer)[0] == "payment_in_progress"
     assert answer.headers["stripe-should-retry"] == "false"
+
+
+# Written a second time: libraries repeat a request only if time may mend what was wrong.
+REPEATED = {409, 429, 500, 503}
+NOT_REPEATED = {400, 401, 403, 404, 405, 413, 415, 424}
+
+
+class Broken:
+    """A store whose reads fail in this way."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self._error = error
+
+    def get(self, _: str) -> None:
+        raise self._error("Something is wrong.")
+
+
+@pytest.mark.parametrize("error", [*STATUS, RuntimeError])
+def test_a_library_repeats_what_time_may_mend_and_nothing_else(
+    api: StripeApi, error: type[Exception]
+) -> None:
+    api.services = replace(api.services, sessions=cast(Any, Broken(error)))
+    sent = {"Host": "pay.example", "Authorization": f"Bearer {api.secret}"}
+    asked = gateway_event("GET", f"{SESSIONS}/cs_{'0' * 22}", "", sent, None)
+    with api.installed():
+        answer = handler(asked, None)
+    assert answer["statusCode"] in REPEATED | NOT_REPEATED
+    repeat = "true" if answer["statusCode"] in REPEATED else "false"
+    assert answer["headers"]["stripe-should-retry"] == repeat
 
 
 # --- lists

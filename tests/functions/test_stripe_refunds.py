@@ -66,6 +66,7 @@ def test_all_that_is_left_is_refunded_by_its_charge(api: StripeApi) -> None:
 def test_amounts_are_in_stripes_units(api: StripeApi) -> None:
     session = api.store(**{**PAID, "currency": "isk", "quote": None})
     made = ask(api, session, amount=50_000)
+    assert made.status == 200, made.body
     assert (made.json["amount"], api.stored(session.id).refunded) == (50_000, 500)
     assert ask(api, session, amount=50_001).json["error"]["code"] == "amount_not_representable"
 
