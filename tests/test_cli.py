@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from checkout import cli, wiring
 from checkout.adapters.clock import system_random
@@ -15,54 +15,64 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
 from checkout.flows.merchant import settings
+from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account
+from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.flows import HARBOR, World, client_id
 from tests.support.keys import KEY_ID, new_key_pair
 from tests.support.samples import a_key, a_merchant
-from tests.support.stores import boto, with_tables
 
 OLD, NEW, FOREIGN = "11" * 32, "22" * 32, "33" * 32
-Environment = Callable[..., None]
+
+
+class Environment:
+    """The settings of the command line, and the tables that they name. Calls are new processes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.dynamo = InMemoryDynamoDb(table_definitions("cli"))
+        self._set = monkeypatch.setenv
+        self._made = wiring._dynamodb
+        monkeypatch.setattr(wiring, "_dynamodb", self._client)
+
+    def _client(self, config: Any) -> InMemoryDynamoDb:
+        self._made(config)  # it fails without a region
+        return self.dynamo
+
+    def __call__(self, **values: str) -> None:
+        for name, value in values.items():
+            self._set(name, value)
+        made = (wiring.api_services, wiring.pay_services, wiring.dashboard_services)
+        for each in (self._made, wiring.settings, wiring._store, *made):
+            each.cache_clear()
+
+    def add_merchant(self, name: str, *, key: str) -> None:
+        vault = AesVault(lambda: key, system_random)
+        sealed = vault.seal("secret", place=private_key_place(name))
+        merchant = a_merchant(id=name, wallet_address=f"https://w.example/{name}")
+        merchant = replace(merchant, private_key=sealed, endpoint=None)
+        DynamoMerchants(self.dynamo, "cli").add(merchant, a_key(hash=name, merchant=name))
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
-    """Sets it, as for a new process."""
-
-    def fresh(**values: str) -> None:
-        for name, value in values.items():
-            monkeypatch.setenv(name, value)
-        wiring._dynamodb.cache_clear()
-        made = (wiring.api_services, wiring.pay_services, wiring.dashboard_services)
-        for each in (wiring.settings, *made):
-            each.cache_clear()
-
-    with mock_aws():
-        fresh(
-            AWS_DEFAULT_REGION="us-east-1",
-            AWS_ACCESS_KEY_ID="test",
-            AWS_SECRET_ACCESS_KEY="test",
-            DATABASE_URL="dynamodb:///cli",
-            BASE_URL="https://pay.example",
-            ENCRYPTION_KEY=OLD,
-        )
-        with_tables(boto(), "cli")
-        yield fresh
+    fresh = Environment(monkeypatch)
+    fresh(
+        AWS_DEFAULT_REGION="us-east-1",
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",
+        DATABASE_URL="dynamodb:///cli",
+        BASE_URL="https://pay.example",
+        ENCRYPTION_KEY=OLD,
+    )
+    yield fresh
     fresh()
-
-
-def add_merchant(name: str, *, key: str) -> None:
-    sealed = AesVault(lambda: key, system_random).seal("secret", place=private_key_place(name))
-    merchant = a_merchant(id=name, wallet_address=f"https://w.example/{name}", private_key=sealed)
-    merchant = replace(merchant, endpoint=None)
-    DynamoMerchants(boto(), "cli").add(merchant, a_key(hash=name, merchant=name))
 
 
 def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
     environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(3):
-        add_merchant(f"mer_{number}", key=OLD)
+        environment.add_merchant(f"mer_{number}", key=OLD)
     environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
     assert cli.main(["re-encrypt"]) == 0
     first = capsys.readouterr().out
@@ -80,8 +90,8 @@ def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
 def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
     environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_merchant("mer_good", key=OLD)
-    add_merchant("mer_lost", key=FOREIGN)
+    environment.add_merchant("mer_good", key=OLD)
+    environment.add_merchant("mer_lost", key=FOREIGN)
     environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
     assert cli.main(["re-encrypt"]) == 1
     told = capsys.readouterr()
@@ -92,13 +102,13 @@ def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
 def test_shards_are_set_by_command_and_never_fall(
     environment: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_merchant("mer_1", key=OLD)
+    environment.add_merchant("mer_1", key=OLD)
     wallet = "https://w.example/mer_1"
     assert cli.main(["shards", "--merchant", "mer_1", "--count", "8"]) == 0
     assert "shards    8" in capsys.readouterr().out
     assert cli.main(["shards", "--wallet-address", wallet, "--count", "4"]) == 1
     assert "cannot be lowered" in capsys.readouterr().err
-    key = DynamoApiKeys(boto(), "cli").find("mer_1")
+    key = DynamoApiKeys(environment.dynamo, "cli").find("mer_1")
     assert key is not None
     assert key.parts == 8
 
@@ -108,7 +118,7 @@ def test_a_key_that_was_made_meanwhile_is_told(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add_merchant("mer_1", key=OLD)
+    environment.add_merchant("mer_1", key=OLD)
     monkeypatch.setattr(settings, "keys_behind", lambda services, merchant: True)
     assert cli.main(["shards", "--merchant", "mer_1", "--count", "2"]) == 1
     assert "run the command again" in capsys.readouterr().err
@@ -121,7 +131,7 @@ def test_a_key_that_was_made_meanwhile_is_told(
 def test_a_command_without_a_usable_key_says_which_setting_is_wrong(
     environment: Environment, capsys: pytest.CaptureFixture[str], key: str, said: str
 ) -> None:
-    add_merchant("mer_1", key=OLD)
+    environment.add_merchant("mer_1", key=OLD)
     environment(ENCRYPTION_KEY=key)
     assert cli.main(["re-encrypt"]) == 1
     assert said in capsys.readouterr().err

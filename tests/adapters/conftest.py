@@ -1,4 +1,4 @@
-"""One set of tests, three DynamoDBs: in memory, moto, the embedded emulator."""
+"""One set of tests, two DynamoDBs: in memory and the embedded emulator; a few ask moto, too."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from moto import mock_aws
 from checkout.adapters.outbound.http import PublicHttp
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.support.stores import Store, Watched, boto, new_store, with_tables
+from tests.support.stores import EMULATED, Store, Watched, boto, new_store, with_tables
 from tests.support.tls_server import Authority, Names, TlsServer, make_authority
-
-EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
 
 
 def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
@@ -30,7 +28,7 @@ def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
         yield new_store(Watched(client), prefix)
 
 
-@pytest.fixture(params=["memory", "moto", EMULATED])
+@pytest.fixture(params=["memory", EMULATED])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Return stores on each DynamoDB in turn."""
     yield from _store(request.param, request)
@@ -38,7 +36,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture(params=["memory", EMULATED])
 def shared(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """For many threads at once, which moto's transactions do not stand."""
+    """Return stores for many threads at once, each DynamoDB in turn."""
     yield from _store(request.param, request)
 
 

@@ -39,7 +39,7 @@ from tests.support.samples import (
     session_id,
 )
 from tests.support.services import put_key
-from tests.support.stores import Store, Watched
+from tests.support.stores import ON_MOTO_TOO, Store, Watched
 
 
 def saved(store: Store, session: Session) -> Session:
@@ -69,6 +69,7 @@ class ShortPages:
 # --- create and get ---
 
 
+@ON_MOTO_TOO
 def test_a_created_session_is_read_back_whole(store: Store) -> None:
     session = saved(store, full_session())
     assert store.sessions.get(session.id) == session
@@ -83,6 +84,7 @@ def test_a_held_key_answers_with_its_record_and_nothing_is_written(store: Store)
     assert store.sessions.get(session_id(2)) is None
 
 
+@ON_MOTO_TOO
 def test_a_reservation_takes_one_call_and_another_key_is_not_affected(store: Store) -> None:
     assert store.sessions.create(a_session(), a_reservation()) is None
     assert store.client.calls == {"transact_write_items": 1}
@@ -130,6 +132,7 @@ def test_a_change_is_written_and_returned_as_stored(store: Store) -> None:
     assert store.sessions.get(before.id) == change.after
 
 
+@ON_MOTO_TOO
 def test_a_change_and_its_answer_are_written_together_or_not_at_all(store: Store) -> None:
     before, reservation = saved(store, a_session()), a_reservation()
     assert store.sessions.reservation(reservation.key) is None
@@ -164,6 +167,7 @@ def test_a_change_with_an_answer_that_got_lost_is_our_own(store: Store) -> None:
     assert store.sessions.reservation(reservation.key) == reservation
 
 
+@ON_MOTO_TOO
 def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     before = saved(store, full_session(phase=None, lease_until=None))
     store.sessions.save(cancel(before))
@@ -196,6 +200,7 @@ def test_the_due_index_follows_the_session(store: Store) -> None:
     assert due_ids(store, NOW + timedelta(days=30)) == ()
 
 
+@ON_MOTO_TOO
 @pytest.mark.parametrize("event", [None, an_event()], ids=["alone", "with an event"])
 def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(
     store: Store, event: WebhookEvent | None
@@ -226,6 +231,7 @@ def test_a_change_of_a_session_that_does_not_exist_is_a_mistake(store: Store) ->
         store.sessions.save(cancel(a_session()), an_event())
 
 
+@ON_MOTO_TOO
 def test_an_event_is_written_in_one_call_and_a_taken_id_lets_nothing_be_written(
     store: Store,
 ) -> None:
@@ -317,6 +323,7 @@ def test_the_last_page_says_that_it_is_the_last(store: Store, count: int) -> Non
     assert pages == max(1, -(-count // 2))
 
 
+@ON_MOTO_TOO
 def test_a_page_can_be_bounded_in_time(store: Store) -> None:
     for number in range(5):
         saved(store, a_session(id=session_id(number), created_at=NOW + number * MS))
@@ -363,6 +370,7 @@ def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
 # --- due ---
 
 
+@ON_MOTO_TOO
 def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Store) -> None:
     ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
     for number, age in enumerate(ages):
@@ -522,6 +530,7 @@ def test_a_wallets_guard_row_is_no_merchant(store: Store) -> None:
     assert store.merchants.find_by_wallet("https://w.example/other") is None
 
 
+@ON_MOTO_TOO
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_all_merchants_are_gone_through_page_by_page_without_their_guard_rows(
     store: Store, limit: int
@@ -552,6 +561,7 @@ def test_a_merchants_record_is_replaced_whole_and_never_made_so(store: Store) ->
         store.merchants.replace(a_merchant(id="mer_2"))
 
 
+@ON_MOTO_TOO
 def test_a_keys_use_is_noted_once_a_minute(store: Store) -> None:
     put_key(store.client, store.prefix, a_key())
     store.client.calls.clear()

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import boto3
+import pytest
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
@@ -29,6 +30,9 @@ from checkout.adapters.dynamo import (
 from sandbox.cloud import table_definitions
 from tests.support.basics import seeded
 
+EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
+# For one test of each kind of request. The others need no third opinion, which takes 0.3 s a test.
+ON_MOTO_TOO = pytest.mark.parametrize("store", ["memory", "moto", EMULATED], indirect=True)
 _WRITES = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 
 
