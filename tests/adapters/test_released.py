@@ -151,10 +151,12 @@ def test_a_value_that_the_last_release_does_not_know_is_noticed() -> None:
 
 def test_what_is_read_first_is_still_unknown_to_the_last_release() -> None:
     """A line that is no longer needed would let a value be written that nobody has tested."""
-    for name in READ_FIRST:
-        without = READ_FIRST - {name}
-        there = released.last_release_reads(kinds.written(without))
-        assert any("failed" in each for found in there.values() for each in found), name
+    written = {name: kinds.written(READ_FIRST - {name}) for name in READ_FIRST}
+    kept = {kind: [each for one in written.values() for each in one[kind]] for kind in kinds.KINDS}
+    there = {kind: iter(read) for kind, read in released.last_release_reads(kept).items()}
+    for name, one in written.items():
+        read = [next(each) for kind, each in there.items() for _ in one[kind]]
+        assert any("failed" in each for each in read), name
 
 
 def test_the_samples_have_each_value_of_each_enumeration() -> None:

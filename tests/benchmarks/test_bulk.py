@@ -70,14 +70,6 @@ def test_each_item_is_found_by_its_key(grown: InMemoryDynamoDb, bulk: Bulk) -> N
         assert read(grown, key) is None
 
 
-def test_the_states_are_those_that_are_promised(bulk: Bulk) -> None:
-    kinds = [bulk.session(number) for number in range(COUNT)]
-    paid = sum(each.completed_at is not None for each in kinds)
-    awaiting = sum(each.customer is not None for each in kinds) - paid
-    assert (paid, awaiting) == (84, 3)
-    assert len({each.id for each in kinds}) == len({each.created_at for each in kinds}) == COUNT
-
-
 def test_stored_items_lie_among_those_of_the_bulk(
     grown: InMemoryDynamoDb, stored: InMemoryDynamoDb, bulk: Bulk
 ) -> None:

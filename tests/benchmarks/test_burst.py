@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import burst
-from benchmarks.burst import PAID, Pressed, Round, complaints, judged, paid, press_all
+from benchmarks.burst import PAID, Pressed, complaints, judged, paid, press_all
 from benchmarks.neighbours import place
 from checkout.domain.session import Session, Status
 from sandbox.gateway import Throttle
@@ -84,31 +84,6 @@ def _stored(
     others: Callable[[str], Session | None], one: Session, session_id: str
 ) -> Session | None:
     return one if session_id == one.id else others(session_id)
-
-
-def a_round(status: int, *wrong: str) -> Round:
-    return Round([Pressed("cs_1", status, 0, 1.0, None, {})], Counter(), list(wrong))
-
-
-@pytest.mark.parametrize(
-    ("rounds", "bought", "found"),
-    [
-        ([a_round(200), a_round(429), a_round(424)], {PAID: 2}, {}),
-        ([a_round(503), a_round(503)], {PAID: 2}, {"answer 503": 2}),
-        ([a_round(0)], {PAID: 2}, {"answer missing": 1}),
-        ([a_round(200, "lost")], {PAID: 2}, {"lost": 1}),
-        ([a_round(200)], {PAID: 1}, {"not paid": 1}),
-        (
-            [a_round(200)],
-            {PAID: 1, "303, processing, paid once": 1},
-            {"303, processing, paid once": 1},
-        ),
-    ],
-)
-def test_a_complaint_says_what_was_wrong(
-    rounds: list[Round], bought: dict[str, int], found: dict[str, int]
-) -> None:
-    assert complaints(rounds, Counter(bought), 2) == found
 
 
 def test_the_customers_do_what_the_page_does() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks import cost
 from benchmarks.meter import OVERHEAD, SECONDS_A_MONTH, Metered, Usage, keeping, stored
-from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW
@@ -101,32 +100,6 @@ def test_the_poll_of_the_benchmark_is_the_script_s() -> None:
     assert "Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most())" in script
 
 
-def test_what_goes_out_to_wallets_and_endpoints_and_into_the_access_log_is_counted() -> None:
-    steps = cost.measured()
-    for name, hosts in (("submit the wallet", 2), ("deliver the webhook", 1)):
-        assert steps[name].out_kb > hosts * cost.HANDSHAKE_KB + 0.5
-    assert steps["deliver the webhook"].access_kb == 0
-    assert 0.15 < steps["open the page"].access_kb < 0.3
-
-
-def test_who_leaves_is_counted_with_the_polls_of_a_minute_and_the_records_that_stay() -> None:
-    steps = cost.measured_left()
-    assert steps["polls of the status"].requests == 20
-    completed = cost.measured()[cost.KEPT]
-    assert 0 < steps[cost.KEPT].kept < completed.kept
-
-
-def test_the_deployed_sizes_of_memory_cost_what_the_sum_says() -> None:
-    steps = cost.measured()
-    table = "\n".join(cost.sizes(steps))
-    counted = steps.pop("count it in the day's sums")
-    bold = [float(each) for each in re.findall(r"\*\*(.+?)\*\*", table)]
-    total = cost.parts(sum(steps.values(), Usage()))["Lambda GB-seconds, arm64"]
-    assert len(bold) == 3
-    assert sum(bold) == pytest.approx(total, abs=0.02)
-    assert counted.gb_seconds == pytest.approx(counted.seconds)  # with 1 GB
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_say_what_the_benchmark_prints(
     page: Path,
@@ -140,16 +113,6 @@ def test_the_pages_say_what_the_benchmark_prints(
     assert cost.a_million(total) / 10 == pytest.approx(float(cents), abs=1)
     listed = sum(price for price, _ in cost.idle().values())
     assert listed == pytest.approx(float(dollars), abs=1)
-
-
-def test_what_is_free_is_taken_off_once_and_never_below_nothing() -> None:
-    assert set(FREE) < set(PRICES)
-    assert all(FREE_FIXED[name] <= FIXED[name] for name in FREE_FIXED)
-    usage = Usage(requests=2, invocations=3, out_kb=40)
-    assert cost.parts(usage, free=FREE) == cost.parts(usage) | {
-        "Lambda invocations": pytest.approx(2 * PRICES["Lambda invocations"]),
-        "traffic out, GB": 0.0,
-    }
 
 
 def test_a_month_at_rest_is_below_two_dollars_with_what_an_account_has_free() -> None:
@@ -168,9 +131,3 @@ def test_write_units_stay_within_what_the_decision_says() -> None:
         assert cost.units(sum(steps.values(), Usage())) <= bound
         left = sum(cost.measured_left(cart).values(), Usage())
         assert cost.units(left) < bound / 2
-
-
-def test_functions_urls_save_the_http_api_and_its_log_and_cost_a_function_of_the_edge() -> None:
-    in_front, urls = cost.at_the_edge(Usage(requests=6, access_kb=1.2))
-    assert in_front == pytest.approx(6 + 0.6 + 6 * 1.6)
-    assert urls == pytest.approx(6 * 1.6 + 6 * 0.1)

@@ -53,4 +53,4 @@ def test_a_query_that_reads_its_whole_partition_is_noticed(
         return limited(self, **request | {"Limit": None})
 
     monkeypatch.setattr(InMemoryDynamoDb, "query", unlimited)
-    assert "list of 10" in growth.grows(growth.measured((1_000, 2_000)))
+    assert "list of 10" in growth.grows(growth.measured((300, 600)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.support import sources
-from tests.support.sources import files, nodes
+from tests.support.sources import files, parsed
 
 # These walk through a folder that the test itself has made or built.
 OWN_FOLDERS = ("tests/artifacts/", "tests/sandbox/test_artifacts.py", "tests/support/sources.py")
@@ -27,10 +28,12 @@ def test_hidden_folders_and_installed_packages_are_not_entered(
 
 def test_only_files_of_tests_sources_walks_through_the_repository() -> None:
     found = [
-        f"{name}:{node.lineno}"
-        for name, node in nodes("tests", "docs")
-        if not name.startswith(OWN_FOLDERS) and isinstance(node, ast.Call)
-        if isinstance(node.func, ast.Attribute)
+        f"{path}:{node.lineno}"
+        for path in files(".py", "tests", "docs")
+        if not str(path.relative_to(sources.REPOSITORY)).startswith(OWN_FOLDERS)
+        if re.search(r"\.(rglob|walk)\(", path.read_text("utf-8"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if node.func.attr == "rglob" or ast.unparse(node.func) == "os.walk"
     ]
     assert found == []

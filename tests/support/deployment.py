@@ -69,15 +69,14 @@ class Faulty:
     asked: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.client, name)
         if name in ("calls", "rows"):
-            return found
+            return getattr(self.client, name)
 
         def call(**request: Any) -> Any:
             self.asked.append(name)
             if self.fault is not None:
                 self.fault(name, request)
-            return found(**request)
+            return getattr(self.client, name)(**request)  # the client may be another one by now
 
         return call
 
