@@ -1,4 +1,4 @@
-"""The published document against the code, and against real answers."""
+"""The published documents against the code, and against real answers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from dataclasses import fields as fields_of
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from fastapi.openapi.models import OpenAPI
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
-from starlette.routing import Match
 
-from api import budget, refunds
-from api.app import app
+from api import budget, refunds, routes
 from api.requests import CreateSession
-from api.routes import router
+from api.v1 import parity
+from api.v1 import routes as v1
+from api.v1.account import router as account
+from api.v1.endpoints import router as endpoints
+from api.v1.parity import Does
+from api.v1.payments import router as payments
+from api.v1.refunds import router as stripe_refunds
 from checkout.domain.event_types import PARTIALLY_PAID, PING, REFUND_CREATED
 from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.payment import Attention
@@ -26,13 +31,15 @@ from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import event_body, ping_body
-from checkout.open_payments.models import WalletAddress
 from checkout.web import STATUS
-from docs.openapi.native import document
+from docs.openapi import native, stripe
+from tests.support import stripe_api as v1_api
 from tests.support.basics import NOW, a_mandate, a_refund, a_session
-from tests.support.documented import NATIVE, every_reference
+from tests.support.documented import NATIVE, STRIPE, Documented, every_reference
 from tests.support.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
+from tests.support.samples import PAID
 from tests.support.services import store_mandate
+from tests.support.stripe_api import StripeApi, a_purchase, ask, paid
 
 DOCUMENT = NATIVE.document
 # Responses of the customers' pages and the dashboard only.
@@ -55,56 +62,56 @@ OF_PAGES_ONLY = {
 SCHEMAS = NATIVE.schemas
 
 
-def operations() -> list[tuple[str, str, dict[str, Any]]]:
+def operations(documented: Documented) -> list[tuple[str, str]]:
     return [
-        (path, method, operation)
-        for path, methods in DOCUMENT["paths"].items()
-        for method, operation in methods.items()
+        (path, method) for path, each in documented.document["paths"].items() for method in each
     ]
 
 
-def test_the_published_document_is_fresh() -> None:
-    assert document() == DOCUMENT, "run make docs"
+BOTH = pytest.mark.parametrize("documented", [NATIVE, STRIPE], ids=["native", "v1"])
+# The document as the code makes it, the routers, and the number of operations.
+MADE: dict[Documented, tuple[Any, tuple[APIRouter, ...], int]] = {
+    NATIVE: (native.document, (routes.router, refunds.router, budget.router), 16),
+    STRIPE: (stripe.document, (v1.router, account, endpoints, payments, stripe_refunds), 26),
+}
 
 
-def test_it_is_openapi_3_1() -> None:
-    parsed = OpenAPI.model_validate(DOCUMENT)
-    assert parsed.openapi.startswith("3.1")
-    identifiers = [operation["operationId"] for _, _, operation in operations()]
-    assert len(set(identifiers)) == len(identifiers) == 16
+@BOTH
+def test_the_published_document_is_fresh(documented: Documented) -> None:
+    assert MADE[documented][0]() == documented.document, "run make docs"
 
 
-def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:
+@BOTH
+def test_it_is_openapi_3_1_and_each_schema_is_referred_to(documented: Documented) -> None:
+    assert OpenAPI.model_validate(documented.document).openapi.startswith("3.1")
     used = {
-        reference.removeprefix("#/components/schemas/") for reference in every_reference(DOCUMENT)
+        each.removeprefix("#/components/schemas/") for each in every_reference(documented.document)
     }
-    assert used == set(SCHEMAS)
+    assert used == set(documented.schemas)
+    paths = documented.document["paths"]
+    names = {paths[path][method].get("operationId") for path, method in operations(documented)}
+    assert len(names) == len(operations(documented)) == MADE[documented][2]
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [(method.upper(), path) for path, method, _ in operations()]
-)
-def test_every_documented_operation_has_a_route(method: str, path: str) -> None:
-    scope = {"type": "http", "method": method, "path": path, "headers": []}
-    assert any(route.matches(scope)[0] is Match.FULL for route in app.routes)
-
-
-def test_every_route_is_documented() -> None:
+@BOTH
+def test_each_route_is_documented_and_each_operation_has_one(documented: Documented) -> None:
     def shape(path: str) -> str:
         return re.sub(r"\{[a-z_]+\}", "{}", path)
 
-    routes = {
-        (method.lower(), shape(route.path))
-        for route in (*router.routes, *refunds.router.routes, *budget.router.routes)
-        if isinstance(route, APIRoute)
+    found = {
+        (shape(route.path), method.lower())
+        for router in MADE[documented][1]
+        for route in router.routes
+        if isinstance(route, APIRoute) and "rest:path" not in route.path
         for method in route.methods or ()
     }
-    assert routes == {(method, shape(path)) for path, method, _ in operations()}
+    assert found == {(shape(path), method) for path, method in operations(documented)}
 
 
 def test_only_health_needs_no_key() -> None:
     assert DOCUMENT["security"] == [{"api_key": []}]
-    free = [path for path, _, operation in operations() if operation.get("security") == []]
+    paths = DOCUMENT["paths"]
+    free = [path for path, each in operations(NATIVE) if paths[path][each].get("security") == []]
     assert free == ["/api/health"]
 
 
@@ -159,7 +166,8 @@ def test_each_operation_lists_the_codes_that_it_answers_with() -> None:
             for answer in operation["responses"].values()
             for code in re.findall(r"`([a-z_]+)`", answer["description"])
         }
-        for _, _, operation in operations()
+        for methods in DOCUMENT["paths"].values()
+        for operation in methods.values()
     }
     assert {"idempotency_key_reused", "url_invalid", "api_key_missing"} <= listed["createSession"]
     assert {"session_unexpected_state", "payment_in_progress"} <= listed["cancelSession"]
@@ -203,58 +211,81 @@ def test_each_webhook_is_documented() -> None:
         NATIVE.check_body(schema, pinged if name == PING else event_body(session, name))
 
 
-def test_each_operation_answers_as_the_document_says() -> None:
+def test_each_operation_of_the_native_api_answers_as_its_document_says() -> None:
     """The builder holds each answer against it, in every test."""
     api = MerchantApi()
-    example = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
-    created = api.post(SESSIONS, example["example"])
-    session = created.json["id"]
-    part = api.store(status=Status.PROCESSING, received=700, attention=Attention.PARTIAL_PAYMENT)
-    kept = api.store(
-        status=Status.PROCESSING,
-        received=700,
-        attention=Attention.PARTIAL_PAYMENT,
-        closed_at=NOW,
-    )
-    answered = {
-        (SESSIONS, "post"): created,
-        (SESSIONS, "get"): api.get(SESSIONS),
-        (f"{SESSIONS}/{{id}}", "get"): api.get(f"{SESSIONS}/{session}"),
-        (f"{SESSIONS}/{{id}}/attempts", "get"): api.get(f"{SESSIONS}/{session}/attempts"),
-        (f"{SESSIONS}/{{id}}/cancel", "post"): api.post(f"{SESSIONS}/{session}/cancel"),
-        (f"{SESSIONS}/{{id}}/expire", "post"): api.post(f"{SESSIONS}/{api.store().id}/expire"),
-        (f"{SESSIONS}/{{id}}/accept_as_paid", "post"): api.post(
-            f"{SESSIONS}/{part.id}/accept_as_paid"
-        ),
-        (f"{SESSIONS}/{{id}}/give_up", "post"): api.post(f"{SESSIONS}/{kept.id}/give_up"),
-        ("/api/health", "get"): api.get("/api/health"),
-    }
-    paid = api.store(
-        status=Status.COMPLETED,
-        received=2000,
-        outgoing_payment="https://w.example/o",
-        customer=WalletAddress(
-            "https://w.example/a", "EUR", 2, "https://a.example", "https://r.example"
-        ),
-    )
-    of_all = "/api/checkout/refunds"
-    asked = api.post(of_all, {"session": paid.id, "amount": 5}, key=api.refunder)
-    refund = f"{of_all}/{asked.json['id']}"
-    answered |= {
-        (of_all, "post"): asked,
-        (of_all, "get"): api.get(of_all),
-        (f"{of_all}/{{id}}", "get"): api.get(refund),
-        (f"{of_all}/{{id}}/cancel", "post"): api.post(f"{refund}/cancel", key=api.refunder),
-    }
-    of_budget = "/api/checkout/refund_budget"
+    part = {"status": Status.PROCESSING, "received": 700, "attention": Attention.PARTIAL_PAYMENT}
     store_mandate(api.dynamo, PREFIX, a_mandate())
-    answered |= {
-        (of_budget, "post"): api.post(of_budget, {"amount": 5}, key=api.refunder),
-        (of_budget, "get"): api.get(of_budget),
-        (f"{of_budget}/end", "post"): api.post(f"{of_budget}/end", key=api.refunder),
+    creation = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
+    of_refunds, of_budget = "/api/checkout/refunds", "/api/checkout/refund_budget"
+    bodies = {
+        SESSIONS: creation["example"],
+        of_refunds: {"session": api.store(**PAID).id, "amount": 5},
+        of_budget: {"amount": 5},
     }
-    assert {each.status for each in answered.values()} == {200, 201}
-    assert set(answered) == {(path, method) for path, method, _ in operations()}
+    ids = {
+        f"{SESSIONS}/{{id}}/accept_as_paid": api.store(**part).id,
+        f"{SESSIONS}/{{id}}/give_up": api.store(**part, closed_at=NOW).id,
+    }
+    found = set()
+    for path, method in operations(NATIVE):
+        refund = api.get(of_refunds).json["data"] if of_refunds in path else []
+        identity = ids.get(path) or (refund[0]["id"] if refund else api.store().id)
+        raw = json.dumps(bodies[path]).encode() if method == "post" and path in bodies else None
+        key = api.refunder if path.startswith((of_refunds, of_budget)) else ""
+        answer = api.send(method.upper(), path.format(id=identity), raw=raw, key=key)
+        assert answer.status in (200, 201), (method, path, answer)
+        found.add(answer.status)
+    assert found == {200, 201}
+
+
+def test_each_operation_of_v1_answers_as_its_document_says() -> None:
+    api = StripeApi()
+    sold = api.store(**PAID).id
+    payment = sold.replace("cs_", "pi_")
+    endpoint = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
+    other = {**endpoint, "url": "https://shop.example/more"}
+    paid(api, api.form(v1_api.SESSIONS, a_purchase()).json["id"])
+    ids = {
+        "session": sold,
+        "event": api.ask(v1_api.EVENTS).json["data"][0]["id"],
+        "payment": payment,
+        "charge": sold.replace("cs_", "ch_"),
+        "account": "acct_1",
+        "endpoint": api.manage("POST", v1_api.ENDPOINTS, endpoint).json["id"],
+        "refund": ask(api, api.stored(sold), amount=5).json["id"],
+    }
+    values: dict[tuple[str, str], Any] = {
+        (v1_api.SESSIONS, "post"): a_purchase(expand=["line_items"], customer_email="a@b.example"),
+        (v1_api.REFUNDS, "post"): {"payment_intent": payment, "amount": 5},
+        (v1_api.ENDPOINTS, "post"): other,
+        (v1_api.REFUNDS + "/{refund}", "get"): {"expand": ["charge"]},
+        (v1_api.PAYMENTS, "get"): {"expand": ["data.latest_charge"]},
+        (v1_api.CHARGES, "get"): {"expand": ["data.payment_intent"]},
+        (v1_api.SESSIONS, "get"): {"expand": ["data.payment_intent"]},
+    }
+    for path, method in operations(STRIPE):
+        ids["session"] = api.store().id if path.endswith("/expire") else sold
+        place, given = path.format(**ids), values.get((path, method))
+        if path.startswith(v1_api.ENDPOINTS):
+            answer = api.manage(method.upper(), place, given)
+        elif method == "post":
+            answer = api.form(place, given, key=api.refunder)
+        else:
+            answer = api.ask(place, given)
+        assert answer.status == 200, (method, path, answer)
+
+
+def test_what_v1_refuses_is_not_in_its_document() -> None:
+    body = STRIPE.document["paths"][v1_api.SESSIONS]["post"]["requestBody"]
+    text, schema = json.dumps(body), body["content"]["application/json"]["schema"]
+    for row in parity.CREATE_SESSION:
+        name = row.path.replace("[]", "").split("[")[0]
+        if row.does is not Does.REFUSED:
+            assert name in schema["properties"]
+        elif "[" not in row.path and name not in ("automatic_tax", "managed_payments"):
+            others = [each for each in parity.CREATE_SESSION if each.path.startswith(f"{name}[")]
+            assert others or f'"{name}"' not in text, name
 
 
 def test_an_undocumented_status_or_code_is_noticed_and_an_unknown_path_is_not_documented() -> None:
@@ -280,3 +311,11 @@ def test_a_wrong_answer_is_noticed(change: dict[str, Any]) -> None:
     NATIVE.check_body(schema, json.dumps(session))
     with pytest.raises(ValidationError):
         NATIVE.check_body(schema, json.dumps(session | change))
+
+
+def test_a_field_of_v1_that_is_not_documented_is_noticed() -> None:
+    session = StripeApi().form(v1_api.SESSIONS, a_purchase()).json
+    schema = {"$ref": "#/components/schemas/Session"}
+    STRIPE.check_body(schema, json.dumps(session))
+    with pytest.raises(ValidationError):
+        STRIPE.check_body(schema, json.dumps(session | {"extra": None}))
