@@ -44,7 +44,7 @@ for name in ("USUAL", "BRIEF"):
     setattr(patience, name, usual.merge(Config(**part)))
 from importlib import import_module
 from sandbox.gateway import LambdaContext
-from tests.merchant_api import gateway_event
+from tests.support.merchant_api import gateway_event
 app = import_module(f"{package}.app")
 headers = {"Authorization": "Bearer sk_" + "a" * 43, "Content-Type": "application/json"}
 if package == "dashboard":
