@@ -471,7 +471,7 @@ def test_items_are_shown_with_quantity_price_and_line_total(visitor: Customer) -
 def test_the_wallet_field_has_a_label_and_a_hint(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("open")).page
     field = page.one("input", name="wallet_address").attributes
-    assert [one.attributes["for"] for one in page.all("label", **{"for": field["id"]})]
+    assert page.one("label", **{"for": field["id"]}).text
     assert page.one("p", id=field["aria-describedby"]).text
     assert "aria-invalid" not in field
 

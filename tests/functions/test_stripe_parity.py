@@ -1,9 +1,13 @@
-"""Every parameter of Stripe's creation of a session: obeyed, or refused, or said to be ignored."""
+"""Every parameter of Stripe's requests: obeyed, or refused, or said to be ignored.
+
+Those of a creation are sent alone and together; each of other requests alone, beside what these
+need, with each value that Stripe's own types name.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final
@@ -18,8 +22,20 @@ from api.v1.parity import Does, Parameter
 from checkout.domain.errors import ParameterInvalid
 from tests.support.basics import NOW
 from tests.support.merchant_api import Answer
-from tests.support.stripe_api import SESSIONS, StripeApi, a_purchase, an_item
-from tests.support.stripe_parameters import Path, create_session
+from tests.support.samples import PAID
+from tests.support.stripe_api import (
+    CHARGES,
+    ENDPOINTS,
+    EVENTS,
+    PAYMENTS,
+    REFUNDS,
+    SESSIONS,
+    StripeApi,
+    a_purchase,
+    an_item,
+    payment,
+)
+from tests.support.stripe_parameters import Path, create_session, parameters
 
 PARAMETERS: Final = create_session()
 CASES: Final = [(path, value) for path, values in PARAMETERS.items() for value in values]
@@ -144,10 +160,10 @@ def purchase() -> dict[str, Any]:
 
 
 @cache
-def fate(path: Path) -> Parameter:
-    rows = [row for row in parity.CREATE_SESSION if fits(row.path, path)]
-    assert rows, f"no row for {bracketed(path)}"
-    return max(rows, key=lambda row: row.path.count("["))
+def fate(path: Path, rows: Sequence[Parameter] = parity.CREATE_SESSION) -> Parameter:
+    found = [row for row in rows if fits(row.path, path)]
+    assert found, f"no row for {bracketed(path)}"
+    return max(found, key=lambda row: row.path.count("["))
 
 
 def fits(pattern: str, path: Path) -> bool:
@@ -255,6 +271,102 @@ def test_nothing_that_changes_money_is_ignored() -> None:
     for row in parity.CREATE_SESSION:
         if row.does is Does.IGNORED and any(word in row.path for word in MONEY):
             assert row.only or row.path in harmless, row.path
+
+
+# --- other requests
+
+# By request: where Stripe's types name its parameters, and our rows of them.
+ROUTES: Final = {
+    "create refund": ("_refund_create_params.RefundCreateParams", parity.CREATE_REFUND),
+    "update refund": ("_refund_update_params.RefundUpdateParams", parity.UPDATE_REFUND),
+    "list refunds": ("_refund_list_params.RefundListParams", parity.LIST_REFUNDS),
+    "update session": (
+        "checkout._session_update_params.SessionUpdateParams",
+        parity.UPDATE_SESSION,
+    ),
+    "list sessions": ("checkout._session_list_params.SessionListParams", parity.LIST_SESSIONS),
+    "list events": ("_event_list_params.EventListParams", parity.LIST_EVENTS),
+    "list payments": (
+        "_payment_intent_list_params.PaymentIntentListParams",
+        parity.LIST_PAYMENTS,
+    ),
+    "list charges": ("_charge_list_params.ChargeListParams", parity.LIST_CHARGES),
+    "read payment": ("_payment_intent_retrieve_params.PaymentIntentRetrieveParams", parity.ONE),
+    "create endpoint": (
+        "_webhook_endpoint_create_params.WebhookEndpointCreateParams",
+        parity.CREATE_ENDPOINT,
+    ),
+    "update endpoint": (
+        "_webhook_endpoint_update_params.WebhookEndpointUpdateParams",
+        parity.UPDATE_ENDPOINT,
+    ),
+}
+LISTS: Final = {
+    "list refunds": REFUNDS,
+    "list sessions": SESSIONS,
+    "list events": EVENTS,
+    "list payments": PAYMENTS,
+    "list charges": CHARGES,
+}
+ENDPOINT: Final = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
+
+
+def sent(api: StripeApi, route: str, path: Path, value: str) -> Answer:
+    """Send the request with the parameter beside what it needs."""
+    paid, asked = payment(api.store(**PAID)), dict[str, Any]()
+    if route == "create refund":
+        asked = {"amount": 10} | ({} if path == ("charge",) else {"payment_intent": paid})
+    if route == "create endpoint":
+        asked = {"url": ENDPOINT["url"], "enabled_events": {"9": "*"}}
+    with_parameter(asked, path, value)
+    if route in LISTS:
+        return api.ask(LISTS[route], asked)
+    if route == "read payment":
+        return api.ask(f"{PAYMENTS}/{paid}", asked)
+    if route == "update session":
+        return api.form(f"{SESSIONS}/{api.form(SESSIONS, a_purchase()).json['id']}", asked)
+    if route == "create refund":
+        return api.form(REFUNDS, asked, key=api.refunder)
+    if route == "update refund":
+        made = api.form(REFUNDS, {"payment_intent": paid, "amount": 10}, key=api.refunder).json
+        return api.form(f"{REFUNDS}/{made['id']}", asked, key=api.refunder)
+    return to_endpoints(api, asked, new=route == "create endpoint")
+
+
+def to_endpoints(api: StripeApi, asked: dict[str, Any], *, new: bool) -> Answer:
+    """Create or change an endpoint; it is deleted again: a merchant has at most eight."""
+    changed = "" if new else f"/{api.manage('POST', ENDPOINTS, ENDPOINT).json['id']}"
+    answer = api.manage("POST", ENDPOINTS + changed, asked)
+    for each in api.manage("GET", ENDPOINTS).json["data"]:
+        api.manage("DELETE", f"{ENDPOINTS}/{each['id']}")
+    return answer
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_parameter_of_another_route_is_dropped_silently(route: str) -> None:
+    api, (kind, rows) = StripeApi(), ROUTES[route]
+    tried = 0
+    for path, values in parameters(*kind.rsplit(".", 1)).items():
+        name = bracketed(path)
+        for value in values if "enabled_events" not in path else values[:3]:
+            tried += 1
+            answer = sent(api, route, path, value)
+            if answer.status != 200:
+                assert answer.status in (400, 404), (name, answer)
+                param = str(answer.json["error"].get("param"))
+                assert name.startswith(param.split("[")[0]), (name, answer)
+                continue
+            does = fate(path, rows).does
+            assert does is not Does.REFUSED, name
+            ignored = answer.headers.get("ignored-parameters", "")
+            assert does is Does.TAKEN or name in ignored.split(", "), name
+    assert tried >= 1
+
+
+def test_a_parameter_of_money_is_never_ignored_but_with_the_value_that_means_none() -> None:
+    """`refund_application_fee` and `reverse_transfer` name money that others would have got."""
+    ignored = [row for _, rows in ROUTES.values() for row in rows if row.does is Does.IGNORED]
+    assert {row.path for row in ignored if row.only != ("false",)} <= {"instructions_email"}
 
 
 # --- the amount
