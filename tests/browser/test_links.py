@@ -18,20 +18,12 @@ from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.steps import PANEL
-from tests.support.dev_server import own_key
+from tests.browser.steps import PANEL, sign_in
 
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent
 ASKING: dict[str, Any] = {"asked": tuple(Detail), "required": (Detail.EMAIL,)}
-
-
-def sign_in(page: Page, place: Place) -> None:
-    page.goto(f"{place.checkout}/dashboard/links")
-    page.get_by_label("API key").fill(own_key(place))
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Payment links")
 
 
 def create(page: Page, place: Place, name: str, stock: str = "") -> None:
@@ -88,6 +80,7 @@ def test_axe_finds_nothing_on_the_merchants_pages_of_links(
     context = browser.new_context()
     page = context.new_page()
     sign_in(page, place)
+    page.goto(f"{place.checkout}/dashboard/links")
     assert faults(page, axe) == []
     create(page, place, "Tea with a name that is much longer than a phone is wide" * 2, stock="4")
     assert faults(page, axe) == []
@@ -430,37 +423,3 @@ def test_another_country_is_chosen_without_script_and_axe_finds_nothing(
     assert page.locator(".alert").count() > 4
     assert faults(page, axe) == []
     context.close()
-
-
-def test_a_merchant_who_sends_goods_makes_the_link_and_packs_from_the_dashboard(
-    page: Page, place: Place
-) -> None:
-    sign_in(page, place)
-    page.get_by_label("Item").fill("Beans to send")
-    page.get_by_label("Price").fill("20.00")
-    page.get_by_label("Shipping address").select_option("required")
-    page.get_by_label("Countries to which you ship").fill("DE, US")
-    page.get_by_text("Your own questions").click()
-    page.get_by_label("What you ask").first.fill("A greeting")
-    page.get_by_role("button", name="Create the link").click()
-    page.goto(page.locator("#secret").inner_text())
-    page.locator("#shipping_country").select_option("DE")
-    page.get_by_role("button", name="Use this country").click()
-    fill_in(page, CARDS["de-DE"])
-    page.get_by_label("A greeting").fill("Happy birthday")
-    page.get_by_role("button", name="Buy").click()
-    expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_"))
-    session_id = page.url.rpartition("/")[2]
-    page.get_by_text("Another wallet", exact=True).click()
-    page.locator("#wallet_address").fill(place.customer_wallet)
-    page.locator("#wallet_address").press("Enter")
-    page.get_by_role("link", name="Approve at").click()
-    page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
-    expect(page.get_by_role("main")).to_contain_text("10115 BERLIN")
-    page.goto(f"{place.checkout}/dashboard/transactions/{session_id}")
-    expect(page.get_by_role("region", name="Customer")).to_contain_text("10115 BERLIN")
-    page.get_by_role("link", name="Packing slip").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Order ")
-    for text in ("Jörg Müller", "Lange Straße 12", "GERMANY", "Happy birthday", "Beans to send"):
-        expect(page.get_by_role("main")).to_contain_text(text)
