@@ -1,0 +1,123 @@
+"""Each page nests as HTML: every template is rendered in many stages, and read whole.
+
+`Page` refuses a document that does not nest, but only a test that looks at a page has it read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from jinja2 import Environment
+
+import dashboard
+import pay
+from checkout.domain.payment import Problem
+from checkout.domain.people import SignUp
+from checkout.flows.refund import claim
+from dashboard import rendering
+from pay import render
+from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_routes import FORMS, RIVAL, paths, with_something_of_everything
+from tests.support.flows import CEDAR
+from tests.support.hosted_pages import STAGES, Answer, Customer, another
+from tests.support.refund_books import ask, fund
+from tests.support.samples import EVERYTHING
+from tests.support.shop_records import HOOKS, flag, paid, refund_of, stored
+
+
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the names of the templates that are rendered, also those within others."""
+    names: set[str] = set()
+
+    def noted(environment: Environment) -> None:
+        get = environment.get_template
+
+        def get_template(name: Any, *rest: Any, **more: Any) -> Any:
+            names.add(str(name))
+            return get(name, *rest, **more)
+
+        monkeypatch.setattr(environment, "get_template", get_template)
+
+    noted(rendering._TEMPLATES)
+    noted(render._TEMPLATES)
+    return names
+
+
+def read(*answers: Answer) -> None:
+    for answer in answers:
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            assert answer.page.elements, answer
+
+
+def unrendered(app: Any, rendered: set[str]) -> set[str]:
+    folder = Path(app.__file__).parent / "templates"
+    return {each.name for each in folder.glob("*.html")} - rendered
+
+
+def test_each_page_of_the_dashboard_nests(shop: Dashboard, rendered: set[str]) -> None:
+    shop.services = replace(shop.services, sign_up=SignUp.OPEN)
+    stranger, first = shop.browser(), shop.signed_in()
+    read(*(stranger.get(path) for path in ("/sign-in", "/sign-up", "/nothing")))
+    ids, owner = with_something_of_everything(shop), shop.member()
+    read(
+        stranger.get(
+            first.post("/people", {"name": "A", "role": "owner"}).secret.partition("/dashboard")[2]
+        )
+    )
+    sessions = [shop.store(status=status, **fields) for status, fields in STAGES.values()]
+    sessions += [flag(shop), paid(shop, received=2300)]
+    sold = paid(shop)
+    refund_of(shop, sold, 300)
+    events = [stored(shop, subject=sold.id).id for _ in range(30)]
+    for path in paths("GET"):
+        read(owner.get(path.format(**ids)))
+    for session in [*sessions, sold]:
+        read(
+            owner.get(f"/transactions/{session.id}"),
+            owner.get(f"/transactions/{session.id}/packing"),
+        )
+    for query in ("?q=tea", "?status=completed", "?status=open&min=x", "/overview?period=quarter"):
+        read(owner.get(query))
+    read(owner.get(f"/webhooks/{events[0]}"), owner.post("/webhooks", {"url": HOOKS}))
+    answered(owner, ids)
+    # It needs a wallet that wants time: test_dashboard_refunds.py reads it.
+    assert unrendered(dashboard, rendered) == {"refund_wait.html"}
+
+
+def answered(browser: Browser, ids: dict[str, str]) -> None:
+    """Send each form filled in badly and well, and read what is said."""
+    for path, fields in FORMS.items():
+        if path not in ("/sign-out", "/people/{member_id}/revoke"):
+            well = {name: value.replace(RIVAL, "x") for name, value in fields.items()}
+            for typed in (dict.fromkeys(fields, "\0"), well):
+                read(browser.post(path.format(**ids), typed))
+
+
+def test_each_page_of_a_customer_nests(buyer: Customer, rendered: set[str]) -> None:
+    looks: list[dict[str, Any]] = [{}, {"locale": "ar"}, {"collect_json": EVERYTHING.to_json()}]
+    world, now = buyer.world, buyer.world.clock.now()
+    buyer.give(withdrawal_days=14, contact="help@shop.example")
+    for stage in STAGES:
+        for changes in looks:
+            session = buyer.put_in(stage, **changes)
+            for rest in ("", "/success", "/details", "/watch", "/wallet"):
+                read(buyer.open(session, rest))
+    for problem in Problem:
+        read(buyer.open(buyer.put_in("open", problem=problem)))
+    for left in (None, 3, 0):
+        read(buyer.get(f"/buy/{world.link(left=left).id}"))
+    bought = buyer.put_in("completed", completed_at=now)
+    read(buyer.open(bought, "/withdrawal"), buyer.form(bought))
+    for browser in (buyer, another(buyer)):
+        url = world.network.approve(str(buyer.submitted().interact_url))
+        read(browser.back_at_once(url))
+    fund(world)
+    refund = ask(world, world.pay(world.create(2000), f"{CEDAR}/alice"))
+    read(buyer.get(urlsplit(claim.offer(world.services, world.key(), refund.id).link).path))
+    # The two letters, and the page that only the dashboard shows.
+    assert unrendered(pay, rendered) == {"letter.html", "notice.html", "preview.html"}
