@@ -35,13 +35,6 @@ def _replay(case: dict[str, Any]) -> None:
         exchange.json(case["operation"], "POST", url, token="t", expect=expect)
 
 
-def _refused(name: str) -> Refused:
-    """Return the refusal that the recorded answer of that name is read as."""
-    with pytest.raises(Refused) as caught:
-        _replay(next(case for case in TO_CLIENTS if case["name"] == name))
-    return caught.value
-
-
 def test_no_recorded_answer_is_left_out() -> None:
     assert len(ANSWERS) == 133 + 13 + 9
     assert all(("operation" in case) != ("seen_by" in case) for case in ANSWERS)
@@ -65,55 +58,6 @@ def test_each_recorded_answer_has_its_reason_and_is_repeated_only_where_that_may
     assert caught.value.operation == case["operation"]
 
 
-def test_trap_07_a_quote_that_may_have_paid_already_is_never_taken_for_unpaid() -> None:
-    for name in ("OP: same quoteId again at once (same token)", "OP: expired quote"):
-        refused = _refused(name)
-        assert (refused.reason, refused.retryable) == (Reason.INVALID_QUOTE, False)
-
-
-def test_trap_10_an_unknown_id_is_not_found_although_it_says_401() -> None:
-    names = [
-        "IP: GET unknown id, with token",
-        "IP: GET unknown id, public",
-        "IP: public GET once expired",
-        "IP: complete once expired",
-        "quote: GET unknown",
-    ]
-    for name in names:
-        refused = _refused(name)
-        assert (refused.status, refused.reason) == (401, Reason.NOT_FOUND)
-
-
-def test_trap_10_an_unknown_payment_anothers_and_keys_that_are_down_are_told_apart() -> None:
-    found = [
-        _refused(f"later: {name}").reason
-        for name in (
-            "OP: GET one that another client made",
-            "OP: GET with the client's keys unreadable",
-        )
-    ]
-    unknown = reason("get_outgoing_payment", 401, "401", "Unauthorized")
-    assert (unknown, *found) == (Reason.NOT_FOUND, Reason.NOT_OURS, Reason.CLIENT_UNKNOWN)
-
-
-def test_trap_06_only_one_answer_to_a_rotation_says_that_the_token_is_gone() -> None:
-    gone = _refused("token: rotate again with the old one")
-    assert (gone.reason, gone.retryable) == (Reason.TOKEN_GONE, False)
-    for name in ("another rotates it at that moment", "the grant's row is locked"):
-        refused = _refused(f"later: rotate, {name}")
-        assert (refused.status, refused.reason) == (404, Reason.NOT_ROTATED)
-        assert refused.retryable
-
-
-def test_trap_11_an_expired_token_is_told_by_403_and_asks_for_rotation() -> None:
-    refused = _refused("token: expired, create")
-    assert (refused.status, refused.reason) == (403, Reason.TOKEN_INACTIVE)
-
-
-def test_trap_12_wallets_that_are_not_connected_are_a_reason_of_their_own() -> None:
-    assert reason("create_quote", 400, "400", "invalid receiver") is Reason.INVALID_RECEIVER
-
-
 @pytest.mark.parametrize("status", [408, 409, 425, 429])
 def test_a_busy_server_says_nothing_about_the_effect(status: int) -> None:
     why = reason("create_outgoing_payment", status, str(status), "invalid quote")
@@ -124,13 +68,6 @@ def test_a_busy_server_says_nothing_about_the_effect(status: int) -> None:
         assert busy.retryable is (operation not in once)
 
 
-def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
-    operation = "complete_incoming_payment"
-    assert reason(operation, 409, "409", "wrong state") is Reason.WRONG_STATE
-    assert reason(operation, 409, "409", "lock held") is Reason.BUSY
-    assert reason("create_quote", 409, "409", "wrong state") is Reason.BUSY
-
-
 @pytest.mark.parametrize(
     ("operation", "status", "code", "description", "why"),
     [
@@ -139,7 +76,11 @@ def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
         ("rotate_token", 400, "invalid_rotation", "", Reason.NOT_ROTATED),
         ("rotate_token", 401, "invalid_client", "invalid access token", Reason.TOKEN_GONE),
         ("get_outgoing_payment", 404, "404", "Outgoing payment does not exist", Reason.NOT_OURS),
+        ("get_outgoing_payment", 401, "401", "Unauthorized", Reason.NOT_FOUND),
         ("get_quote", 404, "404", "Quote does not exist", Reason.NOT_OURS),
+        ("complete_incoming_payment", 409, "409", "wrong state", Reason.WRONG_STATE),
+        ("complete_incoming_payment", 409, "409", "lock held", Reason.BUSY),
+        ("create_quote", 409, "409", "wrong state", Reason.BUSY),
         ("get_outgoing_payment", 404, "", "Not Found", Reason.NOT_FOUND),
         ("continue_grant", 404, "", "", Reason.NOT_FOUND),
         ("continue_grant", 403, "user_denied", "", Reason.GRANT_GONE),
