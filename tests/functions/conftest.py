@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.dashboard_pages import Browser, Dashboard, dashboard
+from checkout.domain.session import Session
+from tests.support.dashboard_pages import Browser, Dashboard, dashboard, dashboard_of
 from tests.support.flows import World
 from tests.support.hosted_pages import Customer, customer
 from tests.support.outbox import Outbox
+from tests.support.refund_books import fund
 
 
 @pytest.fixture
@@ -22,6 +24,25 @@ def shop() -> Iterator[Dashboard]:
 @pytest.fixture
 def browser(shop: Dashboard) -> Browser:
     return shop.signed_in()
+
+
+@pytest.fixture
+def world() -> World:
+    """A shop with money for refunds."""
+    found = World()
+    fund(found)
+    return found
+
+
+@pytest.fixture
+def owner(world: World) -> Iterator[Browser]:
+    with dashboard_of(world) as found:
+        yield found
+
+
+@pytest.fixture
+def sold(world: World) -> Session:
+    return world.pay(world.create(2000))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,45 +19,19 @@ from checkout.open_payments.models import Amount
 from dashboard import refund_texts as texts
 from sandbox.wallets.money import Fee
 from tests.support.basics import NOW, a_mandate
-from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, path_of
+from tests.support.dashboard_pages import Browser, approved, dashboard, path_of, wallets_page
 from tests.support.flows import CEDAR, World, on, raising
 from tests.support.merchant_api import PREFIX
-from tests.support.refund_books import allow, balance, end_budget, fund, mandate, payments
+from tests.support.refund_books import allow, balance, end_budget, mandate, payments
 from tests.support.services import store_mandate
 
 ALICE = f"{CEDAR}/alice"
 
 
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
-
-
-@pytest.fixture
-def owner(world: World) -> Iterator[Browser]:
-    with dashboard_of(world) as browser:
-        yield browser
-
-
-@pytest.fixture
-def sold(world: World) -> Session:
-    return world.pay(world.create(2000))
-
-
-def wallets_page(answer: Any) -> str:
-    links = answer.page.all("a", **{"class": "button"})
-    [link] = [each for each in links if "Approve in your wallet" in "".join(each.text)]
-    return str(link.attributes["href"])
-
-
 def approve(world: World, owner: Browser, amount: str = "500.00") -> str:
     """Type an amount, approve it in the wallet, and come back; return the page that one sees."""
     owner.get("/budget")
-    back = urlsplit(world.network.approve(wallets_page(owner.post("/budget", {"amount": amount}))))
-    world.clock.pass_time(10)
-    answer = owner.get(f"{path_of(back.path)}?{back.query}")
+    answer = owner.get(approved(world, owner.post("/budget", {"amount": amount})))
     assert path_of(answer.location) == "/budget"
     return owner.get("/budget").page.main
 
@@ -132,10 +105,9 @@ def test_a_refund_over_the_budget_asks_for_one_approval_and_says_why(
     path = refund_now(owner, sold)
     answer = owner.get(path)
     assert texts.PROBLEM[RefundProblem.OVER_BUDGET] in answer.page.main
-    back = urlsplit(world.network.approve(wallets_page(answer)))
+    back = approved(world, answer)
     assert payments(world) == made, "nothing is sent before the approval"
-    world.clock.pass_time(10)
-    owner.get(f"{path_of(back.path)}?{back.query}")
+    owner.get(back)
     assert "Refunded" in owner.get(path).page.main
 
 
@@ -237,9 +209,8 @@ def test_a_forged_callback_is_refused_and_approves_nothing(
 def test_a_callback_in_another_browser_is_not_followed(world: World, owner: Browser) -> None:
     """The address alone is worth nothing: only an owner of this shop can follow it."""
     owner.get("/budget")
-    back = urlsplit(world.network.approve(wallets_page(owner.post("/budget", {"amount": "500"}))))
-    world.clock.pass_time(10)
-    answer = Browser(owner._dashboard).get(f"{path_of(back.path)}?{back.query}")
+    back = approved(world, owner.post("/budget", {"amount": "500"}))
+    answer = Browser(owner._dashboard).get(back)
     assert path_of(answer.location) == "/sign-in"
     assert mandate(world).status is MandateStatus.PENDING
 
@@ -247,11 +218,12 @@ def test_a_callback_in_another_browser_is_not_followed(world: World, owner: Brow
 def test_a_callback_that_comes_twice_is_noted_once(world: World, owner: Browser) -> None:
     owner.get("/budget")
     back = urlsplit(world.network.approve(wallets_page(owner.post("/budget", {"amount": "500"}))))
-    early = owner.get(f"{path_of(back.path)}?{back.query}")
+    way = f"{path_of(back.path)}?{back.query}"
+    early = owner.get(way)
     assert "One moment" in early.page.main
     world.clock.pass_time(10)
     for _ in range(2):
-        assert path_of(owner.get(f"{path_of(back.path)}?{back.query}").location) == "/budget"
+        assert path_of(owner.get(way).location) == "/budget"
     assert actions(world).count("budget_approved") == 1
 
 

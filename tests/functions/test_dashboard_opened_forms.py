@@ -91,6 +91,7 @@ def test_any_other_wrong_address_leads_to_the_start(shop: Dashboard, where: str)
     browser = shop.signed_in()
     answer = browser.get(where) if where else browser.post(where)
     assert answer.status == (404 if where else 405)
+    assert ("Page not found" in answer.page.main) == bool(where)
     assert way_back(answer, where) == ("" if where else "/overview")
 
 

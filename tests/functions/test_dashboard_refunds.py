@@ -19,30 +19,19 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refund_texts as texts
 from tests.support.basics import NOW, a_refund
-from tests.support.dashboard_pages import Browser, dashboard, dashboard_of, dashboard_over, path_of
+from tests.support.dashboard_pages import (
+    Browser,
+    approved,
+    dashboard,
+    dashboard_over,
+    path_of,
+    wallets_page,
+)
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
-from tests.support.refund_books import again, ask, balance, fund, payments
+from tests.support.refund_books import again, ask, balance, payments
 from tests.support.services import store_refund
 
 ALICE = f"{CEDAR}/alice"
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
-
-
-@pytest.fixture
-def owner(world: World) -> Iterator[Browser]:
-    with dashboard_of(world) as browser:
-        yield browser
-
-
-@pytest.fixture
-def sold(world: World) -> Session:
-    return world.pay(world.create(2000))
 
 
 def request_all(owner: Browser, sold: Session, **typed: str) -> str:
@@ -51,12 +40,6 @@ def request_all(owner: Browser, sold: Session, **typed: str) -> str:
     assert "Left to refund: 20.00 USD." in page.main
     fields = {"amount": "20.00", "mode": "as_paid", "reason": "requested_by_customer", **typed}
     return path_of(owner.post(f"/transactions/{sold.id}/refund", fields).location)
-
-
-def wallets_page(owner: Browser, path: str) -> str:
-    links = owner.get(path).page.all("a", **{"class": "button"})
-    [link] = [each for each in links if "Approve in your wallet" in "".join(each.text)]
-    return str(link.attributes["href"])
 
 
 def test_a_merchant_sees_the_price_approves_and_the_customer_has_the_money(
@@ -72,9 +55,7 @@ def test_a_merchant_sees_the_price_approves_and_the_customer_has_the_money(
     paid = f"{sold.quote.debit.value / 100:.2f} EUR"
     assert f"The customer gets {paid}" in page.main
     assert "USD" in page.main.split("Your wallet pays", 1)[1][:20]
-    back = urlsplit(world.network.approve(wallets_page(owner, path)))
-    world.clock.pass_time(10)
-    answer = owner.get(f"{path_of(back.path)}?{back.query}")
+    answer = owner.get(approved(world, owner.get(path)))
     assert path_of(answer.location) == path
     done = owner.get(path).page.main
     assert "Refunded" in done
@@ -91,13 +72,13 @@ def test_a_wallet_that_asks_to_wait_is_asked_again(
     world: World, owner: Browser, sold: Session
 ) -> None:
     path = request_all(owner, sold)
-    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    back = urlsplit(world.network.approve(wallets_page(owner.get(path))))
     waits = owner.get(f"{path_of(back.path)}?{back.query}")
     assert waits.status == 200
     assert "One moment" in waits.page.main
-    [again_] = waits.page.all("a", id="again")
+    [again_link] = waits.page.all("a", id="again")
     world.clock.pass_time(10)
-    answer = owner.get(path_of(again_.attributes["href"]) + f"?{back.query}")
+    answer = owner.get(path_of(again_link.attributes["href"]) + f"?{back.query}")
     assert path_of(answer.location) == path
 
 
@@ -123,7 +104,7 @@ def test_a_refund_whose_price_cannot_be_asked_is_there_and_says_why(
     world.transport.before = lambda request: None
     [made] = world.services.refunds.of(tuple(e.id for e in world.session(sold.id).refunds or ()))
     assert owner.post(f"/refunds/{made.id}/prepare").status == 303
-    assert wallets_page(owner, f"/refunds/{made.id}")
+    assert wallets_page(owner.get(f"/refunds/{made.id}"))
 
 
 @pytest.mark.parametrize(
@@ -158,12 +139,11 @@ def test_an_open_page_looks_at_a_refund_that_was_sent(
     world: World, owner: Browser, sold: Session
 ) -> None:
     path = request_all(owner, sold)
-    back = urlsplit(world.network.approve(wallets_page(owner, path)))
-    world.clock.pass_time(10)
+    back = approved(world, owner.get(path))
     world.transport.after = lambda request, response: (
         raising(OutcomeUnknown("lost"))() if "/outgoing-payments" in request.url else None
     )
-    owner.get(f"{path_of(back.path)}?{back.query}")
+    owner.get(back)
     assert "Sending" in owner.get(path).page.main
     world.transport.after = lambda request, response: None
     world.clock.pass_time(30)
@@ -269,9 +249,7 @@ def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
     assert carol in page
     before = balance(world, carol)
     assert path_of(owner.post(f"{path}/prepare", {}).location) == path
-    back = urlsplit(world.network.approve(wallets_page(owner, path)))
-    world.clock.pass_time(10)
-    owner.get(f"{path_of(back.path)}?{back.query}")
+    owner.get(approved(world, owner.get(path)))
     assert "Refunded" in owner.get(path).page.main
     assert balance(world, carol) == before + 1854
     assert "Make a link" not in owner.get(path).page.main
@@ -301,9 +279,7 @@ def surplus_of(owner: Browser, session: Session) -> tuple[str, dict[str, str]]:
 def sent_back(world: World, owner: Browser, session: Session, fields: dict[str, str]) -> str:
     """Press the button, approve at the wallet, and return what the refund's page shows."""
     path = path_of(owner.post(f"/transactions/{session.id}/refund", fields).location)
-    back = urlsplit(world.network.approve(wallets_page(owner, path)))
-    world.clock.pass_time(10)
-    owner.get(f"{path_of(back.path)}?{back.query}")
+    owner.get(approved(world, owner.get(path)))
     world.sweep(rounds=20)
     return owner.get(path).page.main
 

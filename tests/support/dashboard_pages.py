@@ -16,7 +16,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from checkout.adapters import dynamo
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.people import Member, Role
 from checkout.flows.merchant import people
 from checkout.ports.services import DashboardServices
@@ -107,6 +107,16 @@ class Dashboard(MerchantApi):
     def signed_in(self, api_key: str | None = None) -> Browser:
         """A browser of the first merchant, unless another key is given."""
         return self.browser().sign_in(api_key or self.secret)
+
+    def tried(self, api_key: str) -> Answer:
+        """The answer to a sign-in with the key in a new browser."""
+        browser = self.browser()
+        browser.get("/sign-in")
+        return browser.post("/sign-in", {"api_key": api_key})
+
+    def key_named(self, name: str) -> ApiKey:
+        [found] = [each for each in self.services.api_keys.of("mer_1") if each.name == name]
+        return found
 
     def invited(self, role: Role = Role.OWNER, name: str = "Ada") -> str:
         """The link of an invitation of the first merchant."""
@@ -200,6 +210,20 @@ def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
 
 def path_of(location: str) -> str:
     return urlsplit(location).path.removeprefix("/dashboard")
+
+
+def wallets_page(answer: Answer) -> str:
+    """The address to which the answer leads for an approval."""
+    links = answer.page.all("a", **{"class": "button"})
+    [link] = [each for each in links if "in your wallet" in "".join(each.text)]
+    return link.attributes["href"]
+
+
+def approved(world: World, answer: Answer) -> str:
+    """Approve in the wallet what the answer asks for; return the path that the wallet leads to."""
+    back = urlsplit(world.network.approve(wallets_page(answer)))
+    world.clock.pass_time(10)  # wallets want to be asked again no earlier
+    return f"{path_of(back.path)}?{back.query}"
 
 
 LAMBDA_MAX = 6 * 1024 * 1024
