@@ -1,20 +1,18 @@
-"""Each page nests as HTML: every template is rendered in many stages, and read whole.
+"""Each page nests as HTML: each branch of its template by itself, and the page in many stages.
 
 `Page` refuses a document that does not nest, but only a test that looks at a page has it read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from jinja2 import Environment
+from jinja2 import Environment, nodes
 
-import dashboard
-import pay
 from checkout.domain.payment import Problem
 from checkout.domain.people import SignUp
 from checkout.flows.refund import claim
@@ -23,10 +21,45 @@ from pay import render
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.dashboard_routes import FORMS, RIVAL, paths, with_something_of_everything
 from tests.support.flows import CEDAR
-from tests.support.hosted_pages import STAGES, Answer, Customer, another
+from tests.support.hosted_pages import STAGES, Answer, Customer, Page, another
 from tests.support.refund_books import ask, fund
 from tests.support.samples import EVERYTHING
 from tests.support.shop_records import HOOKS, flag, paid, refund_of, stored
+
+ENVIRONMENTS = {"dashboard": rendering._TEMPLATES, "pay": render._TEMPLATES}
+TEMPLATES = [
+    (app, name) for app, each in ENVIRONMENTS.items() for name in each.list_templates(["html"])
+]
+# Branches that open an element, or close it: the same condition, or a loop, stands around the rest.
+HALVES = {"fields.html": 2, "parts.html": 2, "overview.html": 3, "transaction.html": 4}
+
+
+def branches(body: list[nodes.Node]) -> Iterator[str]:
+    """Yield the HTML of this part of a template without its branches, and of each of these."""
+    html = ""
+    for node in body:
+        if isinstance(node, nodes.Output):
+            html += "".join(getattr(each, "data", "x") for each in node.nodes)
+        for part in (node, *getattr(node, "elif_", ())):
+            for name in ("body", "else_"):
+                yield from branches(getattr(part, name, []))
+    yield html
+
+
+def nests(html: str) -> bool:
+    try:
+        return bool(Page(html))
+    except AssertionError:
+        return False
+
+
+@pytest.mark.parametrize(("app", "name"), TEMPLATES)
+def test_each_branch_of_a_template_nests(app: str, name: str) -> None:
+    environment = ENVIRONMENTS[app]
+    assert environment.loader is not None
+    source = environment.loader.get_source(environment, name)[0]
+    bad = [html for html in branches(environment.parse(source).body) if not nests(html)]
+    assert len(bad) == HALVES.get(name, 0), bad
 
 
 @pytest.fixture
@@ -43,8 +76,8 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
         monkeypatch.setattr(environment, "get_template", get_template)
 
-    noted(rendering._TEMPLATES)
-    noted(render._TEMPLATES)
+    for each in ENVIRONMENTS.values():
+        noted(each)
     return names
 
 
@@ -54,9 +87,8 @@ def read(*answers: Answer) -> None:
             assert answer.page.elements, answer
 
 
-def unrendered(app: Any, rendered: set[str]) -> set[str]:
-    folder = Path(app.__file__).parent / "templates"
-    return {each.name for each in folder.glob("*.html")} - rendered
+def unrendered(app: str, rendered: set[str]) -> set[str]:
+    return {name for each, name in TEMPLATES if each == app} - rendered
 
 
 def test_each_page_of_the_dashboard_nests(shop: Dashboard, rendered: set[str]) -> None:
@@ -86,7 +118,7 @@ def test_each_page_of_the_dashboard_nests(shop: Dashboard, rendered: set[str]) -
     read(owner.get(f"/webhooks/{events[0]}"), owner.post("/webhooks", {"url": HOOKS}))
     answered(owner, ids)
     # It needs a wallet that wants time: test_dashboard_refunds.py reads it.
-    assert unrendered(dashboard, rendered) == {"refund_wait.html"}
+    assert unrendered("dashboard", rendered) == {"refund_wait.html"}
 
 
 def answered(browser: Browser, ids: dict[str, str]) -> None:
@@ -120,4 +152,4 @@ def test_each_page_of_a_customer_nests(buyer: Customer, rendered: set[str]) -> N
     refund = ask(world, world.pay(world.create(2000), f"{CEDAR}/alice"))
     read(buyer.get(urlsplit(claim.offer(world.services, world.key(), refund.id).link).path))
     # The two letters, and the page that only the dashboard shows.
-    assert unrendered(pay, rendered) == {"letter.html", "notice.html", "preview.html"}
+    assert unrendered("pay", rendered) == {"letter.html", "notice.html", "preview.html"}
