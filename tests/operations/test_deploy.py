@@ -117,7 +117,7 @@ def test_the_revision_changes_with_each_parameter_and_with_nothing_else() -> Non
 def parameters_for_sam(monkeypatch: pytest.MonkeyPatch, chosen: Stage) -> dict[str, str]:
     """Return the parameters of one `sam deploy`, of which none has a blank or a quote.
 
-    tests/artifacts/test_parameters.py has SAM CLI itself read them.
+    tests/artifacts/test_deployed_parameters.py has SAM CLI itself read them.
     """
     found: dict[str, str] = {}
 
