@@ -3,8 +3,8 @@
 Each operation is atomic (one lock), items are copied in and out, and what DynamoDB refuses is
 refused with the same exceptions; an argument or expression that is not known here is an error. It
 has no randomness, and a ClientRequestToken never ages. A batch is always read whole. With a `Lag`,
-reads that DynamoDB may answer with old data do so. With a clock, each item is deleted as soon as it
-is past its time to live; DynamoDB may keep it for days longer.
+reads that DynamoDB may answer with old data do so. With a clock, each item is deleted a day before
+the end of its time to live, because the product adds a day on which nothing may depend.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.support import aws_calls
 
 ITEM_MAX = 400 * 1024  # bytes
 TRANSACTION_MAX = 100
+ADDED_TO_TTL = 24 * 60 * 60  # seconds
 BATCH_MAX = 25
 Answer = dict[str, Any]
 Operation = Callable[..., Answer]
@@ -265,10 +266,10 @@ class InMemoryDynamoDb:
         return {}
 
     def _let_go(self) -> None:
-        """Delete what is past its time to live."""
+        """Delete what is not needed any more."""
         if self._now is not None:
             for table in self._tables.values():
-                table.let_go(self._now().timestamp())
+                table.let_go(self._now().timestamp() + ADDED_TO_TTL)
 
     def _table(self, name: str) -> _Table:
         if name not in self._tables:

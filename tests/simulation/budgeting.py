@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in MANDATE_TRANSITIONS.items()}
+TOLD: Final = {cell: row.webhook for cell, row in MANDATE_TRANSITIONS.items()}
 MINUTE: Final = 60_000  # milliseconds
 DAY: Final = timedelta(days=1)
 # Two months, and what the last refund takes where the schedule comes each six hours.
@@ -119,12 +120,17 @@ class BudgetChecks:
     def written(self, changes: Sequence[tuple[str, Item | None, Item]], by: str) -> None:
         """After an operation of AWS that actor `by` asked for, with all that it changed."""
         self._spent = None
+        told = [
+            new["type"]["S"]
+            for table, old, new in changes
+            if table.endswith("-webhook_events") and old is None and "~" not in new["id"]["S"]
+        ]
         for table, _, new in changes:
             mine = new.get("id", {}).get("S", "").startswith("man_")
             if mine and table.endswith("-checkout_sessions"):
-                self._written(mandate_from(new), by)
+                self._written(mandate_from(new), by, told)
 
-    def _written(self, after: Mandate, by: str) -> None:
+    def _written(self, after: Mandate, by: str, events: Sequence[str]) -> None:
         before, self.mandate = self.mandate, after
         if before is None:
             return
@@ -133,17 +139,35 @@ class BudgetChecks:
         told = f"{before.status} v{before.version} -> {after.status} v{after.version}"
         if after.version <= before.version:
             self._fail("budget_version_grows", told)
+        self._months(before, after)
         if after.history != before.history:
-            event = MandateEvent(after.history[-1].event)
-            self._world.counts[f"budget {event}"] += 1
-            if EDGES.get((before.status, event)) != after.status:
-                self._fail("budget_goes_by_its_table", f"{told} by {event}")
-            if event is MandateEvent.APPROVAL_CLAIMED and before.grant is not None:
-                grant = sealed.open_grant(self._world.vault, before.id, before.grant)
-                self._world.checker.claimed(grant.continuation.uri.rsplit("/", 1)[-1], by)
+            self._happened(before, after, by, events)
         elif before.token != after.token:
             self._world.counts["budget rotated"] += 1
         self._token(after, told)
+
+    def _happened(self, before: Mandate, after: Mandate, by: str, events: Sequence[str]) -> None:
+        event = MandateEvent(after.history[-1].event)
+        self._world.counts[f"budget {event}"] += 1
+        told = f"{before.status} -> {after.status} by {event}"
+        if EDGES.get((before.status, event)) != after.status:
+            self._fail("budget_goes_by_its_table", told)
+        webhook = TOLD.get((before.status, event))
+        if webhook in self._world.wanted and webhook not in events:
+            self._fail("each_end_of_the_budget_is_told", told)
+        if event is MandateEvent.APPROVAL_CLAIMED and before.grant is not None:
+            grant = sealed.open_grant(self._world.vault, before.id, before.grant)
+            self._world.checker.claimed(grant.continuation.uri.rsplit("/", 1)[-1], by)
+
+    def _months(self, before: Mandate, after: Mandate) -> None:
+        """Check that each period is a month from the start, which is one wallet's for good."""
+        was, terms = before.terms, after.terms
+        if terms is None or was is None:
+            return
+        if after.period and after.period != period_of(terms.start, after.period):
+            self._fail("a_period_is_a_month_from_the_start", f"{after.period}: {terms.start}")
+        if terms.payer.id == was.payer.id and terms.start != was.start:
+            self._fail("the_months_of_one_wallet_stay", f"{was.start}, {terms.start}")
 
     def _token(self, after: Mandate, told: str) -> None:
         """A token that is believed to be good is good, and no good one is given up."""
@@ -180,6 +204,18 @@ class BudgetChecks:
                 self._world.faults.happened(Around.BUDGET_REVOKED)
 
     # --- what the wallet says ---
+
+    def canceling(self, grant_id: str) -> None:
+        """Before a grant is canceled, which cannot be undone: the budget has it no more."""
+        if grant_id == self._in_use():
+            self._fail("a_grant_in_use_is_not_canceled", f"grant {grant_id[:4]}")
+
+    def _in_use(self) -> str | None:
+        """Return the id of the grant that the budget has in use, as it is stored."""
+        if self.mandate is None or self.mandate.handle is None:
+            return None
+        handle = sealed.open_grant(self._world.vault, self.mandate.id, self.mandate.handle)
+        return handle.continuation.uri.rsplit("/", 1)[-1]
 
     def money(self) -> None:
         """After a payment of the shop's wallet."""

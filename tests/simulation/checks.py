@@ -521,6 +521,8 @@ class Checker:
         self._world.identities.sending(request)
         if "/incoming-payments/" in path and request.method == "GET":
             self._read_at[by, _last(path)] = process.now()
+        if request.method == "DELETE" and "/continue/" in path:
+            self.budgets.canceling(_last(path))
         if request.method != "POST":
             return
         if path.endswith("/incoming-payments"):

@@ -190,6 +190,8 @@ _REQUEST: Final = "checkout.flows.refund.request"
 _LOOK: Final = "checkout.flows.refund.reconcile"
 _BUDGET: Final = "checkout.flows.refund.budget"
 _MANDATES: Final = "checkout.flows.payment.mandates"
+_PERIOD: Final = "checkout.domain.mandate:Mandate.period_at"
+_SETTLE: Final = "checkout.flows.refund.settle"
 _VERDICT: Final = "checkout.domain.refund_verdict"
 _FENCED: Final = (_TRANSITIONS, _PROOF, _SCHEDULE, _OUTSIDE, _PREPARE)  # they know FENCE
 
@@ -1489,6 +1491,84 @@ REFUND_MUTANTS: Final = (
         "checkout.flows.refund.settle:_given_back",
         "if refund.counted is None:",
         "if True:",
+    ),
+    line(
+        "the budget is counted after the intent, in a write of its own",
+        f"{_BUDGET}:_intend",
+        "return commit(services, intended, also=counted)",
+        "done = commit(services, intended); commit(services, counted); return done",
+    ),
+    line(
+        "each approval of the budget begins its own months",
+        f"{_BUDGET}:_terms",
+        "same = before is not None and",
+        "same = False and",
+    ),
+    line(
+        "the budget's months are the calendar's",
+        _PERIOD,
+        "period_of(self.terms.start, now)",
+        "now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)",
+    ),
+    line(
+        "a part that was sent is given back to the budget",
+        f"{_SETTLE}:settle",
+        "for _ in range(TRIES):",
+        "back = _given_back(services, refund) if event is RefundEvent.FAILED else None\n"
+        "    back and writes.commit(services, back)\n"
+        "    for _ in range(TRIES):",
+        only="shop pays half",
+    ),
+    line(
+        "a rotation without an answer loses the budget",
+        f"{_MANDATES}:rotate",
+        "except op.OpenPaymentsError:\n        _unanswered(services, mandate, known)",
+        "except op.OpenPaymentsError:\n        _over(services, mandate, known, MandateEvent.LOST)",
+    ),
+    line(
+        "a budget whose token is gone stays active",
+        f"{_MANDATES}:_over",
+        "return change(services, current, event)",
+        "return change(services, current, MandateEvent.ROTATED, rotate_at=None)",
+        like=59,
+    ),
+    line(
+        "a budget is called lost without a look at the wallet",
+        f"{_MANDATES}:_started",
+        "    return mandate, stood",
+        "    if stood:\n        _over(services, mandate, known, MandateEvent.LOST)\n"
+        "        raise NoToken(gone=True)\n    return mandate, stood",
+    ),
+    line(
+        "the budget's older grant is canceled before the newer one is stored",
+        f"{_BUDGET}:_redeemed",
+        "older = current",
+        "older = current; _cancel(services, older)",
+    ),
+    cell(
+        "the loss of the budget is not told",
+        (MandateStatus.ACTIVE, MandateEvent.LOST),
+        silent,
+        MANDATE_TRANSITIONS,
+        like=59,
+    ),
+    cell(
+        "the end of the budget at the wallet is not told",
+        (MandateStatus.ACTIVE, MandateEvent.REVOKED),
+        silent,
+        MANDATE_TRANSITIONS,
+    ),
+    Mutant(
+        "a link is made for a refund that was sent, as if nothing was",
+        (
+            Cell(
+                (RefundStatus.SENDING, RefundEvent.CLAIM_OFFERED),
+                table=REFUND_TRANSITIONS,
+                new=Row(RefundStatus.NEEDS_APPROVAL),
+            ),
+        ),
+        only=identities.ONLY,
+        changes=True,
     ),
     line(
         "nobody looks at a refund that was sent",

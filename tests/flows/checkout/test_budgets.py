@@ -10,9 +10,8 @@ import pytest
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
-from checkout.flows.checkout import ends, lists, lookup
-from checkout.flows.checkout.create import create_session
-from checkout.flows.merchant import authentication, setup
+from checkout.flows.checkout import ends
+from checkout.flows.merchant import setup
 from checkout.flows.schedule import sweep
 from checkout.ports.services import Services
 from tests.support.flows import BASE_URL, CEDAR, World, client_id
@@ -59,32 +58,6 @@ def to_key_file(world: World) -> None:
     pem, jwk = new_key_pair("file")
     world.network.register_key(world.shop, jwk)
     setup.replace_key(world.services, setup.NewMerchant("", world.shop, "file", pem))
-
-
-def test_creating_a_session_costs_three_calls_and_no_wallet() -> None:
-    world = warm()
-    key = authentication.authenticate(world.services, f"Bearer {world.api_key}", "POST")
-    create_session(world.services, key, world.new(), "order-1")
-    assert world.aws_calls() == ["get_item", "put_item", "put_item"]
-    assert world.transport.sent == []
-
-
-def test_reading_a_session_costs_two_calls() -> None:
-    world = warm()
-    session = world.create()
-    world.forget()
-    lookup.get(world.services, world.key(), session.id)
-    assert world.aws_calls() == ["get_item", "get_item"]
-
-
-def test_listing_a_hundred_sessions_costs_three_calls() -> None:
-    world = warm()
-    for _ in range(101):
-        world.create()
-    world.forget()
-    query = lists.ListQuery(limit=100)
-    assert len(lists.list_page(world.services, world.key(), query).sessions) == 100
-    assert world.aws_calls() == ["get_item", "query", "batch_get_item"]
 
 
 def test_submitting_a_wallet_costs_four_wallet_calls_and_six_to_aws() -> None:

@@ -19,11 +19,6 @@ EARLIER = NOW - timedelta(seconds=30)
 AWAITING = Status.AWAITING_APPROVAL
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 def applied(api: MerchantApi, **changes: Any) -> Session:
     session = api.store(**changes)
     result = apply_clock(api.services, session)

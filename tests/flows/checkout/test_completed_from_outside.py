@@ -45,14 +45,6 @@ def test_a_payment_refused_because_a_stranger_has_closed_it_goes_to_the_fence_at
     assert_paid_by_the_next_wallet(world, session, begun)
 
 
-@pytest.mark.parametrize("reason", [Reason.BUSY, Reason.INVALID_QUOTE])
-def test_a_refusal_in_doubt_closes_nothing_that_is_open(world: World, reason: Reason) -> None:
-    session, callback = world.awaiting()
-    refused = Refused("no", operation="", status=400, reason=reason)
-    world.transport.before = on("POST", "/outgoing-payments", raising(refused))
-    assert world.finish(session, callback).session.closing_at is None
-
-
 def test_a_refusal_by_a_wallet_that_cannot_be_asked_of_a_closed_payment_begins_the_fence(
     world: World,
 ) -> None:

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import CheckoutError, PaymentInProgress, SessionUnexpectedState
+from checkout.domain.errors import PaymentInProgress, SessionUnexpectedState
 from checkout.domain.payment import Attention
-from checkout.domain.session import Session, Status
+from checkout.domain.session import Status
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import approve, ends, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
@@ -16,15 +16,6 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
 from tests.support.flows import CEDAR, World, lose_answers, on, raising
 from tests.support.protected import LEASE
-
-
-def in_flight(world: World, amount: int) -> Session:
-    """Return a payment in doubt, of which nothing has arrived."""
-    session = world.submit(world.create(amount))
-    callback = world.approve(session)
-    lost = raising(OutcomeUnknown("lost on the way"))
-    world.transport.before = on("POST", "/outgoing-payments", lost)
-    return world.finish(session, callback).session
 
 
 def tolerate(world: World, units: int) -> None:
@@ -53,7 +44,7 @@ def tolerate(world: World, units: int) -> None:
 def test_what_may_be_missing(tolerance: int, asked: int, received: int, enough: bool) -> None:
     world = World()
     tolerate(world, tolerance)
-    session = in_flight(world, asked)
+    session = world.unsent(asked)
     world.pay_from_outside(session, received)
     session = world.settle(session, seconds=60)
     assert session.received == received
@@ -172,12 +163,11 @@ def test_money_that_comes_after_the_callback_is_seen_by_the_page_s_first_look(
 
 
 def test_a_payment_that_owes_no_check_has_no_first_look(world: World) -> None:
-    session = world.pay(world.create(), f"{CEDAR}/partial")
-    partly = world.settle(session, seconds=120)
+    partly = world.partly_paid()
     assert (partly.status, partly.check_at) == (Status.PROCESSING, None)
     before = world.transport.count("GET", "/incoming-payments/")
     world.clock.pass_time(3)
-    reconcile.advance_pending(world.services, session.id)
+    reconcile.advance_pending(world.services, partly.id)
     assert world.transport.count("GET", "/incoming-payments/") == before
 
 
@@ -193,13 +183,8 @@ def test_after_the_first_look_pages_ask_once_per_interval(world: World) -> None:
 # --- the merchant decides about a part ---
 
 
-def partly_paid(world: World) -> Session:
-    session = world.pay(world.create(), f"{CEDAR}/partial")
-    return world.settle(session, seconds=120)
-
-
 def test_a_part_that_is_accepted_completes_with_who_accepted_it(world: World) -> None:
-    session = partly_paid(world)
+    session = world.partly_paid()
     done = ends.accept_as_paid(world.services, world.key(), session.id)
     assert (done.status, done.received, done.attention) == (Status.COMPLETED, 1000, None)
     assert done.completed_at == world.clock.now()
@@ -212,7 +197,7 @@ def test_a_part_that_is_accepted_completes_with_who_accepted_it(world: World) ->
 
 
 def test_a_part_that_is_accepted_while_more_may_come_is_closed(world: World) -> None:
-    session = in_flight(world, 2000)
+    session = world.unsent()
     world.pay_from_outside(session, 1200)
     world.settle(session, seconds=20)
     ends.accept_as_paid(world.services, world.key(), session.id)
@@ -223,7 +208,7 @@ def test_a_part_that_is_accepted_while_more_may_come_is_closed(world: World) -> 
 
 def test_a_part_can_be_given_up_once_nothing_more_can_come(world: World) -> None:
     world.listen("checkout.session.expired")
-    session = in_flight(world, 2000)
+    session = world.unsent()
     world.pay_from_outside(session, 1200)
     world.settle(session, seconds=20)
     with pytest.raises(PaymentInProgress, match=r"12\.00 USD of 20\.00 USD has arrived"):
@@ -237,13 +222,6 @@ def test_a_part_can_be_given_up_once_nothing_more_can_come(world: World) -> None
         ends.accept_as_paid(world.services, world.key(), session.id)
 
 
-@pytest.mark.parametrize("decide", [ends.accept_as_paid, ends.give_up])
-def test_only_a_partly_paid_session_can_be_decided(world: World, decide: object) -> None:
-    for session in (world.create(), world.pay(world.create())):
-        with pytest.raises(SessionUnexpectedState, match="only a part"):
-            decide(world.services, world.key(), session.id)  # type: ignore[operator]
-
-
 # --- a payment in doubt that the merchant wants to end ---
 
 
@@ -251,7 +229,7 @@ def test_only_a_partly_paid_session_can_be_decided(world: World, decide: object)
 def test_an_end_asked_for_in_doubt_begins_the_fence_and_is_possible_after_it(
     world: World, end: object
 ) -> None:
-    session = in_flight(world, 2000)
+    session = world.unsent()
     world.clock.pass_time(35)
     with pytest.raises(PaymentInProgress, match="in about a minute"):
         end(world.services, world.key(), session.id)  # type: ignore[operator]
@@ -262,7 +240,7 @@ def test_an_end_asked_for_in_doubt_begins_the_fence_and_is_possible_after_it(
 
 
 def test_an_end_asked_for_just_after_the_payment_was_sent_closes_nothing(world: World) -> None:
-    session = in_flight(world, 2000)
+    session = world.unsent()
     with pytest.raises(PaymentInProgress, match="under way"):
         ends.cancel(world.services, world.key(), session.id)
     assert world.session(session.id).closing_at is None
@@ -282,7 +260,7 @@ def test_under_instructed_a_payment_that_the_wallet_calls_failed_does_not_comple
 
 def test_under_instructed_a_part_found_behind_the_fence_is_flagged() -> None:
     world = World(policy=CompletionPolicy.INSTRUCTED)
-    session = in_flight(world, 2000)
+    session = world.unsent()
     world.pay_from_outside(session, 700)
     flagged = world.settle(session, seconds=60)
     assert (flagged.status, flagged.received) == (Status.PROCESSING, 700)
@@ -296,11 +274,3 @@ def test_under_instructed_a_wallet_that_cannot_be_read_does_not_hold_up_the_comp
     world.transport.before = on("GET", "/incoming-payments/", unreadable)
     done = world.finish(session, callback).session
     assert (done.status, done.received) == (Status.COMPLETED, None)
-
-
-def test_another_merchants_part_is_not_there(world: World) -> None:
-    session = partly_paid(world)
-    other = world.key()
-    object.__setattr__(other, "merchant", "mer_other")
-    with pytest.raises(CheckoutError, match="No such"):
-        ends.accept_as_paid(world.services, other, session.id)

@@ -15,8 +15,6 @@ from checkout.domain.errors import (
     AmountTooSmall,
     CurrencyMismatch,
     CurrencyNotSupported,
-    IdempotencyKeyInvalid,
-    IdempotencyKeyReused,
     UrlInvalid,
 )
 from checkout.domain.merchant import ApiKey
@@ -26,11 +24,6 @@ from checkout.flows.checkout.create import create_session
 from checkout.open_payments.models import Amount
 from tests.support.basics import NOW
 from tests.support.merchant_api import MerchantApi
-
-
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
 
 
 def new(unit_amount: int = 1000, currency: str = "usd", **changes: Any) -> NewSession:
@@ -127,14 +120,6 @@ def test_http_addresses_are_taken_only_while_the_service_is_http() -> None:
 # --- idempotency
 
 
-def test_the_same_key_and_parameters_give_the_same_answer_and_one_session(api: MerchantApi) -> None:
-    first = create_session(api.services, api.key, new(), "key-1")
-    api.clock.pass_time(5)
-    again = create_session(api.services, api.key, new(), "key-1")
-    assert again == replace(first, replayed=True)
-    assert len(api.rows("checkout_sessions")) == 1
-
-
 def test_defaults_spelled_out_and_keys_in_another_order_are_the_same_parameters() -> None:
     one = new(metadata_json='{"a":1,"b":2}')
     assert one.fingerprint() == new(metadata_json='{"b":2,"a":1}').fingerprint()
@@ -145,18 +130,7 @@ def test_defaults_spelled_out_and_keys_in_another_order_are_the_same_parameters(
     )
 
 
-def test_the_same_key_with_other_parameters_is_refused(api: MerchantApi) -> None:
-    create_session(api.services, api.key, new(), "key-1")
-    with pytest.raises(IdempotencyKeyReused):
-        create_session(api.services, api.key, new(1001), "key-1")
-    assert len(api.rows("checkout_sessions")) == 1
-
-
-def test_another_merchants_key_of_the_same_name_is_another_key(api: MerchantApi) -> None:
-    first = create_session(api.services, api.key, new(), "key-1")
-    other = create_session(api.services, api.other_key, new(), "key-1")
-    assert not other.replayed
-    assert json.loads(other.body)["id"] != json.loads(first.body)["id"]
+def test_another_merchants_key_that_reads_like_ours_is_another_key(api: MerchantApi) -> None:
     shifted = replace(api.key, merchant="mer_11")  # mer_1 and "1x" read as mer_11 and "x"
     assert not create_session(api.services, api.key, new(), "1x").replayed
     assert not create_session(api.services, shifted, new(), "x").replayed
@@ -169,13 +143,6 @@ def test_a_key_is_free_after_24_hours_and_not_a_millisecond_before(api: Merchant
     api.clock.pass_time(0.001)
     assert not create_session(api.services, api.key, new(1001), "key-1").replayed
     assert create_session(api.services, api.key, new(1001), "key-1").replayed
-
-
-@pytest.mark.parametrize("key", ["", "a" * 256, "ä", "a\tb", "a\nb", "\x7f", "\x00"])
-def test_a_key_that_is_no_printable_ascii_is_refused(api: MerchantApi, key: str) -> None:
-    with pytest.raises(IdempotencyKeyInvalid):
-        create_session(api.services, api.key, new(), key)
-    assert not api.dynamo.calls
 
 
 def test_keys_of_every_allowed_length_are_taken(api: MerchantApi) -> None:

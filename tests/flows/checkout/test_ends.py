@@ -41,11 +41,6 @@ AWAITING = Status.AWAITING_APPROVAL
 End = Callable[[Services, ApiKey, str], Session]
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 @pytest.mark.parametrize(
     ("action", "status"),
     [(ends.expire, Status.EXPIRED), (ends.cancel, Status.CANCELED)],

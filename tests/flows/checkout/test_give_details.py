@@ -30,11 +30,6 @@ MAY = Collect(asked=frozenset({Detail.EMAIL, Detail.NAME}))
 QUESTION = Collect(questions=(Question("size", "Size", Kind.TEXT, required=True),))
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def asking(world: World, collect: Collect = MUST) -> Session:
     return world.create(collect_json=collect.to_json())
 
@@ -105,14 +100,6 @@ def test_a_wallet_that_failed_ends_the_corrections_too(world: World) -> None:
     with pytest.raises(SessionUnexpectedState):
         give_details.give(world.services, tried, EVA)
     assert world.session(session.id) == tried
-
-
-def test_a_session_that_asks_for_nothing_takes_none(world: World) -> None:
-    session = world.create()
-    assert not give_details.may_give(world.services, session)
-    with pytest.raises(SessionUnexpectedState):
-        give_details.give(world.services, session, ANA)
-    assert world.session(session.id) == session
 
 
 @pytest.mark.parametrize(

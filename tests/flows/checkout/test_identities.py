@@ -24,13 +24,18 @@ from checkout.flows.merchant import setup
 from checkout.flows.payment.cleanup import clean_up
 from checkout.open_payments.client import Access
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from sandbox.wallets.state import Account
+from tests.flows.identities import (
+    NEW_SHOP,
+    balance,
+    opened,
+    payments,
+    to_key_file,
+    to_other_wallet,
+    to_service_key,
+    wallet,
+)
 from tests.support.basics import between
 from tests.support.flows import BASE_URL, HARBOR, PREFIX, World, client_id, lose_answers, raising
-from tests.support.keys import new_key_pair
-
-NEW_SHOP = f"{HARBOR}/new-shop"
-FILE_KEY = "5b0b9f5e-0000-4000-8000-000000000002"
 
 
 @pytest.fixture
@@ -39,46 +44,7 @@ def world() -> World:
     return opened(World())
 
 
-def opened(world: World) -> World:
-    world.network.add_account(Account(NEW_SHOP, "New shop", "USD", 2, 0))
-    return world
-
-
-def to_service_key(world: World) -> None:
-    setup.replace_key(world.services, setup.NewMerchant("", wallet(world)))
-
-
-def to_key_file(world: World) -> None:
-    pem, jwk = new_key_pair(FILE_KEY)
-    world.network.register_key(wallet(world), jwk)
-    setup.replace_key(world.services, setup.NewMerchant("", wallet(world), FILE_KEY, pem))
-
-
-def to_other_wallet(world: World) -> None:
-    other = NEW_SHOP if wallet(world) == world.shop else world.shop
-    setup.move_wallet(world.services, wallet(world), setup.NewMerchant("", other))
-
-
 CHANGES = (to_service_key, to_key_file, to_other_wallet)
-
-
-def wallet(world: World) -> str:
-    return world.stored().wallet_address
-
-
-def balance(world: World) -> int:
-    """Return what both wallets of the merchant hold."""
-    return sum(world.network.state.accounts[each].balance for each in (world.shop, NEW_SHOP))
-
-
-def payments(world: World, session: Session) -> list[int]:
-    """Return what the wallets have sent to the session's incoming payments, by payment."""
-    assert session.incoming_payment is not None
-    return [
-        each.sent
-        for each in world.network.state.outgoing.values()
-        if each.receiver == session.incoming_payment.id and each.sent
-    ]
 
 
 def client_of(world: World, session: Session) -> str | None:

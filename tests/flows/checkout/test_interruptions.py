@@ -10,7 +10,6 @@ import pytest
 
 from checkout.domain.errors import (
     CheckoutError,
-    MerchantWalletError,
     Unavailable,
     WalletInvalid,
     WalletUnavailable,
@@ -116,17 +115,6 @@ def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends(world: 
         world.submit(session)
     after = world.session(session.id)
     assert (after.status, after.problem) == (Status.OPEN, Problem.PREPARATION_INTERRUPTED)
-
-
-def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble(world: World) -> None:
-    session = world.create()
-    account = world.network.account(world.shop)
-    assert account is not None
-
-    world.transport.before = on("POST", "/quotes", account.keys.clear)
-    with pytest.raises(MerchantWalletError):
-        world.submit(session)
-    assert world.session(session.id).status is Status.OPEN
 
 
 # --- approval and payment ---

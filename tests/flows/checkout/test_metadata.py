@@ -25,11 +25,6 @@ def change(world: World, session: Session, **values: str) -> Session:
     )
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 @pytest.mark.parametrize("text", ['{"order":"1"}', LONG])
 def test_nothing_else_of_the_session_changes(world: World, text: str) -> None:
     session = world.create(metadata_json=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,6 +20,7 @@ from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
+from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, on, raising
 from tests.support.protected import FENCE, LEASE
 
@@ -97,20 +99,13 @@ def test_the_sweep_does_not_put_off_the_look_of_the_page(world: World) -> None:
 def test_a_look_does_not_cost_the_approval(world: World) -> None:
     session, callback = world.awaiting()
     world.clock.pass_time(60)
+    services, looked = world.services, []
 
-    def meanwhile() -> None:
-        reconcile.advance_pending(world.services, session.id)
+    def look() -> None:
+        looked.append(reconcile.advance_pending(services, session.id))
 
-    load = world.services.merchants.get
-    looked: list[str] = []
-
-    def get(merchant_id: str, identity: int = 0) -> object:
-        if not looked:
-            looked.append(merchant_id)
-            meanwhile()
-        return load(merchant_id, identity)
-
-    world.services.merchants.get = get  # type: ignore[method-assign, assignment]
+    merchants = between(services.merchants, "get", look)
+    world.services = replace(services, merchants=merchants)
     done = world.finish(session, callback).session
     assert looked
     assert done.status is Status.COMPLETED
@@ -131,14 +126,6 @@ def test_a_reused_incoming_payment_costs_one_read_more(world: World) -> None:
     world.submit(session)
     assert world.transport.count("GET", "/incoming-payments/") == 1
     assert len(world.transport.sent) == 4, "wallet address, incoming payment, quote, grant"
-
-
-def test_a_callback_of_a_session_paid_meanwhile_completes_it(world: World) -> None:
-    session, callback = world.awaiting()
-    world.pay_from_outside(session, 2000)
-    done = world.finish(session, callback).session
-    assert done.status is Status.COMPLETED
-    assert world.received() == 2000
 
 
 def test_money_that_comes_while_the_payment_is_refused_completes_at_once(world: World) -> None:
@@ -221,15 +208,6 @@ def test_nothing_is_decided_by_money_while_an_approval_is_claimed(world: World) 
 
 
 # --- in flight ---
-
-
-def test_money_from_outside_decides_a_payment_in_doubt(world: World) -> None:
-    session, callback = world.awaiting()
-    lost = raising(OutcomeUnknown("lost on the way"))
-    world.transport.before = on("POST", "/outgoing-payments", lost)
-    doubtful = world.finish(session, callback).session
-    world.pay_from_outside(doubtful, 2000)
-    assert world.settle(doubtful).status is Status.COMPLETED
 
 
 # --- after the end ---

@@ -19,7 +19,6 @@ from checkout.domain.errors import (
     Conflict,
     ParameterInvalid,
     RateLimited,
-    ResourceMissing,
     UrlInvalid,
 )
 from checkout.domain.links import LASTS, PaymentLink, order_of
@@ -127,18 +126,6 @@ class TestBegin:
         with pytest.raises(ParameterInvalid):
             purchase.begin(world.services, link, wrong, CLIENT)
         assert world.left(link) == 1
-
-    @pytest.mark.parametrize("link_id", ["", "plink_1", "cs_" + "0" * 22, "plink_" + "0" * 22])
-    def test_knows_no_other_link(self, world: World, link_id: str) -> None:
-        with pytest.raises(ResourceMissing):
-            purchase.load_link(world.services, link_id)
-
-    def test_a_stopped_link_sells_nothing(self, world: World) -> None:
-        link = world.link(left=3)
-        world.services.links.set_stopped(link, world.clock.now())
-        with pytest.raises(Conflict):
-            begin(world, link)
-        assert world.left(link) == 3
 
     def test_a_link_that_stops_after_it_was_read_sells_nothing(self, world: World) -> None:
         read = world.link(left=3)
@@ -308,13 +295,6 @@ class TestRows:
         with pytest.raises(Conflict, match="not enough left"):
             begin(world, link, 20)
 
-    def test_the_last_item_is_found_in_any_row(self, world: World) -> None:
-        link = world.link(left=8, rows=8)
-        for number in range(8):
-            assert world.left(link) == 8 - number
-            begun(world, link, number)
-        assert world.left(link) == 0
-
     def test_buyers_begin_at_different_rows(self, world: World) -> None:
         link = world.link(left=800, rows=8)
         found = Counter(begun(world, link, number).link for number in range(80))
@@ -334,14 +314,6 @@ class TestRows:
         assert begin(world, link).session_id == begin(world, link).session_id
         assert world.left(link) == 39
 
-    def test_a_stopped_link_sells_from_no_row(self, world: World) -> None:
-        link = world.link(left=40, rows=8)
-        read = purchase.load_link(world.services, link.id)  # as the customer saw it
-        world.endpoints.links.set_stopped(link, world.clock.now())
-        with pytest.raises(Conflict):
-            purchase.begin(world.services, read, visit(), CLIENT)
-        assert world.left(link) == 40
-
     def test_200_buyers_of_20_items_at_once_take_20(self, world: World) -> None:
         link = world.link(left=20, rows=8)
         read = purchase.load_link(world.services, link.id)
@@ -359,12 +331,6 @@ class TestQuantity:
         assert (session.amount_total, world.left(link)) == (6000, 2)
         ends.expire(world.services, world.key(), session.id)
         assert world.left(link) == 5
-
-    def test_all_or_none_are_taken(self, world: World) -> None:
-        link = world.link(left=2, most=4)
-        with pytest.raises(Conflict):
-            several(world, link, 3)
-        assert world.left(link) == 2
 
     def test_a_form_that_is_sent_twice_takes_them_once(self, world: World) -> None:
         link = world.link(left=5, most=4)

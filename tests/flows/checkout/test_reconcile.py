@@ -52,16 +52,12 @@ def test_a_callback_asks_a_wallet_that_hangs_no_longer_than_the_customer_waits(
     world.clock.pass_time(5)  # the pause before the grant may be continued
     begun = world.clock.now()
     asked: list[float] = []
-
-    def hang(request: Request, timeout: float) -> None:
-        asked.append((world.clock.now() - begun).total_seconds())
-        world.clock.pass_time(timeout)
-
     send = world.transport.send
 
     def sent(request: Request, *, timeout: float) -> Response:
         if request.method == "GET" and "/outgoing-payments/" in request.url:
-            hang(request, timeout)
+            asked.append((world.clock.now() - begun).total_seconds())
+            world.clock.pass_time(timeout)
             raise OutcomeUnknown("no answer in time")
         return send(request, timeout=timeout)
 
@@ -132,11 +128,7 @@ def test_received_money_completes_even_where_the_wallet_cannot_be_asked(world: W
 
 
 def test_a_request_that_never_arrived_is_disproved_behind_the_fence(world: World) -> None:
-    session, callback = world.awaiting()
-    lost = raising(OutcomeUnknown("lost on the way"))
-    world.transport.before = on("POST", "/outgoing-payments", lost)
-    doubtful = world.finish(session, callback).session
-    begun = world.clock.now()
+    doubtful, begun = world.unsent(), world.clock.now()
     back = world.settle(doubtful)
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
     waited = world.clock.now() - begun
@@ -556,18 +548,9 @@ def test_a_quote_that_names_no_end_holds_a_session_for_ten_minutes() -> None:
         return replace(response, body=re.sub(rb',"expiresAt":"[^"]*"', b"", response.body))
 
     world.network.handle = endless  # type: ignore[method-assign]
-    session = world.submit(world.create())
-    assert session.quote is not None
-    assert session.quote.expires_at is None
-    callback = world.approve(session)
-
-    def lost(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            raise OutcomeUnknown("lost on the way")
-
-    world.transport.before = lost
-    doubtful = world.finish(session, callback).session
-    begun = world.clock.now()
+    doubtful, begun = world.unsent(), world.clock.now()
+    assert doubtful.quote is not None
+    assert doubtful.quote.expires_at is None
     assert world.settle(doubtful).status is Status.OPEN
     assert timedelta(minutes=10) < world.clock.now() - begun < timedelta(minutes=13)
 

@@ -34,13 +34,19 @@ def revoke(world: World) -> None:
     account.keys = []
 
 
-def test_a_revoked_key_is_named_in_the_story_the_log_and_a_metric(told: Told) -> None:
+def reporting() -> World:
+    """Return a world whose refusals are reported as a function reports them."""
     telemetry.start("pay")
     world = World()
     wallets = SignedWallets(
         world.transport, world.vault, world.clock, allow_loopback=True, on_refusal=report_refusal
     )
     world.services = replace(world.services, wallets=wallets)
+    return world
+
+
+def test_a_revoked_key_is_named_in_the_story_the_log_and_a_metric(told: Told) -> None:
+    world = reporting()
     revoke(world)
     session = world.create()
     told()
@@ -75,12 +81,7 @@ def test_a_revoked_key_is_named_in_the_story_the_log_and_a_metric(told: Told) ->
 
 
 def test_other_refusals_are_no_matter_of_the_key(told: Told) -> None:
-    telemetry.start("pay")
-    world = World()
-    wallets = SignedWallets(
-        world.transport, world.vault, world.clock, allow_loopback=True, on_refusal=report_refusal
-    )
-    world.services = replace(world.services, wallets=wallets)
+    world = reporting()
     answering(world, "POST", "/quotes", lambda request: resource(400, "invalid receiver").response)
     session = world.create()
     with pytest.raises(Exception, match="not connected"):
@@ -180,12 +181,7 @@ def test_a_payment_refused_for_the_key_blames_neither_the_customer_nor_their_mon
 def test_a_key_that_no_provider_can_read_just_now_is_not_called_refused(
     told: Told, down: bool, told_as: str
 ) -> None:
-    telemetry.start("pay")
-    world = World()
-    wallets = SignedWallets(
-        world.transport, world.vault, world.clock, allow_loopback=True, on_refusal=report_refusal
-    )
-    world.services = replace(world.services, wallets=wallets)
+    world = reporting()
     unknown = gnap(400, "invalid_client", "could not determine client").response
     answering(world, "POST", ":4102/", lambda request: unknown)
     if down:

@@ -13,11 +13,6 @@ from checkout.flows.checkout import approve, ends
 from tests.support.flows import World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [("grant_rejected", Outcome.DECLINED), ("invalid_interaction", Outcome.TIMED_OUT)],

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from checkout.domain.errors import Conflict, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import api_keys
+from checkout.ports.services import DashboardServices
+from tests.support.basics import between
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.merchant_api import SESSIONS
 
@@ -29,18 +30,9 @@ def second(shop: Dashboard) -> ApiKey:
     return api_keys.create(shop.services, shop.key, name="Second").key
 
 
-def between(shop: Dashboard, meanwhile: Callable[[], object]) -> Any:
-    """The services, of which the next write of keys comes after `meanwhile`."""
-    keys = shop.services.api_keys
-
-    class Between:
-        def __getattr__(self, name: str) -> Any:
-            if name != "of":
-                meanwhile()
-            return getattr(keys, name)
-
-    racing: Any = Between()
-    return replace(shop.services, api_keys=racing)
+def racing(shop: Dashboard, write: str, meanwhile: Callable[[], object]) -> DashboardServices:
+    """Return the services, of which the next such write of keys comes after `meanwhile`."""
+    return replace(shop.services, api_keys=between(shop.services.api_keys, write, meanwhile))
 
 
 def renamed(shop: Dashboard) -> None:
@@ -50,11 +42,11 @@ def renamed(shop: Dashboard) -> None:
 
 
 def test_a_key_is_not_made_from_a_merchant_that_changed_meanwhile(shop: Dashboard) -> None:
-    racing = between(shop, lambda: renamed(shop))
     with pytest.raises(Conflict, match="changed in the meantime"):
-        api_keys.create(racing, shop.key, name="Late")
+        api_keys.create(racing(shop, "add", lambda: renamed(shop)), shop.key, name="Late")
+    rolling = racing(shop, "roll", lambda: renamed(shop))
     with pytest.raises(Conflict):
-        api_keys.roll(racing, shop.key, shop.key.id, overlap=DAY)
+        api_keys.roll(rolling, shop.key, shop.key.id, overlap=DAY)
     assert shop.services.api_keys.of("mer_1") == (shop.key,)
 
 
@@ -63,7 +55,7 @@ def test_of_two_who_roll_the_same_key_one_makes_a_new_one(shop: Dashboard) -> No
         api_keys.roll(shop.services, shop.key, shop.key.id, overlap=DAY)
 
     with pytest.raises(Conflict):
-        api_keys.roll(between(shop, meanwhile), shop.key, shop.key.id, overlap=DAY)
+        api_keys.roll(racing(shop, "roll", meanwhile), shop.key, shop.key.id, overlap=DAY)
     assert len(shop.services.api_keys.of("mer_1")) == 2
 
 
@@ -74,7 +66,7 @@ def test_of_two_who_revoke_the_last_two_keys_one_is_kept_from_it(
         api_keys.revoke(shop.services, second, shop.key.id)
 
     with pytest.raises(Conflict):
-        api_keys.revoke(between(shop, meanwhile), shop.key, second.id)
+        api_keys.revoke(racing(shop, "revoke", meanwhile), shop.key, second.id)
     assert shop.get(SESSIONS).status == 401
     kept = shop.services.api_keys.find(second.hash)
     assert kept is not None

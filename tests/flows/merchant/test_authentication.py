@@ -16,8 +16,7 @@ from tests.support.services import put_key
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_a_key_is_known_by_its_hash(scheme: str) -> None:
-    api = MerchantApi()
+def test_a_key_is_known_by_its_hash(api: MerchantApi, scheme: str) -> None:
     assert authenticate(api.services, f"{scheme} {api.secret}", "POST").merchant == "mer_1"
     assert authenticate(api.services, f"  {scheme}   {api.secret} ", "POST").merchant == "mer_1"
     assert authenticate(api.services, f"{scheme} {api.other_secret}", "POST").merchant == "mer_2"
@@ -26,8 +25,9 @@ def test_a_key_is_known_by_its_hash(scheme: str) -> None:
 @pytest.mark.parametrize(
     "header", [None, "", " ", "Bearer", "Bearer ", "Basic c2s6", "sk_x", "Token sk_x"]
 )
-def test_without_bearer_credentials_the_key_is_missing(header: str | None) -> None:
-    api = MerchantApi()
+def test_without_bearer_credentials_the_key_is_missing(
+    api: MerchantApi, header: str | None
+) -> None:
     with pytest.raises(ApiKeyMissing):
         authenticate(api.services, header, "POST")
     assert not api.dynamo.calls
@@ -46,15 +46,17 @@ def test_without_bearer_credentials_the_key_is_missing(header: str | None) -> No
         "sk_" + "a" * 20 + " " + "a" * 22,
     ],
 )
-def test_what_cannot_be_a_key_is_invalid_without_a_look_up(presented: str) -> None:
-    api = MerchantApi()
+def test_what_cannot_be_a_key_is_invalid_without_a_look_up(
+    api: MerchantApi, presented: str
+) -> None:
     with pytest.raises(ApiKeyInvalid):
         authenticate(api.services, f"Bearer {presented}", "POST")
     assert not api.dynamo.calls
 
 
-def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it() -> None:
-    api = MerchantApi()
+def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it(
+    api: MerchantApi,
+) -> None:
     stranger = new_api_key(seeded(99))
     with pytest.raises(ApiKeyInvalid) as unknown:
         authenticate(api.services, f"Bearer {stranger}", "POST")
@@ -70,9 +72,8 @@ DIGITS = "k" * 43
 
 @pytest.mark.parametrize(("test", "form", "other"), [("", "live", "test"), ("x", "test", "live")])
 def test_a_key_from_before_is_known_in_its_stages_form_and_in_no_other(
-    test: str, form: str, other: str
+    api: MerchantApi, test: str, form: str, other: str
 ) -> None:
-    api = MerchantApi()
     services = replace(api.services, test_wallets=test and "https://test.example/test-wallets")
     put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_{DIGITS}")))
     for presented in (f"sk_{DIGITS}", f"sk_{form}_{DIGITS}"):
@@ -81,8 +82,7 @@ def test_a_key_from_before_is_known_in_its_stages_form_and_in_no_other(
         authenticate(services, f"Bearer sk_{other}_{DIGITS}", "POST")
 
 
-def test_a_key_of_today_is_known_only_as_it_was_shown() -> None:
-    api = MerchantApi()
+def test_a_key_of_today_is_known_only_as_it_was_shown(api: MerchantApi) -> None:
     put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_live_{DIGITS}")))
     assert authenticate(api.services, f"Bearer sk_live_{DIGITS}", "POST").id == api.key.id
     with pytest.raises(ApiKeyInvalid):
@@ -93,8 +93,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:
-    api = MerchantApi()
+def test_use_of_a_key_is_noted_at_most_once_a_minute(api: MerchantApi) -> None:
     header = f"Bearer {api.secret}"
     authenticate(api.services, header, "POST")
     assert api.dynamo.calls == {"get_item": 1}
@@ -111,9 +110,8 @@ def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:
     [(Scope.READ, "GET", "POST"), (Scope.READ, "HEAD", "DELETE"), (Scope.MANAGE, "POST", "GET")],
 )
 def test_a_key_with_one_scope_is_refused_what_needs_the_other(
-    scope: Scope, method: str, other: str
+    api: MerchantApi, scope: Scope, method: str, other: str
 ) -> None:
-    api = MerchantApi()
     put_key(api.dynamo, PREFIX, replace(api.key, scopes=(scope,)))
     header = f"Bearer {api.secret}"
     assert authenticate(api.services, header, method).scopes == (scope,)
@@ -167,8 +165,7 @@ def test_a_route_needs_one_scope(scope: Scope, routes: list[tuple[str, str]]) ->
     assert {scope_of(method, route) for method, route in routes} == {scope}
 
 
-def test_a_key_that_has_ended_is_as_invalid_as_an_unknown_one() -> None:
-    api = MerchantApi()
+def test_a_key_that_has_ended_is_as_invalid_as_an_unknown_one(api: MerchantApi) -> None:
     put_key(api.dynamo, PREFIX, replace(api.key, ends_at=NOW + timedelta(seconds=1)))
     header = f"Bearer {api.secret}"
     assert authenticate(api.services, header, "POST").ends_at is not None

@@ -15,7 +15,7 @@ from checkout.flows.merchant.first_steps import Connected, State
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Response
-from tests.support.flows import World, answering
+from tests.support.flows import World, answering, on, raising
 
 FINE, WRONG, UNKNOWN = State
 
@@ -48,20 +48,11 @@ def test_wallet_and_key_are_compared_with_what_the_wallet_says(
 )
 def test_a_provider_that_does_not_answer_proves_nothing(part: str, found: Connected) -> None:
     world = World()
-
-    def lost() -> None:
-        raise NotSent("no connection")
-
-    def hook(request: Any) -> None:
-        if request.url.endswith(part):
-            lost()
-
-    world.transport.before = hook
+    world.transport.before = on("", part, raising(NotSent("no connection")))
     assert check(world) == found
 
 
-def test_a_wallet_without_keys_does_not_list_ours() -> None:
-    world = World()
+def test_a_wallet_without_keys_does_not_list_ours(world: World) -> None:
     answering(world, "GET", "jwks.json", lambda request: Response(404, {}, b"{}"))
     assert check(world) == Connected(FINE, WRONG)
 
@@ -76,8 +67,7 @@ def published(world: World, key_id: str, x: str) -> None:
     answering(world, "GET", "/clients/", lambda request: Response(200, {}, body))
 
 
-def test_a_key_of_the_service_is_read_where_wallets_read_it() -> None:
-    world = World()
+def test_a_key_of_the_service_is_read_where_wallets_read_it(world: World) -> None:
     plain = world.services.vault.open(
         world.stored().private_key, place=("merchants", world.merchant.id, "private_key")
     )
@@ -91,12 +81,6 @@ def test_a_key_of_the_service_is_read_where_wallets_read_it() -> None:
     assert check(world, **keyless) == Connected(FINE, WRONG)
 
 
-def test_a_host_of_ours_that_nobody_reaches_is_told_as_not_known() -> None:
-    world = World()
-
-    def hook(request: Any) -> None:
-        if "/clients/" in request.url:
-            raise NotSent("no such host")
-
-    world.transport.before = hook
+def test_a_host_of_ours_that_nobody_reaches_is_told_as_not_known(world: World) -> None:
+    world.transport.before = on("", "/clients/", raising(NotSent("no such host")))
     assert check(world, client=CLIENT, key_id="ours") == Connected(FINE, UNKNOWN)

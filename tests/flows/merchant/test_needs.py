@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.mandate import Mandate, MandateStatus
+from checkout.domain.mandate import MandateStatus
 from checkout.flows.merchant import needs
-from tests.support.basics import NOW
+from tests.support.basics import NOW, a_mandate
 from tests.support.flows import World
 from tests.support.samples import a_key
 
@@ -50,18 +50,7 @@ def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
 def test_a_budget_that_pays_no_more_needs_somebody(
     changes: dict[str, Any], since: datetime | None
 ) -> None:
-    mandate = Mandate(
-        **{
-            "id": "man_1",
-            "merchant": "mer_1",
-            "version": 1,
-            "writer": "w",
-            "created_at": NOW,
-            "updated_at": NOW,
-            **changes,
-        }
-    )
-    found = [each.at for each in needs._budget(mandate, NOW)]
+    found = [each.at for each in needs._budget(a_mandate(**changes), NOW)]
     assert found == ([] if since is None else [since])
 
 

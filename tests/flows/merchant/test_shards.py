@@ -32,35 +32,6 @@ def grown(world: World) -> list[Session]:
     return made[::-1]
 
 
-def walked(world: World, query: ListQuery) -> list[str]:
-    """Return the ids of a list, whose pages begin where the one before ended."""
-    found: list[str] = []
-    while True:
-        page = lists.list_page(world.services, world.key(), query)
-        found += [each.id for each in page.sessions]
-        if page.next_cursor is None:
-            return found
-        query = ListQuery(limit=query.limit, cursor=page.next_cursor, upward=query.upward)
-
-
-def test_sessions_of_before_and_after_are_one_list(world: World) -> None:
-    ids = [each.id for each in grown(world)]
-    assert walked(world, ListQuery(limit=7)) == ids
-    assert walked(world, ListQuery(limit=100)) == ids
-
-
-def test_a_cursor_stays_good_when_shards_are_added(world: World) -> None:
-    ids = [each.id for each in grown(world)]
-    first = lists.list_page(world.services, world.key(), ListQuery(limit=5))
-    spread(world, 32)
-    rest = ListQuery(limit=100, cursor=first.next_cursor)
-    assert [each.id for each in first.sessions] == ids[:5]
-    assert walked(world, rest) == ids[5:]
-    upward = ListQuery(limit=3, cursor=first.next_cursor, upward=True)
-    newer = lists.list_page(world.services, world.key(), upward)
-    assert [each.id for each in newer.sessions] == ids[1:4]
-
-
 def test_filters_search_and_export_see_all_shards(world: World) -> None:
     made = grown(world)
     ended = [each.id for each in made[::5]]
@@ -131,13 +102,6 @@ def test_every_key_reads_and_writes_all_shards_at_once(world: World) -> None:
 def test_only_powers_of_two_are_numbers_of_shards(world: World, shards: int) -> None:
     with pytest.raises(ParameterInvalid):
         spread(world, shards)
-
-
-def test_the_number_of_shards_never_falls(world: World) -> None:
-    spread(world, 8)
-    with pytest.raises(ParameterInvalid, match="cannot be lowered"):
-        spread(world, 4)
-    assert world.key().parts == 8
 
 
 def test_an_unknown_merchant_has_no_shards(world: World) -> None:

@@ -151,8 +151,7 @@ def test_the_201_of_another_instruction_changes_nothing() -> None:
     assert second[0].phase is Phase.PAYING
 
 
-def test_a_201_that_loses_each_race_is_left_to_reconciliation() -> None:
-    world = World()
+def test_a_201_that_loses_each_race_is_left_to_reconciliation(world: World) -> None:
     session, callback = world.awaiting()
 
     def check_again(times: int) -> None:

@@ -16,12 +16,10 @@ from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, 
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows import erase
-from checkout.flows.checkout import approve, ends, give_details, metadata, reconcile
-from checkout.flows.payment import sealed
+from checkout.flows.checkout import ends, give_details, metadata, reconcile
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
-from checkout.open_payments.errors import OutcomeUnknown
-from tests.support.flows import CEDAR, PREFIX, World, on, raising
+from tests.support.flows import CEDAR, PREFIX, World, on
 from tests.support.protected import LEASE
 from tests.support.sources import nodes
 
@@ -78,30 +76,17 @@ def lose_the_approval(world: World) -> None:
 
 def decline(world: World) -> None:
     """The wallet's redirect says so, unsigned."""
-    session = submit(world)
-    grant = sealed.pending_grant(world.services.vault, session)
-    assert grant is not None
-    proof = grant.proof(session.id, sealed.Proof.BROWSER)
-    approve.note_reported(world.services, session, "grant_rejected", browser=proof)
+    world.report(submit(world))
 
 
 def be_refused(world: World) -> None:
-    """The price that the wallet asks for doubles after the approval."""
-
-    def dearer() -> None:
-        for quote in world.network.state.quotes.values():
-            quote.debit = replace(quote.debit, value=quote.debit.value * 2)
-
-    world.transport.before = on("POST", "/outgoing-payments", dearer)
+    world.transport.before = on("POST", "/outgoing-payments", world.raise_prices)
     world.pay(world.create())
 
 
 def lose_the_payment(world: World) -> None:
     """The request to pay gets lost, and is disproved behind the fence."""
-    session, callback = world.awaiting()
-    lost = raising(OutcomeUnknown("lost on the way"))
-    world.transport.before = on("POST", "/outgoing-payments", lost)
-    assert world.settle(world.finish(session, callback).session).status is Status.OPEN
+    assert world.settle(world.unsent()).status is Status.OPEN
 
 
 def fail_to_pay(world: World) -> None:
@@ -109,12 +94,6 @@ def fail_to_pay(world: World) -> None:
     processing = world.pay(world.create(), f"{CEDAR}/never-credits")
     assert processing.status is Status.PROCESSING
     assert world.settle(processing, seconds=2 * DAY, every=60).status is Status.OPEN
-
-
-def pay_a_part(world: World) -> Session:
-    """Only a part arrives, and no more can: the merchant has to decide."""
-    processing = world.pay(world.create(), f"{CEDAR}/partial")
-    return world.settle(processing, seconds=120)
 
 
 def find_money(world: World, session: Session) -> None:
@@ -159,9 +138,7 @@ def end_unpaid(how: Callable[..., Session]) -> Callable[[World], None]:
 
 def pay_short(world: World) -> None:
     """One unit less arrives: the incoming payment is closed after the end."""
-    session, callback = world.awaiting()
-    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
-    world.finish(session, callback)
+    session = world.unsent()
     world.pay_from_outside(session, 1999)
     world.settle(session)
     world.sweep(rounds=3)
@@ -180,26 +157,19 @@ def erase_after(drive: Callable[[World], object]) -> Callable[[World], None]:
     return erased
 
 
-def refund_after(drive: Callable[[World], object]) -> Callable[[World], None]:
+def refund_after(drive: Callable[[World], object], **asked: str) -> Callable[[World], None]:
     def refunded(world: World) -> None:
         drive(world)
         rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
         [found] = [row["id"]["S"] for row in rows if row["id"]["S"].startswith("cs_")]
-        asked = NewRefund(session=found, wallet=f"{CEDAR}/alice")
-        request.create(world.services, world.key(), asked)
+        given = asked or {"wallet": f"{CEDAR}/alice"}
+        request.create(world.services, world.key(), NewRefund(session=found, **given))
 
     return refunded
 
 
 def note_after(drive: Callable[[World], object]) -> Callable[[World], None]:
-    def noted(world: World) -> None:
-        drive(world)
-        rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
-        [found] = [row["id"]["S"] for row in rows if row["id"]["S"].startswith("cs_")]
-        asked = NewRefund(session=found, elsewhere="in cash")
-        request.create(world.services, world.key(), asked)
-
-    return noted
+    return refund_after(drive, elsewhere="in cash")
 
 
 def annotate(world: World, session: Session) -> None:
@@ -243,13 +213,13 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.AWAITING_APPROVAL, E.CLOSED): lose_the_payment,
     (S.AWAITING_APPROVAL, E.PAYMENT_DISPROVED): lose_the_payment,
     (S.PROCESSING, E.CHECKED): fail_to_pay,
-    (S.PROCESSING, E.PART_ARRIVED): pay_a_part,
+    (S.PROCESSING, E.PART_ARRIVED): World.partly_paid,
     (S.PROCESSING, E.CLOSING_STARTED): fail_to_pay,
     (S.PROCESSING, E.CLOSED): fail_to_pay,
     (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,
     (S.PROCESSING, E.RECONCILED): pay,
-    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(ends.accept_as_paid, pay_a_part),
-    (S.PROCESSING, E.GIVEN_UP): end(ends.give_up, pay_a_part),
+    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(ends.accept_as_paid, World.partly_paid),
+    (S.PROCESSING, E.GIVEN_UP): end(ends.give_up, World.partly_paid),
     (S.OPEN, E.CHECKED): lambda world: find_money(world, opened_again(world)),
     (S.OPEN, E.MONEY_FOUND): lambda world: find_money(world, opened_again(world)),
     (S.PREPARING, E.MONEY_FOUND): find_money_at_submission,

@@ -36,7 +36,7 @@ from checkout.ports.sessions import StaleSession
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import GrantState, OutgoingPayment
-from tests.flows.refund.test_kills import Killed
+from tests.flows.deadly import Killed
 from tests.support.basics import HandClock
 from tests.support.flows import (
     BASE_URL,

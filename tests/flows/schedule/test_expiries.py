@@ -53,6 +53,13 @@ def stored(world: World) -> list[dict[str, Any]]:
     return sorted((row for row in rows if "version" in row), key=lambda row: str(row["id"]["S"]))
 
 
+def mistaken(world: World, *, times: int) -> None:
+    """Let the next writes of sessions fail by a mistake of ours."""
+    mistake = raising(TypeError("a mistake of ours"))
+    sessions = between(world.services.sessions, "save", mistake, times=times)
+    world.services = replace(world.services, sessions=sessions)
+
+
 def test_an_abandoned_session_is_counted_and_never_written(world: World) -> None:
     abandon(world, 3)
     before = stored(world)
@@ -265,10 +272,7 @@ def test_one_that_fails_otherwise_stops_no_other(world: World) -> None:
     world.listen(EXPIRED)
     abandon(world, 5)
     world.clock.pass_time(HALF_AN_HOUR)
-    mistakes = iter([raising(TypeError("a mistake of ours"))])
-    services = world.services
-    failing = between(services.sessions, "save", lambda: next(mistakes, lambda: None)(), times=1)
-    world.services = replace(services, sessions=failing)
+    mistaken(world, times=1)
     assert follow(world) == Followed(reported=4, failed=1)
     assert follow(world) == Followed(reported=1)
     assert follow(world) == Followed()
@@ -311,8 +315,7 @@ def test_no_event_is_lost_to_a_process_whose_clock_is_behind(world: World) -> No
     world.clock.pass_time(left.total_seconds())
     behind.pass_time(left.total_seconds() - 1)
     ours = world.services
-    mistake = raising(TypeError("a mistake of ours"))
-    world.services = replace(ours, sessions=between(ours.sessions, "save", mistake, times=1))
+    mistaken(world, times=1)
     assert follow(world) == Followed(failed=1)
     world.services = replace(ours, clock=behind)
     assert follow(world) == Followed()
@@ -325,11 +328,7 @@ def test_a_round_without_time_tries_none_again_and_forgets_none(world: World) ->
     world.listen(EXPIRED)
     abandon(world, 3)
     world.clock.pass_time(HALF_AN_HOUR)
-    services = world.services
-    mistake = raising(TypeError("a mistake of ours"))
-    world.services = replace(
-        services, sessions=between(services.sessions, "save", mistake, times=3)
-    )
+    mistaken(world, times=3)
     assert follow(world) == Followed(failed=3)
     assert follow(world, seconds=0) == Followed()
     assert follow(world) == Followed(reported=3)

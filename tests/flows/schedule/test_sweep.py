@@ -303,10 +303,9 @@ def test_many_checks_at_one_provider_leave_room_for_another(world: World) -> Non
 
     def enter(request: Request) -> None:
         with lock:
-            at_once[authority(request.url)] += 1
-            most[authority(request.url)] = max(
-                most[authority(request.url)], at_once[authority(request.url)]
-            )
+            host = authority(request.url)
+            at_once[host] += 1
+            most[host] = max(most[host], at_once[host])
         time.sleep(0.01)
 
     def leave(request: Request, response: object) -> None:
@@ -450,9 +449,8 @@ def test_an_index_of_events_that_fails_delays_no_session(
     assert world.session(session.id).status is Status.EXPIRED
 
 
-def test_money_after_the_end_is_looked_for_until_the_seventh_day() -> None:
+def test_money_after_the_end_is_looked_for_until_the_seventh_day(world: World) -> None:
     """A provider may be down over a long weekend: nothing is given up before ACCOUNT_FOR."""
-    world = World()
     session = world.submit(world.create(expires_in_seconds=1800))
     world.transport.before = raising(NotSent("down"))
     world.clock.pass_time(1800)

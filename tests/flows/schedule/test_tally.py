@@ -82,8 +82,7 @@ def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
 
 
 def test_a_part_that_was_accepted_counts_with_what_has_arrived(world: World) -> None:
-    part = world.settle(world.pay(world.create(), f"{CEDAR}/partial"), seconds=120)
-    ends.accept_as_paid(world.services, world.key(), part.id)
+    ends.accept_as_paid(world.services, world.key(), world.partly_paid().id)
     counted(world)
     assert (today(world).paid, today(world).amount) == (1, 1000)
 
@@ -92,11 +91,13 @@ def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
     session = world.submit(world.create())
     ends.cancel(world.services, world.key(), session.id)
     assert counted(world) == 1
+    before = place(world, session.id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
     assert world.session(session.id).received == 2000
     assert counted(world) == 0
     assert (today(world).ended, today(world).paid, today(world).amount) == (1, 0, 0)
+    assert place(world, session.id) == before
 
 
 def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
@@ -152,16 +153,6 @@ def test_many_ends_are_counted_without_waiting_for_more(world: World) -> None:
     assert expiries.run(world.services, until=until).counted == 0
     world.clock.pass_time(1)
     assert expiries.run(world.services, until=until).counted >= 8 * STRETCH
-
-
-def test_what_happens_after_the_end_leaves_its_place(world: World) -> None:
-    session = world.submit(world.create())
-    ends.cancel(world.services, world.key(), session.id)
-    before = place(world, session.id)
-    world.pay_from_outside(session, 2000)
-    world.sweep(rounds=3)
-    assert world.session(session.id).received == 2000
-    assert place(world, session.id) == before
 
 
 def test_counting_changes_nothing_of_the_session(world: World) -> None:

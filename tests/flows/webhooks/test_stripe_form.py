@@ -6,7 +6,6 @@ import json
 from datetime import timedelta
 from typing import Any
 
-import pytest
 import stripe
 
 from checkout.adapters.dynamo import DynamoRecords
@@ -34,11 +33,6 @@ from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import Receipt
 from tests.support.basics import NOW, a_session
 from tests.support.flows import CEDAR, PREFIX, World
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def listens(world: World, form: Format = Format.STRIPE) -> str:
