@@ -17,7 +17,7 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.payment import Problem
 from checkout.open_payments.models import Amount
 from checkout.web import STATUS
-from pay.language import reader
+from pay.language import Reader, reader
 from pay.texts import FOLDER, texts
 from tests.support.hosted_pages import Customer
 
@@ -69,10 +69,9 @@ def test_no_language_lacks_a_sentence_a_placeholder_or_a_plural_form(language: s
 def test_hardly_a_sentence_is_still_the_english_one(language: str) -> None:
     found = messages(language)
     same = {name for name in NAMES if forms(found[name]) == forms(ENGLISH[name])}
-    assert same <= {"order.quantity", "order.total", "time", "step.1", "buy.email", "buy.name"} | {
-        "address.province",
-        "address.region",
-    }
+    address = {"address.province", "address.region"}
+    known = {"order.quantity", "order.total", "time", "step.1", "buy.email", "buy.name"}
+    assert same <= known | address
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -145,42 +144,35 @@ def test_the_language_is_the_merchants_wish_else_the_browsers_else_the_shops(
     assert reader(wished=wished, accepted=accepted, default=default).tag == tag
 
 
-@pytest.mark.parametrize(
-    ("tag", "said"),
-    [
-        ("en", "1,234,567.50 EUR"),
-        ("de", "1.234.567,50 EUR"),
-        ("de-CH", "1’234’567.50 EUR"),
-        ("fr", "1\u202f234\u202f567,50 EUR"),
-        ("es", "1.234.567,50 EUR"),
-        ("pt-BR", "1.234.567,50 EUR"),
-        ("hi", "12,34,567.50 EUR"),
-        ("ar", "1,234,567.50 EUR"),
-        ("sw", "1,234,567.50 EUR"),
-    ],
-)
-def test_amounts_are_written_as_the_reader_writes_them(tag: str, said: str) -> None:
-    reads = reader(wished=tag, accepted="", default=None)
-    assert reads.amount(Amount(123_456_750, "EUR", 2)).replace("\xa0", " ") == said
+def reads(tag: str) -> Reader:
+    return reader(wished=tag, accepted="", default=None)
+
+
+def plain(text: str) -> str:
+    """Return the text with blanks in place of those that do not break."""
+    return text.replace("\xa0", " ")
 
 
 @pytest.mark.parametrize(
-    ("tag", "said"),
+    ("tag", "amount", "price"),
     [
-        ("en", "€1,234,567.50"),
-        ("de", "1.234.567,50 €"),
-        ("de-CH", "1’234’567.50 EUR"),
-        ("fr", "1\u202f234\u202f567,50 €"),
-        ("es", "1.234.567,50 €"),
-        ("pt-BR", "€ 1.234.567,50"),
-        ("hi", "€12,34,567.50"),
-        ("ar", "\u200f1,234,567.50 €\u200e"),
-        ("sw", "€ 1,234,567.50"),
+        ("en", "1,234,567.50 EUR", "€1,234,567.50"),
+        ("de", "1.234.567,50 EUR", "1.234.567,50 €"),
+        ("de-CH", "1’234’567.50 EUR", "1’234’567.50 EUR"),
+        ("fr", "1\u202f234\u202f567,50 EUR", "1\u202f234\u202f567,50 €"),
+        ("es", "1.234.567,50 EUR", "1.234.567,50 €"),
+        ("pt-BR", "1.234.567,50 EUR", "€ 1.234.567,50"),
+        ("hi", "12,34,567.50 EUR", "€12,34,567.50"),
+        ("ar", "1,234,567.50 EUR", "\u200f1,234,567.50 €\u200e"),
+        ("sw", "1,234,567.50 EUR", "€ 1,234,567.50"),
     ],
 )
-def test_prices_have_the_symbol_where_the_reader_writes_it(tag: str, said: str) -> None:
-    reads = reader(wished=tag, accepted="", default=None)
-    assert reads.price(Amount(123_456_750, "EUR", 2)).replace("\xa0", " ") == said
+def test_amounts_and_prices_are_written_as_the_reader_writes_them(
+    tag: str, amount: str, price: str
+) -> None:
+    money = Amount(123_456_750, "EUR", 2)
+    assert plain(reads(tag).amount(money)) == amount
+    assert plain(reads(tag).price(money)) == price
 
 
 @pytest.mark.parametrize(
@@ -199,8 +191,7 @@ def test_prices_have_the_symbol_where_the_reader_writes_it(tag: str, said: str) 
     ],
 )
 def test_a_price_has_the_currencys_decimals_and_is_never_too_low(amount: Amount, said: str) -> None:
-    reads = reader(wished="en", accepted="", default=None)
-    assert reads.price(amount).replace("\xa0", " ") == said
+    assert plain(reads("en").price(amount)) == said
 
 
 @pytest.mark.parametrize(
@@ -218,16 +209,13 @@ def test_a_price_has_the_currencys_decimals_and_is_never_too_low(amount: Amount,
     ],
 )
 def test_the_rate_is_never_a_fraction(debit: Amount, receive: Amount, said: str | None) -> None:
-    rate = reader(wished="en", accepted="", default=None).rate(debit, receive)
-    assert (rate is None) if said is None else (rate or "").replace("\xa0", " ").startswith(said)
+    rate = reads("en").rate(debit, receive)
+    assert (rate is None) if said is None else plain(rate or "").startswith(said)
 
 
 def test_dates_are_written_as_the_reader_writes_them() -> None:
     at = datetime(2026, 3, 1, 14, 5, tzinfo=UTC)
-    said = {
-        tag: reader(wished=tag, accepted="", default=None).date(at).replace("\u202f", " ")
-        for tag in ("en", "de", "es")
-    }
+    said = {tag: reads(tag).date(at).replace("\u202f", " ") for tag in ("en", "de", "es")}
     assert said == {
         "en": "March 1, 2026, 2:05 PM",
         "de": "1. März 2026, 14:05",
