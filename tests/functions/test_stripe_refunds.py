@@ -10,7 +10,6 @@ import pytest
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.refund import RefundStatus
 from checkout.domain.retention import RETENTION
-from checkout.domain.session import Status
 from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import PAID
@@ -115,13 +114,6 @@ def test_ignored_parameters_are_said(api: StripeApi) -> None:
     assert made.headers["ignored-parameters"] == "instructions_email, reverse_transfer"
 
 
-def test_a_key_without_the_scope_is_a_typed_error(api: StripeApi) -> None:
-    session = api.store(**PAID)
-    refused = api.form(REFUNDS, {"payment_intent": payment(session)})
-    assert (refused.status, refused.json["error"]["code"]) == (403, "permission_missing")
-    assert api.stored(session.id).refunded == 0
-
-
 def test_the_metadata_of_a_refund_is_merged(api: StripeApi) -> None:
     session = api.store(**PAID)
     refund = ask(api, session, amount=500, metadata={"a": "1", "b": "2"}).json
@@ -223,12 +215,3 @@ def test_a_list_that_cannot_be_given_says_why(
     api: StripeApi, query: dict[str, Any], code: str
 ) -> None:
     assert api.ask(REFUNDS, query).json["error"]["code"] == code
-
-
-def test_nobody_elses_refund_is_there(api: StripeApi) -> None:
-    session = api.store(**PAID)
-    refund = ask(api, session).json["id"]
-    for path in (f"{REFUNDS}/{refund}", f"{REFUNDS}/re_none"):
-        assert api.ask(path, key=api.other_secret).status == 404
-    assert api.ask(REFUNDS, key=api.other_secret).json["data"] == []
-    assert api.stored(session.id).status is Status.COMPLETED
