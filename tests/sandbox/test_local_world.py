@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sandbox import cloud
-from sandbox.demo import Demo
+from sandbox.demo import Demo, DemoFailed
 from sandbox.place import Place
 from tests.support.commands import REPOSITORY, Dev, run
 from tests.support.ports import free_base
@@ -125,7 +125,9 @@ def test_the_demo_refunds_a_part_as_a_shopkeeper(tmp_path: Path, base: int) -> N
     ), said
 
 
-def test_a_demo_that_does_not_refund_says_why_and_fails(tmp_path: Path, base: int) -> None:
+def test_a_demo_that_does_not_refund_or_complete_says_why_and_fails(
+    tmp_path: Path, base: int
+) -> None:
     world = Dev(tmp_path, base)
     wallets = f"https://localhost:{world.place.wallets_port + 1}"
     for wallet, amount, why in (
@@ -139,6 +141,10 @@ def test_a_demo_that_does_not_refund_says_why_and_fails(tmp_path: Path, base: in
         last = said.splitlines()[-1]
         assert last.startswith("demo: failed: ")
         assert why in last
+    key, wallet = world.place.api_key_file.read_text(), f"{wallets}/never-closes"
+    waiting = Demo(world.place, api_key=key, wallet=wallet, say=print, patience=8)
+    with pytest.raises(DemoFailed, match="the session is processing, not completed"):
+        waiting.run()
     world.end()
 
 
