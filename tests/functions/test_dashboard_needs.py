@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.records import flag_item
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import Unavailable
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment import Attention
 from checkout.domain.people import Role
-from checkout.domain.providers import parse
 from checkout.domain.refund import RefundRef
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -24,11 +23,14 @@ from checkout.flows.merchant.needs import Case
 from dashboard.texts import NEED, NEED_NOW
 from tests.support.basics import NOW
 from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.flows import raising
 from tests.support.hosted_pages import PAID
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import a_note, a_withdrawal, an_event
-from tests.support.shop_records import HOOKS, flag, set_endpoint
+from tests.support.services import put_key
+from tests.support.shop_records import HOOKS, flag, mark, offer_banks, set_endpoint
 
+AWAY = Unavailable("The store does not answer.")
 LATE = "Money arrived late for 20.00 USD: "
 
 
@@ -40,12 +42,7 @@ def strip(browser: Browser) -> str:
 
 def attempts(*good: bool) -> tuple[Delivery, ...]:
     return tuple(
-        Delivery(
-            at=NOW + timedelta(seconds=number),
-            duration_ms=5,
-            status=200 if each else 500,
-            answer="",
-        )
+        Delivery(NOW + timedelta(seconds=number), 5, 200 if each else 500, None, "")
         for number, each in enumerate(good)
     )
 
@@ -89,19 +86,14 @@ def test_a_strip_says_less_if_the_payment_cannot_be_read_just_now(
 ) -> None:
     flag(shop, client_reference_id="A" * 100)
 
-    def fails(_: str) -> None:
-        raise Unavailable("The store does not answer.")
-
-    monkeypatch.setattr(shop.services.sessions, "get", fails)
+    monkeypatch.setattr(shop.services.sessions, "get", raising(AWAY))
     assert strip(browser).startswith(f"Money arrived late for a payment of order {'A' * 60}…: ")
 
 
 def test_the_tab_of_payments_counts_payments_only(shop: Dashboard, browser: Browser) -> None:
     set_endpoint(shop, disabled_at=NOW)
     for _ in range(2):
-        withdrawn = withdraw(shop, received=2001)
-        row = flag_item(withdrawn)
-        shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=row)
+        mark(shop, withdraw(shop, received=2001))
     assert strip(browser).startswith("5 things need you: ")
     page = browser.get("?status=attention").page
     assert page.one("span", **{"class": "count"}).text == ["2"]
@@ -203,18 +195,9 @@ def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
 ) -> None:
     browser.post("/keys", {"name": "Web shop", "scopes": "both", "ends": "2026-03-05"})
     assert strip(browser) == ""
-    [made] = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Web shop"]
-    row = {"hash": {"S": made.hash}}
-    shop.dynamo.update_item(
-        TableName=f"{PREFIX}-api_keys",
-        Key=row,
-        UpdateExpression="SET #used = :used, #ends = :ends",
-        ExpressionAttributeNames={"#used": "last_used_at", "#ends": "ends_at"},
-        ExpressionAttributeValues={
-            ":used": {"N": str(int(NOW.timestamp() * 1000))},
-            ":ends": {"N": str(int((NOW + timedelta(days=6)).timestamp() * 1000))},
-        },
-    )
+    made = shop.key_named("Web shop")
+    ends = NOW + timedelta(days=6)
+    put_key(shop.dynamo, PREFIX, replace(made, last_used_at=NOW, ends_at=ends))
     page = browser.get("/needs").page
     assert "An API key that your server uses ends soon" in page.main
     assert "Web shop" in page.main
@@ -253,10 +236,7 @@ def test_many_flagged_sessions_are_read_up_to_a_limit_which_is_said(
 def test_a_page_works_if_what_needs_somebody_cannot_be_looked_up(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: Any) -> None:
-        raise Unavailable("The store does not answer.")
-
-    monkeypatch.setattr(shop.services.api_keys, "of", fails)
+    monkeypatch.setattr(shop.services.api_keys, "of", raising(AWAY))
     assert strip(browser) == ""
     assert "could not be looked up just now" in browser.get("/needs").page.main
 
@@ -327,9 +307,6 @@ def withdraw(shop: Dashboard, **changes: Any) -> Session:
     """A paid session from which its customer has withdrawn."""
     session = shop.store(status=Status.COMPLETED, **{**PAID, "received": 2000, **changes})
     merchant = shop.merchant()
-    if merchant.details_key is None:
-        details.make_key(shop.services, merchant.id)
-        merchant = shop.merchant()
     given = CustomerDetails(name="Eva <b>Muster</b>", email="eva@customer.example")
     said = details.seal_said(shop.services.vault, merchant, session.id, given)
     filed = a_withdrawal(session=session.id, merchant=merchant.id, said=said)
@@ -366,8 +343,7 @@ def test_a_withdrawal_that_is_refunded_needs_nobody(shop: Dashboard, browser: Br
 def test_a_flagged_session_with_a_withdrawal_is_two_things(
     shop: Dashboard, browser: Browser
 ) -> None:
-    session = withdraw(shop, received=2001)
-    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
+    mark(shop, withdraw(shop, received=2001))
     assert strip(browser).startswith("2 things need you: Too much money arrived for ")
 
 
@@ -405,10 +381,5 @@ def test_the_frame_has_the_shops_letter_its_currency_and_its_provider(
         return " ".join("".join(bar.text).split())
 
     assert frame() == "S Shop USD · wallet.example"
-    offered = parse(
-        "Other Bank | https://wallet.example/other/{name} | https://wallet.example/other\n"
-        "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join"
-    )
-    shop.services.merchants.replace(shop.merchant().changed(name="harbor", providers=offered))
-    shop.clock.pass_time(61)  # the merchant's record is kept for a minute
+    offer_banks(shop, name="harbor")
     assert frame() == "H harbor USD · Cedar Bank"

@@ -14,6 +14,7 @@ from checkout.domain.payment import (
     Attention,
     IncomingPaymentRef,
 )
+from checkout.domain.providers import parse
 from checkout.domain.refund import Refund, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
@@ -86,8 +87,23 @@ def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Se
     """A session that was flagged, as a payment flags it."""
     flagged = {"attention": Attention.LATE_PAYMENT, "received": 700, **fields}
     session = shop.store(status=status, **{**AWAITING, **flagged})
-    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
+    mark(shop, session)
     return session
+
+
+def mark(shop: Dashboard, session: Session) -> None:
+    """Store that the session is flagged."""
+    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
+
+
+def offer_banks(shop: Dashboard, **changes: Any) -> None:
+    """Let the merchant's page offer two providers at one host, and pages read the change."""
+    banks = parse(
+        "Other Bank | https://wallet.example/other/{name} | https://wallet.example/other\n"
+        "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join"
+    )
+    shop.services.merchants.replace(shop.merchant().changed(providers=banks, **changes))
+    shop.clock.pass_time(61)  # the merchant's record is kept for a minute
 
 
 def set_endpoint(shop: Dashboard, *further: Endpoint, **fields: Any) -> None:

@@ -54,10 +54,15 @@ def wallets_page(browser: Browser) -> str:
     return str(link.attributes["href"])
 
 
-def confirm(world: World, browser: Browser) -> Answer:
+def returned(world: World, browser: Browser) -> str:
+    """Approve in the wallet; return the path that it leads to."""
     back = urlsplit(world.network.approve(wallets_page(browser)))
     world.clock.pass_time(10)
-    return browser.get(f"/wallet/callback?{back.query}")
+    return f"/wallet/callback?{back.query}"
+
+
+def confirm(world: World, browser: Browser) -> Answer:
+    return browser.get(returned(world, browser))
 
 
 def new_shops(shop: Dashboard, name: str = "Tea") -> list[Merchant]:
