@@ -354,6 +354,23 @@ class World:
         assert doubtful.phase is Phase.PAYING
         return doubtful
 
+    def unsent(self, amount: int = 2000) -> Session:
+        """Return a payment in doubt: its request was lost, and so is each one from now on."""
+        session = self.submit(self.create(amount))
+        callback = self.approve(session)
+        lost = raising(OutcomeUnknown("lost on the way"))
+        self.transport.before = on("POST", "/outgoing-payments", lost)
+        return self.finish(session, callback).session
+
+    def partly_paid(self) -> Session:
+        """Return a session of which half has arrived, and no more can: the merchant decides."""
+        return self.settle(self.pay(self.create(), f"{CEDAR}/partial"), seconds=120)
+
+    def raise_prices(self) -> None:
+        """Have the customers' wallets ask for twice what was approved."""
+        for quote in self.network.state.quotes.values():
+            quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+
     def finish(self, session: Session, callback: tuple[str, str]) -> Finish:
         return come_back(self.services, session.id, *callback)
 
