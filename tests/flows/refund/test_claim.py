@@ -30,7 +30,6 @@ from tests.support.refund_books import (
     balance,
     come_back,
     consent,
-    fund,
     payments,
     prepare,
     send,
@@ -46,13 +45,6 @@ GONE, ALICE, CAROL, BOB = (
 )
 # The price that the customer has paid for 20.00 USD, in cents of euros.
 PRICE = 1854
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
 
 
 @pytest.fixture

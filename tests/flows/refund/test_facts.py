@@ -35,13 +35,6 @@ from tests.support.refund_books import (
 PRICE = 1854
 
 
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
-
-
 def paid(world: World, wallet: str) -> tuple[str, Session]:
     """Let this wallet pay 20.00 USD; return its address and the session."""
     address = f"{CEDAR}/{wallet}"

@@ -41,7 +41,6 @@ from tests.support.refund_books import (
     balance,
     come_back,
     consent,
-    fund,
     leaked,
     paid,
     payments,
@@ -52,13 +51,6 @@ from tests.support.refund_books import (
 
 HOW: Final = "Bank transfer of 3 May"
 BASE: Final = "https://pay.example"
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
 
 
 def note(world: World, session: Session, amount: int | None = None, **how: Any) -> Refund:

@@ -39,20 +39,12 @@ from tests.support.refund_books import (
     balance,
     come_back,
     consent,
-    fund,
     payments,
     prepare,
     refusal,
     send,
     wait,
 )
-
-
-@pytest.fixture
-def world() -> World:
-    found = World()
-    fund(found)
-    return found
 
 
 @pytest.fixture

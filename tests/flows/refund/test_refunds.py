@@ -68,14 +68,6 @@ from tests.support.refund_books import (
 ENDED = {RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED}
 
 
-@pytest.fixture
-def world() -> World:
-    """A shop with money of its own, since a refund of converted money costs more than it made."""
-    found = World()
-    fund(found)
-    return found
-
-
 # --- amounts
 
 
