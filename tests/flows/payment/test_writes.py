@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -157,7 +158,7 @@ def erase_after(drive: Callable[[World], object]) -> Callable[[World], None]:
     return erased
 
 
-def refund_after(drive: Callable[[World], object], **asked: str) -> Callable[[World], None]:
+def refund_after(drive: Callable[[World], object], **asked: Any) -> Callable[[World], None]:
     def refunded(world: World) -> None:
         drive(world)
         rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
