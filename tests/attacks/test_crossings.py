@@ -27,7 +27,6 @@ from tests.support.merchant_api import a_body, gateway_event
 
 pytestmark = pytest.mark.untraced
 
-CALLS: Final = 10_000
 OWN: Final = "https://pay.example/test-wallets"
 WALLETS: Final = {
     "live": [
@@ -270,13 +269,22 @@ def stages() -> list[Stage]:
     return [Stage("live", 21), Stage("test", 22)]
 
 
+def test_a_thousand_random_calls_at_all_doors_cross_nowhere(stages: list[Stage]) -> None:
+    crosses_nowhere(stages, 1_000)
+
+
+@pytest.mark.endurance
 def test_ten_thousand_random_calls_at_all_doors_cross_nowhere(stages: list[Stage]) -> None:
+    crosses_nowhere(stages, 10_000)
+
+
+def crosses_nowhere(stages: list[Stage], calls: int) -> None:
     chance = random.Random(60)
     tried: Counter[str] = Counter()
     crossed: list[Any] = []
     before = [of_sessions(stage) for stage in stages]
     asked = [len(stage.doors.world.transport.sent) for stage in stages]
-    for _ in range(CALLS):
+    for _ in range(calls):
         here, there = chance.sample(stages, 2)
         made = chance.choice(DOORS)(chance, here, there)
         tried[made.door] += 1
@@ -286,8 +294,8 @@ def test_ten_thousand_random_calls_at_all_doors_cross_nowhere(stages: list[Stage
     for door, number in sorted(tried.items()):
         print(f"{door:<26} {number:>5} calls, {sum(door == each[1] for each in crossed)} crossed")
     assert crossed == []
-    assert min(tried.values()) > CALLS // len(DOORS) // 2
-    assert sum(tried.values()) == CALLS
+    assert min(tried.values()) > calls // len(DOORS) // 2
+    assert sum(tried.values()) == calls
     assert [of_sessions(stage) for stage in stages] == before
     assert [len(stage.doors.world.transport.sent) for stage in stages] == asked, "no wallet asked"
 
