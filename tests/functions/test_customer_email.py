@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,6 @@ from tests.support.hosted_pages import Answer as PageAnswer
 from tests.support.hosted_pages import Customer
 from tests.support.merchant_api import SESSIONS, Answer, MerchantApi, a_body
 from tests.support.rows import row_text
-from tests.support.stripe_api import StripeApi
 
 ANA = "ana@example.com"
 OURS = {"sec-fetch-site": "same-origin"}
@@ -81,13 +79,6 @@ def test_blanks_around_it_are_removed_as_in_a_form(api: MerchantApi) -> None:
     assert api.get(path).json["customer_details"]["email"] == ANA
 
 
-def test_stripes_form_shows_it_too() -> None:
-    api = StripeApi()
-    session = created(api)
-    shown = api.ask(f"/v1/checkout/sessions/{session.json['id']}").json
-    assert shown["customer_details"]["email"] == ANA
-
-
 def test_a_session_without_it_asks_kms_for_nothing(api: MerchantApi) -> None:
     api.kms.calls.clear()
     api.post(SESSIONS, a_body())
@@ -145,6 +136,7 @@ def asking(buyer: Customer, *asked: str) -> Session:
     if asked:
         body["collect"] = dict.fromkeys(asked, "required")
     new = CreateSession.model_validate(body).new_session()
+    assert ANA not in repr(new)
     return buyer.world.create(collect_json=new.collect_json, customer_email=new.customer_email)
 
 
@@ -223,14 +215,3 @@ def test_an_address_that_does_not_open_is_lost_and_the_purchase_is_not(buyer: Cu
     services.merchants.replace(merchant.changed(details_key=fresh["details_key"]))
     assert send(buyer, session, email="", name="Ana Muster").status == 303
     assert known(buyer, session) == CustomerDetails(name="Ana Muster")
-
-
-def test_a_known_address_is_asked_as_one_that_may_be_left_out() -> None:
-    body = a_body(customer_email=ANA, collect={"email": "required", "name": "required"})
-    new = CreateSession.model_validate(body).new_session()
-    assert json.loads(new.collect_json or "") == {
-        "asked": ["email", "name"],
-        "required": ["name"],
-        "email_known": True,
-    }
-    assert ANA not in repr(new)

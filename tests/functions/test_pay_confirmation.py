@@ -105,40 +105,28 @@ def test_the_status_of_an_unknown_session_is_json_even_to_a_browser(visitor: Cus
     assert (answer.status, answer.code) == (404, "resource_missing")
 
 
+PART: dict[str, Any] = {"received": 999, "attention": Attention.PARTIAL_PAYMENT}
+UNDECIDED: dict[str, Any] = {"attention": Attention.UNDECIDED}
+CLOSING: dict[str, Any] = {"closing_at": NOW}
+A_PART = {"progress": "part", "part": 999}
+BOTH_AMOUNTS = "Arrived $9.99 Missing $10.01 Do not pay again."
+UNKNOWN = "We do not know yet whether the money has arrived"
+
+
 @pytest.mark.parametrize(
     ("changes", "known", "said"),
     [
         ({}, {"progress": "waiting"}, "has accepted the payment"),
+        (PART, A_PART, BOTH_AMOUNTS),
+        (PART | CLOSING, A_PART, BOTH_AMOUNTS),
+        (CLOSING, {"progress": "closing"}, "The payment has not arrived"),
         (
-            {"received": 999, "attention": Attention.PARTIAL_PAYMENT},
-            {"progress": "part", "part": 999},
-            "Arrived $9.99 Missing $10.01 Do not pay again.",
-        ),
-        (
-            {"received": 999, "attention": Attention.PARTIAL_PAYMENT, "closing_at": NOW},
-            {"progress": "part", "part": 999},
-            "Arrived $9.99 Missing $10.01 Do not pay again.",
-        ),
-        (
-            {"closing_at": NOW},
-            {"progress": "closing"},
-            "The payment has not arrived",
-        ),
-        (
-            {"closing_at": NOW, "closed_at": NOW},
+            CLOSING | {"closed_at": NOW},
             {"progress": "closing", "seconds_left": 35},
             "Wait before you pay again.",
         ),
-        (
-            {"attention": Attention.UNDECIDED},
-            {"progress": "undecided"},
-            "We do not know yet whether the money has arrived",
-        ),
-        (
-            {"attention": Attention.UNDECIDED, "closing_at": NOW},
-            {"progress": "undecided"},
-            "We do not know yet whether the money has arrived",
-        ),
+        (UNDECIDED, {"progress": "undecided"}, UNKNOWN),
+        (UNDECIDED | CLOSING, {"progress": "undecided"}, UNKNOWN),
     ],
 )
 def test_page_and_status_tell_what_is_known_of_a_payment_in_flight(
@@ -175,14 +163,9 @@ def test_the_fence_is_counted_down_from_when_the_incoming_payment_was_closed(
 
 def test_a_part_leads_to_the_contact_with_the_number_to_quote(visitor: Customer) -> None:
     visitor.give(contact="help@shop.example")
-    session = visitor.put_in(
-        "processing",
-        received=999,
-        attention=Attention.PARTIAL_PAYMENT,
-        client_reference_id="A 1&2",
-    )
+    session = visitor.put_in("processing", **PART, client_reference_id="A 1&2")
     page = visitor.open(session, "/success").page
-    (button,) = [one for one in page.all("a") if one.attributes.get("class") == "button"]
+    button = page.one("a", **{"class": "button"})
     assert button.attributes["href"] == "mailto:help@shop.example?subject=A%201%262"
     assert page.one("progress").attributes["value"] == "999"
     assert page.one("progress").attributes["max"] == "2000"

@@ -172,12 +172,6 @@ def test_a_price_that_ran_out_is_told_and_can_be_renewed(visitor: Customer) -> N
         assert hidden == {"wallet_address": AWAITING["customer"].id, "was": "1853"}
 
 
-def test_a_part_payment_is_told_with_both_amounts(visitor: Customer) -> None:
-    session = visitor.put_in("processing", received=999, attention=Attention.PARTIAL_PAYMENT)
-    page = visitor.open(session).page
-    assert "Arrived $9.99 Missing $10.01 Do not pay again" in page.main
-
-
 def test_a_payment_long_in_doubt_is_told(visitor: Customer) -> None:
     session = visitor.put_in("processing", attention=Attention.UNDECIDED)
     assert "is taking longer than usual" in visitor.open(session).page.main
