@@ -12,14 +12,11 @@ from checkout.domain.errors import CurrencyNotSupported, IdempotencyKeyReused
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, answer, fingerprint_of
+from tests.flows.deadly import Killed
 from tests.support.basics import NOW
 from tests.support.flows import World
 
 KEY = "order-1"
-
-
-class Killed(BaseException):
-    """The process is told to end."""
 
 
 def create(world: World, amount: int = 2000, request_id: str | None = None) -> Answer:

@@ -20,6 +20,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
+from tests.flows.deadly import Killed
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 
 Answer = Callable[[Request], Response]
@@ -77,10 +78,6 @@ def test_a_wallet_that_takes_no_request_for_approval_leaves_the_session_open(wor
     with pytest.raises(CheckoutError):
         world.submit(session)
     assert world.session(session.id).status is Status.OPEN
-
-
-class Killed(BaseException):
-    """The process is told to end."""
 
 
 def test_a_preparation_that_is_interrupted_opens_the_session_at_once(world: World) -> None:

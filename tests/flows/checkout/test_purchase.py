@@ -127,6 +127,12 @@ class TestBegin:
             purchase.begin(world.services, link, wrong, CLIENT)
         assert world.left(link) == 1
 
+    def test_a_stopped_link_without_a_stock_sells_nothing(self, world: World) -> None:
+        link = world.link()
+        world.services.links.set_stopped(link, world.clock.now())
+        with pytest.raises(Conflict):
+            begin(world, link)
+
     def test_a_link_that_stops_after_it_was_read_sells_nothing(self, world: World) -> None:
         read = world.link(left=3)
         world.services.links.set_stopped(read, world.clock.now())

@@ -35,6 +35,7 @@ from checkout.flows.merchant.needs import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter
+from tests.flows.deadly import Killed
 from tests.support.basics import a_mandate
 from tests.support.flows import PREFIX, World
 from tests.support.mailbox import SENDER, Mailbox, text_of
@@ -360,9 +361,6 @@ def test_an_e_mail_that_was_refused_is_sent_again_later(shop: Shop) -> None:
 def test_a_process_that_dies_after_its_write_tells_nothing_twice(shop: Shop) -> None:
     shop.told()
     shop.flag()
-
-    class Killed(BaseException):
-        pass
 
     class Dies:
         def send(self, letter: Any) -> None:

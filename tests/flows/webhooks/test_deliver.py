@@ -30,6 +30,7 @@ from checkout.flows.webhooks.deliver import (
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.flows.deadly import Killed
 from tests.support.basics import NOW, between
 from tests.support.flows import PREFIX, World, raising
 from tests.support.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE
@@ -41,10 +42,6 @@ MS = timedelta(milliseconds=1)
 FAILED = Receipt(status=500, answer="oops")
 PENDING, DELIVERED, EXHAUSTED = EventStatus
 DOWN = raising(ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "PutItem"))
-
-
-class Killed(Exception):
-    """The process ends here."""
 
 
 @pytest.fixture

@@ -27,15 +27,12 @@ from checkout.flows.webhooks.deliver import MessageResult, due_events
 from checkout.flows.webhooks.endpoints import Failed, Resent
 from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.webhooks import Receipt
+from tests.flows.deadly import Killed
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR, PREFIX, World, on, raising
 
 SHOP, BOOKS, TILL = (f"https://{name}.example/hooks" for name in ("shop", "books", "till"))
 MINUTE = timedelta(minutes=1)
-
-
-class Killed(Exception):
-    """The process ends here."""
 
 
 @pytest.fixture
