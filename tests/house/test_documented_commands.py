@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import botocore.session
 import pytest
@@ -216,15 +216,21 @@ def require_aws(arguments: list[str], *, whole: bool) -> None:
     if (service, operation) == ("cloudformation", "deploy"):  # the CLI's own
         assert options <= {"region", "stack-name", "template-file"}
         return
-    assert service in SERVICES.get_available_services(), f"no service {service}"
-    model = SERVICES.get_service_model(service)
-    operations = {xform_name(each, "-"): each for each in model.operation_names}
+    operations = operations_of(service)
     assert operation in operations, f"aws {service} has no {operation}"
-    taken = model.operation_model(operations[operation]).input_shape
+    taken = operations[operation].input_shape
     named = {xform_name(each, "-") for each in taken.members} if taken else set()
     assert options <= named | GLOBAL, f"aws {service} {operation}: {options - named - GLOBAL}"
     required = {xform_name(each, "-") for each in taken.required_members} if taken else set()
     assert not whole or required <= options, f"aws {service} {operation}: {required - options}"
+
+
+@cache
+def operations_of(service: str) -> dict[str, Any]:
+    """Return the operations of a service by the names that they have on the command line."""
+    assert service in SERVICES.get_available_services(), f"no service {service}"
+    model = SERVICES.get_service_model(service)
+    return {xform_name(each, "-"): model.operation_model(each) for each in model.operation_names}
 
 
 def require_module(program: str, arguments: list[str]) -> None:
