@@ -11,13 +11,12 @@ import pytest
 
 from checkout.domain.audit import Action
 from checkout.domain.mandate import MandateEvent, MandateStatus
-from checkout.domain.refund import Refund, RefundProblem, RefundStatus
+from checkout.domain.refund import Refund, RefundProblem
 from checkout.domain.session import Session
 from checkout.flows.refund import budget_request
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount
 from dashboard import refund_texts as texts
-from sandbox.wallets.money import Fee
 from tests.support.basics import NOW, a_mandate
 from tests.support.dashboard_pages import Browser, approved, dashboard, path_of, wallets_page
 from tests.support.flows import CEDAR, World, on, raising
@@ -138,22 +137,6 @@ def test_a_budget_that_the_wallet_has_ended_says_so_everywhere(
     assert "Nothing needs you." in owner.get("/needs").page.main
 
 
-def test_a_price_over_a_tenth_more_waits_for_a_person_who_sees_it(
-    world: World, owner: Browser
-) -> None:
-    approve(world, owner)
-    sold = world.pay(world.create(2000))
-    dearer = replace(world.network.providers["harbor"], fee=Fee(basis_points=5000))
-    world.network.providers["harbor"] = dearer
-    made = payments(world)
-    path = refund_now(owner, sold)
-    page = owner.get(path)
-    assert texts.PROBLEM[RefundProblem.TOO_DEAR] in page.page.main
-    assert payments(world) == made
-    assert path_of(owner.post(f"{path}/budget").location) == path
-    assert "Refunded" in owner.get(path).page.main
-
-
 def test_a_wallet_that_does_not_answer_is_tried_again(
     world: World, owner: Browser, sold: Session
 ) -> None:
@@ -204,15 +187,6 @@ def test_a_forged_callback_is_refused_and_approves_nothing(
     assert owner.get(f"/budget/callback{query}").status == 400
     assert mandate(world).status is MandateStatus.PENDING
     assert len(world.transport.sent) == sent, "no wallet was asked"
-
-
-def test_a_callback_in_another_browser_is_not_followed(world: World, owner: Browser) -> None:
-    """The address alone is worth nothing: only an owner of this shop can follow it."""
-    owner.get("/budget")
-    back = approved(world, owner.post("/budget", {"amount": "500"}))
-    answer = Browser(owner._dashboard).get(back)
-    assert path_of(answer.location) == "/sign-in"
-    assert mandate(world).status is MandateStatus.PENDING
 
 
 def test_a_callback_that_comes_twice_is_noted_once(world: World, owner: Browser) -> None:
@@ -313,18 +287,6 @@ def test_there_are_words_for_every_status_and_step() -> None:
     quiet = {"spent", "given_back", "rotation_started", "not_rotated"}
     assert set(texts.BUDGET_STEP) == {each.value for each in MandateEvent} - quiet
     assert {Action.BUDGET_ASKED, Action.BUDGET_APPROVED, Action.BUDGET_ENDED} <= set(Action)
-
-
-def test_a_refund_that_was_canceled_meanwhile_is_not_paid(
-    world: World, owner: Browser, sold: Session
-) -> None:
-    approve(world, owner)
-    path = refund_now(owner, sold, how="price")
-    owner.post(f"{path}/cancel")
-    made = payments(world)
-    assert owner.post(f"{path}/budget").status == 400
-    assert payments(world) == made
-    assert [each.status for each in refunds_of(world, sold)] == [RefundStatus.CANCELED]
 
 
 def test_a_budget_that_ended_meanwhile_pays_no_price_that_was_shown(
