@@ -5,10 +5,8 @@ so that what is whose can be tried.
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -81,8 +79,7 @@ class Browser:
         found = Answer(answer.status_code, answer.headers, answer.text)
         self.answers.append(found)
         if answer.headers.get("content-type", "").startswith("text/html"):
-            token = re.search(r'name="form_token" value="([^"]*)"', found.body)
-            self.form_token = html.unescape(token[1]) if token else self.form_token
+            self.form_token = found.form_token or self.form_token
         return found
 
 

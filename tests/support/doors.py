@@ -202,8 +202,7 @@ class Doors:
             name, _, value = cookie.partition(";")[0].partition("=")
             visitor.cookies[name] = value.strip('"')
         if function == "dashboard" and answer.headers["content-type"].startswith("text/html"):
-            tokens = answer.page.all("input", name="form_token")
-            visitor.form_token = tokens[0].attributes["value"] if tokens else visitor.form_token
+            visitor.form_token = answer.form_token or visitor.form_token
         return answer
 
     # --- customers and merchants

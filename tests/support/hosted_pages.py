@@ -4,11 +4,13 @@ a browser makes of their HTML.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
+from html import unescape
 from html.parser import HTMLParser
 from itertools import combinations
 from typing import Any
@@ -110,6 +112,12 @@ class Answer(merchant_api.Answer):
     def page(self) -> Page:
         assert self.headers["content-type"] == "text/html; charset=utf-8"
         return Page(self.body)
+
+    @property
+    def form_token(self) -> str:
+        """Return the token of the page's forms, or "" without one; the page is not parsed."""
+        found = re.search(r'name="form_token" value="([^"]*)"', self.body)
+        return unescape(found[1]) if found else ""
 
     @property
     def secret(self) -> str:
