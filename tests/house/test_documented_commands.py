@@ -6,12 +6,14 @@ module runs neither: tests/sandbox/test_readme.py runs the README's.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -197,16 +199,18 @@ def require_targets(command: Command, arguments: list[str]) -> None:
 
 
 def require_checkout(arguments: list[str], *, whole: bool) -> None:
+    typed = arguments
     if not whole:
-        subcommands = [each for each in arguments[:1] if not each.startswith("-")]
-        require_options(help_of("checkout.cli", *subcommands), arguments)
-        return
+        typed = [*(each for each in arguments[:1] if not each.startswith("-")), "--help"]
     code: object = 0
     try:
-        cli.command_line().parse_args(arguments)
+        with redirect_stdout(io.StringIO()) as said:
+            cli.command_line().parse_args(typed)
     except SystemExit as ended:
         code = ended.code
-    assert not code, f"checkout {shlex.join(arguments)}"
+    assert not code, f"checkout {shlex.join(typed)}"
+    if not whole:
+        require_options(said.getvalue(), arguments)
 
 
 def require_aws(arguments: list[str], *, whole: bool) -> None:
@@ -257,10 +261,10 @@ def require_options(help_text: str, arguments: list[str]) -> None:
 
 
 @cache
-def help_of(module: str, *subcommand: str) -> str:
+def help_of(module: str) -> str:
     """Return what `--help` prints, with the paths that `pip install --editable .` gives."""
     done = subprocess.run(
-        [sys.executable, "-m", module, *subcommand, "--help"],
+        [sys.executable, "-m", module, "--help"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": "layers/common:functions", "COLUMNS": "200"},
         capture_output=True,
