@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
+from checkout.domain.ids import new_session_id
 from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import Outcome
 from checkout.domain.public_attempts import MESSAGES
@@ -25,18 +26,9 @@ def api() -> MerchantApi:
 
 
 def stored(api: MerchantApi, session: Session) -> str:
-    names = ("status", "history", "payment_attempts", "customer", "incoming_payment", "quote")
-    more = (
-        "outgoing_payment",
-        "received",
-        "problem",
-        "phase",
-        "check_at",
-        "updated_at",
-        "lease_until",
-    )
-    kept: dict[str, Any] = {name: getattr(session, name) for name in (*names, *more)}
-    return f"{SESSIONS}/{api.store(**kept).id}"
+    kept = replace(session, id=new_session_id(api.services.random_bytes))
+    assert api.services.sessions.create(kept, None) is None
+    return f"{SESSIONS}/{kept.id}"
 
 
 def test_a_session_has_its_attempts_only_if_they_are_asked_for(api: MerchantApi) -> None:

@@ -14,6 +14,7 @@ from tests.support.flows import CEDAR
 from tests.support.hosted_pages import WALLET, Answer, Customer
 
 FORM = f"{CEDAR}/{{name}}"
+HOST = "localhost:4101"
 CEDAR_BANK = Provider("Cedar Bank", FORM, "https://cedar.example/join")
 OTHER = Provider("Other & Co", "https://other.example/{name}/x", "https://other.example/")
 
@@ -31,15 +32,7 @@ def submit(visitor: Customer, session_id: str, typed: str, form: str = FORM) -> 
 
 
 @pytest.mark.parametrize(
-    "typed",
-    [
-        "alice",
-        " alice ",
-        "@alice",
-        f"{CEDAR}/alice",
-        "$localhost:4101/alice",
-        "localhost:4101/alice",
-    ],
+    "typed", ["alice", " alice ", "@alice", f"{CEDAR}/alice", f"${HOST}/alice", f"{HOST}/alice"]
 )
 def test_a_name_at_a_provider_is_enough(offered: Customer, typed: str) -> None:
     session = offered.world.create()
@@ -57,10 +50,8 @@ def test_each_provider_is_a_way_and_any_address_is_another(offered: Customer) ->
     names = [" ".join("".join(way.text).split()).split(" Your ")[0] for way in ways]
     assert names[:3] == ["Cedar Bank", "Other & Co", "Another wallet"]
     assert names[3].startswith("I have no wallet yet")
-    assert [one.attributes["value"] for one in page.all("input", type="hidden")] == [
-        FORM,
-        OTHER.form,
-    ]
+    hidden = [one.attributes["value"] for one in page.all("input", type="hidden")]
+    assert hidden == [FORM, OTHER.form]
     assert ["open" in way.attributes for way in ways] == [True, False, False, False]
     assert "other.example/…/x" in page.main
 

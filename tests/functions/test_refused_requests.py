@@ -29,6 +29,17 @@ def stored(shop: Dashboard) -> list[dict[str, Any]]:
     return [each for each in rows if each["key"]["S"].startswith(REFUSED_ROW)]
 
 
+def a_refusal(second: int = 0) -> Refusal:
+    return Refusal(NOW + timedelta(seconds=second), "GET", "/", 400, "c", "m", f"req_{second}")
+
+
+def after(log: Refusals, refusal: Refusal) -> Refusals:
+    """Return the log with the refusal, which it must take."""
+    found = log.with_one(refusal)
+    assert found is not None
+    return found
+
+
 def test_a_refused_request_is_shown_with_what_was_wrong(shop: Dashboard, browser: Browser) -> None:
     body = {**a_body(), "sucess_url": "x"}
     answer = shop.post(SESSIONS, body)
@@ -95,23 +106,16 @@ def test_a_flood_writes_ten_a_minute_and_keeps_the_newest(shop: Dashboard) -> No
 
 
 def test_a_record_takes_ten_a_minute_whichever_process_writes() -> None:
-    log: Refusals | None = Refusals(key="key_1")
+    log = Refusals(key="key_1")
     for second in range(A_MINUTE):
-        at = NOW + timedelta(seconds=second)
-        assert log is not None
-        log = log.with_one(Refusal(at, "GET", "/", 400, "c", "m", "r"))
-    assert log is not None
-    assert (
-        log.with_one(Refusal(NOW + timedelta(seconds=30), "GET", "/", 400, "c", "m", "r")) is None
-    )
-    assert log.with_one(Refusal(NOW + timedelta(seconds=61), "GET", "/", 400, "c", "m", "r"))
+        log = after(log, a_refusal(second))
+    assert log.with_one(a_refusal(30)) is None
+    assert log.with_one(a_refusal(61))
 
 
 def test_a_message_is_bounded() -> None:
-    long = Refusal(NOW, "GET", "/", 400, "c", "x" * 9_999, "req_1")
-    after = Refusals(key="key_1").with_one(long)
-    assert after is not None
-    assert len(after.entries[0].message) == MESSAGE_MAX
+    long = replace(a_refusal(), message="x" * 9_999)
+    assert len(after(Refusals(key="key_1"), long).entries[0].message) == MESSAGE_MAX
 
 
 def test_another_merchants_log_is_not_there(shop: Dashboard, browser: Browser) -> None:
@@ -125,27 +129,23 @@ def test_a_log_that_cannot_be_written_fails_no_request(shop: Dashboard) -> None:
             raise Unavailable("The store is away.")
 
     [key] = shop.services.api_keys.of("mer_1")
-    refusal = Refusal(NOW, "GET", "/", 400, "c", "m", "req_1")
-    refusals.note(replace(shop.services, refusals=Away()), key, refusal)  # type: ignore[arg-type]
+    away: Any = Away()
+    refusals.note(replace(shop.services, refusals=away), key, a_refusal())
     assert stored(shop) == []
 
 
 def test_of_two_at_once_one_is_kept(shop: Dashboard) -> None:
     [key] = shop.services.api_keys.of("mer_1")
-    first = Refusals(key=key.id).with_one(Refusal(NOW, "GET", "/", 400, "c", "m", "req_1"))
-    assert first is not None
+    first = after(Refusals(key=key.id), a_refusal())
     assert shop.services.refusals.put(first)
     assert not shop.services.refusals.put(first)
-    later = Refusal(NOW + timedelta(seconds=9), "GET", "/", 400, "c", "m", "req_2")
-    second = first.with_one(later)
-    assert second is not None
+    second = after(first, a_refusal(9))
     assert shop.services.refusals.put(second)
     assert not shop.services.refusals.put(second)
 
 
 @pytest.mark.parametrize("seconds", [0, 86_399])
 def test_a_day_is_kept(seconds: int) -> None:
-    kept = Refusals(key="k").with_one(Refusal(NOW, "GET", "/", 400, "c", "m", "r"))
-    assert kept is not None
+    kept = after(Refusals(key="k"), a_refusal())
     assert kept.since(NOW + timedelta(seconds=seconds))
     assert not kept.since(NOW + timedelta(days=1))
