@@ -17,7 +17,6 @@ from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import GrantState
 from tests.support.wallet_client import (
     ALICE,
-    CEDAR,
     FINISH,
     HARBOR,
     SHOP,
@@ -78,26 +77,6 @@ def test_the_finish_uri_keeps_its_own_query(world: World, finish: str, expected:
     assert world.network.decline(pending["interact"]["redirect"]) == expected
 
 
-def test_a_reference_is_good_for_one_token_and_not_before_the_wait(world: World) -> None:
-    pending = world.ask(ALICE, {})
-    ref = world.approved_reference(pending)
-    world.clock.pass_(4.999)
-    status, answer = world.proceed(pending, ref)
-    assert (status, answer["error"]["code"]) == (400, "too_fast")
-    world.clock.pass_(0.001)
-    assert world.proceed(pending, ref)[0] == 200
-    status, answer = world.proceed(pending, ref)
-    assert (status, answer["error"]["code"]) == (401, "request_denied")
-
-
-def test_a_reference_of_another_grant_is_unknown(world: World) -> None:
-    one, other = world.ask(ALICE, {}), world.ask(ALICE, {})
-    ref = world.approved_reference(one)
-    world.clock.pass_(5)
-    status, answer = world.proceed(other, ref)
-    assert (status, answer["error"]["code"]) == (404, "invalid_continuation")
-
-
 def test_the_first_choice_counts(world: World) -> None:
     url = world.ask(ALICE, {})["interact"]["redirect"]
     assert callback(world.network.decline(url))["result"] == "grant_rejected"
@@ -111,27 +90,6 @@ def test_a_continuation_is_only_for_the_client_that_asked(world: World) -> None:
     assert (status, answer["error"]["code"]) == (400, "invalid_client")
     status, answer = world.proceed(pending, "x", key=STRANGER)
     assert (status, answer["error"]["description"]) == (401, "invalid signature")
-
-
-def test_cancelling_a_grant_kills_its_tokens(world: World) -> None:
-    granted = world.approved(ALICE, {})
-    onward = granted["continue"]
-    assert world.call("DELETE", onward["uri"], token=onward["access_token"]["value"])[0] == 204
-    manage = granted["access_token"]["manage"]
-    status, answer = world.call("POST", manage, token=granted["access_token"]["value"])
-    assert (status, answer["error"]["description"]) == (401, "invalid access token")
-
-
-def test_an_expired_token_is_inactive_and_can_be_rotated(world: World) -> None:
-    incoming = world.incoming_payment(SHOP, 100)
-    token = world.network.state.tokens[incoming["token"]]
-    world.clock.pass_(600)
-    assert world.call("GET", incoming["id"], token=token.value)[0] == 403
-    manage = f"https://localhost:4202/token/{token.manage_id}"
-    status, answer = world.call("POST", manage, token=token.value)
-    assert status == 200
-    fresh = answer["access_token"]["value"]
-    assert world.call("GET", incoming["id"], token=fresh)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -273,8 +231,3 @@ def test_the_grant_endpoint_is_signed_as_it_is_called(world: World) -> None:
     assert world.send(signed("POST", f"{server}/", body))[0] == 200
     assert world.send(signed("POST", f"{server}/", body, signed_url=server))[0] == 401
     assert world.send(signed("POST", server, body, kid="other"))[0] == 400
-
-
-def test_an_unknown_path_is_not_found(world: World) -> None:
-    for method, path in (("GET", "/"), ("PUT", "/continue/x"), ("POST", "/a/b/c")):
-        assert world.call(method, f"{CEDAR[:-1]}2{path}")[0] == 404

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -92,8 +91,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(monkeypatch)
 
 
-def a_feed(host: Host, tmp_path: Path) -> Feed:
-    del tmp_path
+def a_feed(host: Host) -> Feed:
     at = deployment("https://pay.example/")
     assert at.checkout == "https://pay.example"
     assert at.customer_wallet == "https://pay.example/test-wallets/cedar/alice"
@@ -105,24 +103,24 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "sk_test_1")
 
 
-def test_events_since_the_start_come_once_and_oldest_first(host: Host, tmp_path: Path) -> None:
-    feed = a_feed(host, tmp_path)
+def test_events_since_the_start_come_once_and_oldest_first(host: Host) -> None:
+    feed = a_feed(host)
     assert list(feed.new()) == []
     host.events += [an_event(number) for number in range(2, 7)]
     assert [each["id"] for each in feed.new()] == [f"evt_{number}" for number in range(2, 7)]
     assert list(feed.new()) == []
 
 
-def test_an_object_without_a_native_form_is_named_and_left_out(host: Host, tmp_path: Path) -> None:
-    feed, said = a_feed(host, tmp_path), list[str]()
+def test_an_object_without_a_native_form_is_named_and_left_out(host: Host) -> None:
+    feed, said = a_feed(host), list[str]()
     host.events.append(an_event(2, "charge"))
     listen(feed, "http://localhost:1/", form="native", say=said.append, rounds=1, sleep=_no)
     assert "only in Stripe's form" in said[-1]
 
 
 @pytest.mark.enable_socket
-def test_an_address_that_does_not_answer_is_tried_five_times(host: Host, tmp_path: Path) -> None:
-    feed, said, slept = a_feed(host, tmp_path), list[str](), list[float]()
+def test_an_address_that_does_not_answer_is_tried_five_times(host: Host) -> None:
+    feed, said, slept = a_feed(host), list[str](), list[float]()
     host.events.append(an_event(2))
     port = cloud.free_port()
     listen(
@@ -134,18 +132,16 @@ def test_an_address_that_does_not_answer_is_tried_five_times(host: Host, tmp_pat
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/api"])
-def test_a_refusal_of_the_deployment_ends_it_with_its_reason(
-    host: Host, tmp_path: Path, path: str
-) -> None:
-    feed = a_feed(host, tmp_path)
+def test_a_refusal_of_the_deployment_ends_it_with_its_reason(host: Host, path: str) -> None:
+    feed = a_feed(host)
     host.status = 401
     ask = partial(feed.native, an_event(1)) if path == "/api" else lambda: list(feed.new())
     with pytest.raises(CloudError, match="answered 401"):
         ask()
 
 
-def test_a_deployment_that_does_not_answer_is_named(host: Host, tmp_path: Path) -> None:
-    feed = a_feed(host, tmp_path)
+def test_a_deployment_that_does_not_answer_is_named(host: Host) -> None:
+    feed = a_feed(host)
 
     def down(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("refused", request=request)

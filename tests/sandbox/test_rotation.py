@@ -60,13 +60,6 @@ def test_a_token_that_was_deleted_is_gone_and_so_is_its_grant(world: World) -> N
     assert world.call("DELETE", onward["uri"], token=onward["access_token"]["value"])[0] == 204
 
 
-def test_a_rotation_whose_answer_was_lost_cannot_be_made_again(world: World) -> None:
-    token = granted(world)
-    assert rotate(world, token)[0] == 200
-    assert not is_active(world, token["value"])
-    assert rotate(world, token) == (401, GONE)
-
-
 def test_the_manage_address_decides_and_not_the_value_in_the_header(world: World) -> None:
     token, other = granted(world), granted(world)
     _, first = rotate(world, token)

@@ -12,7 +12,7 @@ from sandbox.wallets.answers import timestamp
 from sandbox.wallets.clients import Clients
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
-from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, compact
+from tests.support.wallet_client import ALICE, HARBOR, SHOP, World, compact
 
 OTHER = f"{HARBOR}/shop-kwd"  # a client with the same key, and another address
 ID = "b8f3a1d2-0000-4000-8000-000000000000"
@@ -26,20 +26,6 @@ def unknown(collection: str) -> dict[str, Any]:
     description = f"Failed to get wallet address from {collection}"
     details = {"description": description, "id": ID}
     return {"error": {"code": "401", "description": "Unauthorized", "details": details}}
-
-
-def test_any_client_makes_reads_and_completes_incoming_payments_at_any_wallet(world: World) -> None:
-    granted = world.grant(ALICE, "incoming-payment", "create", "read", "complete", client=SHOP)
-    value = granted["access_token"]["value"]
-    assert "interact" not in granted
-    server = world.wallet(ALICE)["resourceServer"]
-    euro = {"value": "500", "assetCode": "EUR", "assetScale": 2}
-    body = {"walletAddress": ALICE, "incomingAmount": euro}
-    status, made = world.call("POST", f"{server}/incoming-payments", body, value)
-    assert (status, made["walletAddress"], made["completed"]) == (201, ALICE, False)
-    assert world.call("GET", made["id"], token=value)[1]["incomingAmount"] == euro
-    status, closed = world.call("POST", f"{made['id']}/complete", token=value)
-    assert (status, closed["completed"]) == (200, True)
 
 
 def test_an_incoming_payment_of_another_client_is_404_to_read_and_can_be_completed(
@@ -212,35 +198,6 @@ def test_a_receiver_that_cannot_be_read_looks_closed_and_nothing_is_counted(worl
     unreadable(world, readable=True)
     assert world.pay_quote(ALICE, quote, budget)[0] == 201
     assert world.balance(SHOP) == 2000
-
-
-def test_a_receiver_that_is_away_at_the_sending_ends_the_payment_with_nothing(world: World) -> None:
-    late = f"{CEDAR}/late"
-    payment = world.pay(late, SHOP, 2000)
-    unreadable(world, readable=False)
-    world.clock.pass_(20)
-    assert payment.status == 201
-    unreadable(world, readable=True)
-    world.clock.pass_(600)
-    (outgoing,) = world.network.state.outgoing.values()
-    assert (outgoing.failed, outgoing.sent) == (False, 0)
-    (incoming,) = world.network.state.incoming.values()
-    assert (incoming.completed, incoming.received.value) == (False, 0)
-
-
-def test_an_incoming_payment_that_is_closed_or_over_is_paid_by_no_quote(world: World) -> None:
-    soon = timestamp(world.clock.now + timedelta(seconds=60))
-    short = world.incoming_payment(SHOP, 2000, expiresAt=soon)
-    closed = world.incoming_payment(SHOP, 2000)
-    budget = world.approved(ALICE, {})["access_token"]["value"]
-    quotes = [world.quote(ALICE, each["id"])[1] for each in (short, closed)]
-    assert world.call("POST", f"{closed['id']}/complete", token=closed["token"])[0] == 200
-    world.clock.pass_(60)
-    for incoming, quote in zip((short, closed), quotes, strict=True):
-        status, answer = world.pay_quote(ALICE, quote, budget)
-        assert (status, answer["error"]["description"]) == (400, "invalid quote")
-        status, answer = world.quote(ALICE, incoming["id"])
-        assert (status, answer["error"]["description"]) == (400, "invalid receiver")
 
 
 @pytest.mark.parametrize(

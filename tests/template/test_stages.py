@@ -45,6 +45,9 @@ STATEFUL = {
     "AWS::SecretsManager::Secret",
 }
 
+[EDGE] = resources("AWS::CloudFront::Distribution").values()
+[ACL] = resources("AWS::WAFv2::WebACL").values()
+
 
 def test_each_stateful_resource_says_what_becomes_of_it() -> None:
     for name, each in template()["Resources"].items():
@@ -186,18 +189,16 @@ def test_the_edge_is_one_choice() -> None:
 
 
 def test_the_edge_proves_itself_and_limits_each_address() -> None:
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    origins = distribution["DistributionConfig"]["Origins"]
+    origins = EDGE["DistributionConfig"]["Origins"]
     assert [each["Id"] for each in origins] == ["api", "pay", "dashboard"]
     [header] = origins[0]["OriginCustomHeaders"]
     assert [each["OriginCustomHeaders"] for each in origins] == [[header]] * 3
     assert header["HeaderName"] == "Edge-Secret"
-    [acl] = resources("AWS::WAFv2::WebACL").values()
     # A sample of requests would contain sessions' addresses.
-    for each in (acl, *acl["Rules"]):
+    for each in (ACL, *ACL["Rules"]):
         assert each["VisibilityConfig"]["SampledRequestsEnabled"] is False
     assert [
-        rule["Statement"]["RateBasedStatement"]["AggregateKeyType"] for rule in acl["Rules"]
+        rule["Statement"]["RateBasedStatement"]["AggregateKeyType"] for rule in ACL["Rules"]
     ] == [
         "IP",
         "IP",
@@ -236,8 +237,7 @@ def of_the_edge(value: Any, **parameters: str) -> str:
 
 def test_the_edges_secret_is_replaced_without_a_moment_in_which_requests_are_refused() -> None:
     """CloudFront and the functions change at some time each: each pair of a step must agree."""
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    origin, *_ = distribution["DistributionConfig"]["Origins"]
+    origin, *_ = EDGE["DistributionConfig"]["Origins"]
     header = origin["OriginCustomHeaders"][0]["HeaderValue"]
     steps = template()["Parameters"]["EdgeSecrets"]["AllowedValues"]
     assert steps == ["1", "12", "21", "2"]
@@ -269,8 +269,7 @@ def test_a_secret_of_the_edge_has_no_comma_which_would_make_two_of_it(name: str)
 
 
 def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
-    [acl] = resources("AWS::WAFv2::WebACL").values()
-    others, api = (rule["Statement"]["RateBasedStatement"] for rule in acl["Rules"])
+    others, api = (rule["Statement"]["RateBasedStatement"] for rule in ACL["Rules"])
     of_the_api = api["ScopeDownStatement"]
     assert others["ScopeDownStatement"] == {"NotStatement": {"Statement": of_the_api}}
     matches = [each["ByteMatchStatement"] for each in of_the_api["OrStatement"]["Statements"]]
@@ -290,13 +289,12 @@ def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
 
 def test_the_edge_refuses_a_merchants_server_as_the_api_does() -> None:
     """Stripe's libraries take a 429 without JSON for an unknown error, and give up."""
-    [acl] = resources("AWS::WAFv2::WebACL").values()
-    [of_the_api] = [each for each in acl["Rules"] if each["Name"] == "api-requests-by-address"]
+    [of_the_api] = [each for each in ACL["Rules"] if each["Name"] == "api-requests-by-address"]
     answer = of_the_api["Action"]["Block"]["CustomResponse"]
     headers = {each["Name"]: each["Value"] for each in answer["ResponseHeaders"]}
     assert (answer["ResponseCode"], headers["Stripe-Should-Retry"]) == (429, "true")
     assert int(headers["Retry-After"]) == 60
-    body = acl["CustomResponseBodies"][answer["CustomResponseBodyKey"]]
+    body = ACL["CustomResponseBodies"][answer["CustomResponseBodyKey"]]
     assert body["ContentType"] == "APPLICATION_JSON"
     error = json.loads(body["Content"])["error"]
     assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limited")
@@ -321,8 +319,7 @@ def test_the_direct_address_is_closed_where_a_domain_of_its_own_replaces_it() ->
 
 def served(path: str) -> dict[str, Any]:
     """Return the behavior of the edge that serves a path."""
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    config: dict[str, Any] = distribution["DistributionConfig"]
+    config: dict[str, Any] = EDGE["DistributionConfig"]
     for each in config["CacheBehaviors"]:
         if fnmatchcase(path, each["PathPattern"]):
             return dict(each)
@@ -366,8 +363,7 @@ def test_a_functions_url_is_of_its_alias_and_open_to_the_edge_alone_by_its_secre
     variables = found[f"{function}Function"]["Properties"]["Environment"]["Variables"]
     chosen = {"Edge": "urls", "EdgeProof": "", "EdgeSecrets": "1"}
     assert of_the_edge(variables["EDGE_SECRET"], **chosen) == "first"
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    origins = {each["Id"]: each for each in distribution["DistributionConfig"]["Origins"]}
+    origins = {each["Id"]: each for each in EDGE["DistributionConfig"]["Origins"]}
     condition, url_host, api_host = origins[function.lower()]["DomainName"]["Fn::If"]
     host = {"Fn::Split": ["/", {"Fn::GetAtt": f"{function}Url.FunctionUrl"}]}
     assert (condition, url_host) == ("HasUrls", {"Fn::Select": [2, host]})
@@ -375,8 +371,7 @@ def test_a_functions_url_is_of_its_alias_and_open_to_the_edge_alone_by_its_secre
 
 
 def test_with_urls_the_edge_names_the_client_on_every_way() -> None:
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    config = distribution["DistributionConfig"]
+    config = EDGE["DistributionConfig"]
     [function] = resources("AWS::CloudFront::Function").values()
     assert f"headers['{CLIENT_HEADER}'] = {{ value: event.viewer.ip }}" in function["FunctionCode"]
     called = {
@@ -400,8 +395,7 @@ REFUSED_BY_CLOUDFRONT = re.compile(
 
 def test_the_edge_adds_no_header_that_cloudfront_refuses_to_add() -> None:
     assert REFUSED_BY_CLOUDFRONT.match("X-Edge-Secret")
-    [distribution] = resources("AWS::CloudFront::Distribution").values()
-    origins = distribution["DistributionConfig"]["Origins"]
+    origins = EDGE["DistributionConfig"]["Origins"]
     added = [header["HeaderName"] for origin in origins for header in origin["OriginCustomHeaders"]]
     [function] = resources("AWS::CloudFront::Function").values()
     added += re.findall(r"headers\['([^']+)'\] =", function["FunctionCode"])
