@@ -1,4 +1,4 @@
-"""Ratios of CPU are held against their bounds: two runs of three decide, as one may be disturbed."""
+"""Ratios of CPU are held against their bounds: two runs of three decide, since one may be off."""
 
 from __future__ import annotations
 
