@@ -1,4 +1,4 @@
-"""Fixtures of a merchant's dashboard and of a customer's browser."""
+"""Fixtures of the API, of a merchant's dashboard and of a customer's browser."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from tests.support.flows import World
 from tests.support.hosted_pages import Customer, customer
 from tests.support.outbox import Outbox
 from tests.support.refund_books import fund
+from tests.support.stripe_api import StripeApi
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    """Return both APIs, the native one and the one under /v1."""
+    return StripeApi()
 
 
 @pytest.fixture

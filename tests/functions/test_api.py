@@ -38,11 +38,6 @@ PICTURE = "https://cdn.shop.example/tea.webp"
 REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{22}")
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 def ids(answer: Answer) -> list[str]:
     assert answer.status == 200, answer
     return [session["id"] for session in answer.json["data"]]

@@ -20,11 +20,6 @@ from tests.support.merchant_api import SESSIONS, MerchantApi
 PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 def stored(api: MerchantApi, session: Session) -> str:
     kept = replace(session, id=new_session_id(api.services.random_bytes))
     assert api.services.sessions.create(kept, None) is None

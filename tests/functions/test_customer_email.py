@@ -22,11 +22,6 @@ ANA = "ana@example.com"
 OURS = {"sec-fetch-site": "same-origin"}
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 def created(api: MerchantApi, **body: Any) -> Answer:
     answer = api.post(SESSIONS, a_body(customer_email=ANA, **body))
     assert answer.status == 201, answer

@@ -21,11 +21,6 @@ REFUNDS = "/api/checkout/refunds"
 BUDGET = "/api/checkout/refund_budget"
 
 
-@pytest.fixture
-def api() -> MerchantApi:
-    return MerchantApi()
-
-
 def ask(api: MerchantApi, of: Session, key: str | None = None, **body: Any) -> Any:
     return api.post(REFUNDS, {"session": of.id, **body}, key=key or api.refunder)
 

@@ -57,11 +57,6 @@ def decimally_priced(text: str) -> dict[str, Any]:
     return priced
 
 
-@pytest.fixture
-def api() -> StripeApi:
-    return StripeApi()
-
-
 @pytest.mark.parametrize("path", [SESSIONS, EVENTS, "/v1/webhook_endpoints", "/v1/nothing"])
 def test_a_key_without_the_scope_is_refused(api: StripeApi, path: str) -> None:
     put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.READ,)))

@@ -32,11 +32,6 @@ HOME = Address("JP", "Ana", "1-2-3 Higashi", "Room 4", "Nishi", "Osaka", "27", "
 ANA = replace(GIVEN, shipping=HOME, answers=GIVEN.answers[:1])
 
 
-@pytest.fixture
-def api() -> StripeApi:
-    return StripeApi()
-
-
 # --- /v1
 
 

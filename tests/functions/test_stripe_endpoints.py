@@ -32,11 +32,6 @@ def stripes_own_types() -> set[str]:
     return set(get_args(one_of)) - {"*"}
 
 
-@pytest.fixture
-def api() -> StripeApi:
-    return StripeApi()
-
-
 def merchant(api: StripeApi) -> Merchant:
     found = api.services.merchants.get("mer_1")
     assert found is not None

@@ -24,11 +24,6 @@ from tests.support.stripe_api import (
 )
 
 
-@pytest.fixture
-def api() -> StripeApi:
-    return StripeApi()
-
-
 def charge(session: Session) -> str:
     return session.id.replace("cs_", "ch_")
 

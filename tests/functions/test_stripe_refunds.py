@@ -16,11 +16,6 @@ from tests.support.samples import PAID
 from tests.support.stripe_api import REFUNDS, StripeApi, ask, payment
 
 
-@pytest.fixture
-def api() -> StripeApi:
-    return StripeApi()
-
-
 def test_a_refund_has_stripes_shape(api: StripeApi) -> None:
     session = api.store(**PAID)
     made = ask(api, session, amount=500, reason="duplicate", metadata={"case": "7"})
