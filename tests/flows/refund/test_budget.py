@@ -27,6 +27,7 @@ from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.payment import mandates
+from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
@@ -295,6 +296,20 @@ def test_an_end_that_an_approval_overtakes_cancels_what_was_approved(world: Worl
     callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
     interrupt(world, "transact_write_items", lambda: allowed(world, callback))
     assert end_budget(world).status is MandateStatus.ENDED
+    assert [each.state for each in of_budget(world)] == [GrantState.REVOKED] * 2
+
+
+def test_an_approval_that_an_end_overtakes_is_canceled(world: World) -> None:
+    allow(world, LIMIT)
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+
+    def end() -> None:
+        world.transport.after = lambda request, response: None
+        budget_request.end(world.services, world.key())
+        clean_up(world.services, world.tasks.left[0])
+
+    world.transport.after = on("POST", "/continue/", end)
+    assert allowed(world, callback).status is MandateStatus.ENDED
     assert [each.state for each in of_budget(world)] == [GrantState.REVOKED] * 2
 
 
