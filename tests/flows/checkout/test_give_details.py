@@ -102,6 +102,11 @@ def test_a_wallet_that_failed_ends_the_corrections_too(world: World) -> None:
     assert world.session(session.id) == tried
 
 
+def test_a_session_that_asks_for_nothing_takes_none(world: World) -> None:
+    with pytest.raises(SessionUnexpectedState, match="asks for no details"):
+        give_details.give(world.services, world.create(), ANA)
+
+
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [
