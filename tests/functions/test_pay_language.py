@@ -175,23 +175,38 @@ def test_amounts_and_prices_are_written_as_the_reader_writes_them(
     assert plain(reads(tag).price(money)) == price
 
 
+LARGEST = 2**64 - 1
+
+
 @pytest.mark.parametrize(
-    ("amount", "said"),
+    ("value", "code", "scale", "exact", "price"),
     [
-        (Amount(1_143_950_091_745, "EUR", 9), "€1,143.96"),
-        (Amount(1_143_950_000_000, "EUR", 9), "€1,143.95"),
-        (Amount(1, "USD", 9), "$0.01"),
-        (Amount(2000, "JPY", 0), "¥2,000"),
-        (Amount(2501, "JPY", 2), "¥26"),
-        (Amount(1234, "KWD", 3), "1.234 KWD"),
-        (Amount(1500, "XRP", 6), "0.001500 XRP"),
-        (Amount(2000, "CAD", 2), "CA$20.00"),
-        (Amount(2**64 - 1, "USD", 0), "$18,446,744,073,709,551,615.00"),
-        (Amount(2**64 - 1, "XYZ", 255), "0." + "0" * 235 + "18446744073709551615 XYZ"),
+        (1853, "EUR", 2, "18.53 EUR", "€18.53"),
+        (5, "USD", 2, "0.05 USD", "$0.05"),
+        (0, "USD", 2, "0.00 USD", "$0.00"),
+        (123_456_789, "USD", 2, "1,234,567.89 USD", "$1,234,567.89"),
+        (1_143_950_091_745, "EUR", 9, "1,143.950091745 EUR", "€1,143.96"),
+        (1_143_950_000_000, "EUR", 9, "1,143.95 EUR", "€1,143.95"),
+        (1, "USD", 9, "0.000000001 USD", "$0.01"),
+        (20_000_000_000, "USD", 9, "20.00 USD", "$20.00"),
+        (20_000_000_001, "USD", 9, "20.000000001 USD", "$20.01"),
+        (2000, "JPY", 0, "2,000 JPY", "¥2,000"),
+        (2500, "JPY", 2, "25 JPY", "¥25"),
+        (2501, "JPY", 2, "25.01 JPY", "¥26"),
+        (1234, "KWD", 3, "1.234 KWD", "1.234 KWD"),
+        (1500, "XRP", 6, "0.001500 XRP", "0.001500 XRP"),
+        (2000, "CAD", 2, "20.00 CAD", "CA$20.00"),
+        (LARGEST, "JPY", 0, "18,446,744,073,709,551,615 JPY", "¥18,446,744,073,709,551,615"),
+        (LARGEST, "USD", 2, "184,467,440,737,095,516.15 USD", "$184,467,440,737,095,516.15"),
+        (LARGEST, "XYZ", 255, f"0.{'0' * 235}{LARGEST} XYZ", f"0.{'0' * 235}{LARGEST} XYZ"),
     ],
 )
-def test_a_price_has_the_currencys_decimals_and_is_never_too_low(amount: Amount, said: str) -> None:
-    assert plain(reads("en").price(amount)) == said
+def test_an_amount_is_exact_and_a_price_has_its_currencys_decimals_and_is_never_too_low(
+    value: int, code: str, scale: int, exact: str, price: str
+) -> None:
+    amount = Amount(value, code, scale)
+    assert plain(reads("en").amount(amount)) == exact
+    assert plain(reads("en").price(amount)) == price
 
 
 @pytest.mark.parametrize(

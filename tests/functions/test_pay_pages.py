@@ -218,27 +218,6 @@ def test_addresses_of_this_machine_are_links_while_our_own_is_http() -> None:
     assert seen.success_url == "http://localhost:8000/thanks"
 
 
-@pytest.mark.parametrize(
-    ("amount", "said"),
-    [
-        (Amount(1853, "EUR", 2), "18.53 EUR"),
-        (Amount(5, "USD", 2), "0.05 USD"),
-        (Amount(0, "USD", 2), "0.00 USD"),
-        (Amount(123456789, "USD", 2), "1,234,567.89 USD"),
-        (Amount(2000, "JPY", 0), "2,000 JPY"),
-        (Amount(1234, "KWD", 3), "1.234 KWD"),
-        (Amount(20_000_000_000, "USD", 9), "20.00 USD"),
-        (Amount(20_000_000_001, "USD", 9), "20.000000001 USD"),
-        (Amount(2**64 - 1, "JPY", 0), "18,446,744,073,709,551,615 JPY"),
-        (Amount(2**64 - 1, "USD", 2), "184,467,440,737,095,516.15 USD"),
-        (Amount(2500, "JPY", 2), "25 JPY"),
-        (Amount(1500, "XRP", 6), "0.001500 XRP"),
-    ],
-)
-def test_amounts_are_exact_at_any_scale(amount: Amount, said: str) -> None:
-    assert READER.amount(amount) == said.replace(" ", "\xa0")
-
-
 def test_a_price_that_a_wallet_counts_finely_is_told_rounded_and_exactly(
     visitor: Customer,
 ) -> None:

@@ -7,6 +7,7 @@ need, with each value that Stripe's own types name.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
@@ -275,31 +276,19 @@ def test_nothing_that_changes_money_is_ignored() -> None:
 
 # --- other requests
 
-# By request: where Stripe's types name its parameters, and our rows of them.
+# By request: the name of Stripe's types of its parameters, and our rows of them.
 ROUTES: Final = {
-    "create refund": ("_refund_create_params.RefundCreateParams", parity.CREATE_REFUND),
-    "update refund": ("_refund_update_params.RefundUpdateParams", parity.UPDATE_REFUND),
-    "list refunds": ("_refund_list_params.RefundListParams", parity.LIST_REFUNDS),
-    "update session": (
-        "checkout._session_update_params.SessionUpdateParams",
-        parity.UPDATE_SESSION,
-    ),
-    "list sessions": ("checkout._session_list_params.SessionListParams", parity.LIST_SESSIONS),
-    "list events": ("_event_list_params.EventListParams", parity.LIST_EVENTS),
-    "list payments": (
-        "_payment_intent_list_params.PaymentIntentListParams",
-        parity.LIST_PAYMENTS,
-    ),
-    "list charges": ("_charge_list_params.ChargeListParams", parity.LIST_CHARGES),
-    "read payment": ("_payment_intent_retrieve_params.PaymentIntentRetrieveParams", parity.ONE),
-    "create endpoint": (
-        "_webhook_endpoint_create_params.WebhookEndpointCreateParams",
-        parity.CREATE_ENDPOINT,
-    ),
-    "update endpoint": (
-        "_webhook_endpoint_update_params.WebhookEndpointUpdateParams",
-        parity.UPDATE_ENDPOINT,
-    ),
+    "create refund": ("RefundCreate", parity.CREATE_REFUND),
+    "update refund": ("RefundUpdate", parity.UPDATE_REFUND),
+    "list refunds": ("RefundList", parity.LIST_REFUNDS),
+    "update session": ("checkout.SessionUpdate", parity.UPDATE_SESSION),
+    "list sessions": ("checkout.SessionList", parity.LIST_SESSIONS),
+    "list events": ("EventList", parity.LIST_EVENTS),
+    "list payments": ("PaymentIntentList", parity.LIST_PAYMENTS),
+    "list charges": ("ChargeList", parity.LIST_CHARGES),
+    "read payment": ("PaymentIntentRetrieve", parity.ONE),
+    "create endpoint": ("WebhookEndpointCreate", parity.CREATE_ENDPOINT),
+    "update endpoint": ("WebhookEndpointUpdate", parity.UPDATE_ENDPOINT),
 }
 LISTS: Final = {
     "list refunds": REFUNDS,
@@ -346,7 +335,8 @@ def to_endpoints(api: StripeApi, asked: dict[str, Any], *, new: bool) -> Answer:
 def test_no_parameter_of_another_route_is_dropped_silently(route: str) -> None:
     api, (kind, rows) = StripeApi(), ROUTES[route]
     tried = 0
-    for path, values in parameters(*kind.rsplit(".", 1)).items():
+    module = re.sub(r"(?=[A-Z])", "_", kind).lower()
+    for path, values in parameters(f"{module}_params", f"{kind.split('.')[-1]}Params").items():
         name = bracketed(path)
         for value in values if "enabled_events" not in path else values[:3]:
             tried += 1
