@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -79,20 +79,12 @@ def noted() -> list[str]:
 def wired(built: Any) -> dict[str, Any]:
     """Try what was built as its function uses it."""
     from checkout.domain.limits import REQUEST
-    from checkout.domain.session import Status
     from checkout.open_payments.errors import NotSent
-    from tests.support.basics import a_session
 
     of_sender = not hasattr(built, "clock")
     services = built.args[0] if of_sender else built
-    now = services.clock.now().replace(microsecond=0)  # a time to live is in seconds
-    given_a_wallet = a_session(Status.AWAITING_APPROVAL, created_at=now, expires_at=now)
-    facts: dict[str, Any] = {
-        "loopback": services.allow_loopback,
-        "edge": getattr(services, "edge_secret", None),
-        "policy": str(getattr(services, "completion_policy", "")),
-        "kept_days": kept(services, given_a_wallet).days,
-    }
+    now = services.clock.now()
+    facts: dict[str, Any] = {"loopback": services.allow_loopback}
     if limits := getattr(services, "limits", None):
         facts["limited"] = any(limits.take(REQUEST, "192.0.2.1") for _ in range(100))
     if mail := getattr(services, "mail", None):
@@ -129,22 +121,6 @@ def note_settings(part: Any, found: dict[str, list[Any]], seen: set[int]) -> Non
             plain = value.days if isinstance(value, timedelta) else value
             found[name.lstrip("_")].append(plain)
         note_settings(value, found, seen)
-
-
-def kept(services: Any, session: Any) -> Any:
-    """Return for how long a session is kept after it has ended, by what is sent to the store."""
-    from botocore.client import BaseClient
-
-    sent: list[Any] = []
-
-    def send(_: object, name: str, request: Any) -> Any:
-        sent.append(request)
-        return {}
-
-    BaseClient._make_api_call = send
-    services.sessions.create(session, None)
-    (ttl,) = [int(each["Item"]["ttl"]["N"]) for each in sent if "ttl" in each.get("Item", {})]
-    return datetime.fromtimestamp(ttl, UTC) - session.expires_at
 
 
 if __name__ == "__main__":
