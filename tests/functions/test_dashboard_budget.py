@@ -29,7 +29,6 @@ ALICE = f"{CEDAR}/alice"
 
 def approve(world: World, owner: Browser, amount: str = "500.00") -> str:
     """Type an amount, approve it in the wallet, and come back; return the page that one sees."""
-    owner.get("/budget")
     answer = owner.get(approved(world, owner.post("/budget", {"amount": amount})))
     assert path_of(answer.location) == "/budget"
     return owner.get("/budget").page.main
@@ -37,7 +36,6 @@ def approve(world: World, owner: Browser, amount: str = "500.00") -> str:
 
 def refund_now(owner: Browser, sold: Session, **typed: str) -> str:
     """Press “Refund now”; return the path of the refund."""
-    owner.get(f"/transactions/{sold.id}")
     fields = {"amount": "20.00", "mode": "as_paid", "how": "now", **typed}
     return path_of(owner.post(f"/transactions/{sold.id}/refund", fields).location)
 
@@ -181,7 +179,6 @@ def test_a_declined_approval_says_so_and_changes_nothing(world: World, owner: Br
 def test_a_forged_callback_is_refused_and_approves_nothing(
     world: World, owner: Browser, query: str
 ) -> None:
-    owner.get("/budget")
     world.network.approve(wallets_page(owner.post("/budget", {"amount": "500"})))
     sent = len(world.transport.sent)
     assert owner.get(f"/budget/callback{query}").status == 400
@@ -190,7 +187,6 @@ def test_a_forged_callback_is_refused_and_approves_nothing(
 
 
 def test_a_callback_that_comes_twice_is_noted_once(world: World, owner: Browser) -> None:
-    owner.get("/budget")
     back = urlsplit(world.network.approve(wallets_page(owner.post("/budget", {"amount": "500"}))))
     way = f"{path_of(back.path)}?{back.query}"
     early = owner.get(way)
@@ -213,7 +209,6 @@ def test_a_callback_that_comes_twice_is_noted_once(world: World, owner: Browser)
 def test_a_wrong_amount_comes_back_with_the_reason(
     world: World, owner: Browser, typed: str, says: str
 ) -> None:
-    owner.get("/budget")
     answer = owner.post("/budget", {"amount": typed})
     assert answer.status == 400
     assert says in answer.page.main
@@ -221,7 +216,6 @@ def test_a_wrong_amount_comes_back_with_the_reason(
 
 
 def test_a_wallet_that_does_not_answer_is_named(world: World, owner: Browser) -> None:
-    owner.get("/budget")
     world.transport.before = raising_on_grants
     answer = owner.post("/budget", {"amount": "500"})
     assert (answer.status, "Your wallet does not answer" in answer.page.main) == (424, True)
@@ -306,7 +300,6 @@ def test_another_wallet_than_the_payers_is_not_paid_by_the_budget_alone(
     world: World, owner: Browser, sold: Session
 ) -> None:
     approve(world, owner)
-    owner.get(f"/transactions/{sold.id}")
     fields = {"mode": "at_cost", "how": "now", "wallet": "https://wallet.example/thief"}
     answer = owner.post(f"/transactions/{sold.id}/refund", fields)
     assert texts.PROBLEM[RefundProblem.OTHER_WALLET] in answer.page.main

@@ -6,27 +6,14 @@ import csv
 import io
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from checkout.domain.session import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
 from tests.support.basics import NOW, words
-from tests.support.dashboard_pages import Browser, Dashboard, parts, rows
-from tests.support.merchant_api import SESSIONS
+from tests.support.dashboard_pages import Browser, Dashboard, of_api, parts, rows
 from tests.support.shop_records import paid
-
-
-def of_api(shop: Dashboard, **query: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    cursor: dict[str, str] = {}
-    while True:
-        page = shop.get(SESSIONS, {"limit": 100, **query, **cursor}).json
-        found += page["data"]
-        if not page["has_more"]:
-            return found
-        cursor = {"cursor": page["next_cursor"]}
 
 
 @pytest.mark.parametrize("status", ["", "completed", "open"])

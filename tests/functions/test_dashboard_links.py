@@ -15,7 +15,6 @@ FORM = {"name": "Tea", "amount": "20.00", "stock": "", "success_url": ""}
 
 
 def create(browser: Browser, **fields: str) -> Answer:
-    browser.get("/links")
     return browser.post("/links", {**FORM, **fields})
 
 
@@ -62,7 +61,6 @@ def test_a_link_has_an_address_a_button_and_a_qr_code(browser: Browser) -> None:
 
 
 def test_the_button_has_the_merchants_color(browser: Browser) -> None:
-    browser.get("/settings")
     fields = {"name": "Shop", "accent_color": "#ffee00", "locale": "en"}
     assert browser.post("/settings", fields).status == 303
     button = browser.get(made(browser)).page.one("textarea", id="button").text[0]
@@ -128,7 +126,6 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(
 
 
 def test_the_return_hosts_bind_links_too(browser: Browser) -> None:
-    browser.get("/settings")
     browser.post("/settings", {"return_hosts": "shop.example"})
     assert create(browser, success_url="https://other.example/thanks").status == 400
     path = made(browser, success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}")
@@ -150,11 +147,9 @@ def test_a_link_is_stopped_and_started_once(browser: Browser) -> None:
 class TestStock:
     def test_is_set_from_what_was_seen(self, browser: Browser) -> None:
         path = made(browser, stock="3")
-        browser.get(path)
         assert browser.post(f"{path}/stock", {"read": "3", "left": "8"}).status == 303
         assert "Left 8" in browser.get(path).page.main
         assert "Set the stock of a payment link" in browser.get("/audit").page.main
-        browser.get(path)
         browser.post(f"{path}/stock", {"read": "8", "left": "0"})
         assert "Status Sold out" in browser.get(path).page.main
 

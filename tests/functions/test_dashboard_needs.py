@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -85,7 +86,6 @@ def test_a_strip_says_less_if_the_payment_cannot_be_read_just_now(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flag(shop, client_reference_id="A" * 100)
-
     monkeypatch.setattr(shop.services.sessions, "get", raising(AWAY))
     assert strip(browser).startswith(f"Money arrived late for a payment of order {'A' * 60}…: ")
 
@@ -129,11 +129,19 @@ def test_late_money_that_a_refund_sends_back_needs_nobody(
     assert "Needs attention" not in browser.get("?status=all").page.main.split("Newest first")[1]
 
 
-def test_a_session_that_needs_nobody_is_not_marked(shop: Dashboard, browser: Browser) -> None:
-    session = shop.store()
-    refused = browser.post(f"/transactions/{session.id}/dealt-with", {"done": "yes"})
-    assert refused.status == 400
-    assert "This session needs nobody." in refused.page.main
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ("dealt-with", "This session needs nobody."),
+        ("withdrawal", "There is no withdrawal from this purchase."),
+    ],
+)
+def test_a_session_that_needs_nobody_is_not_marked(
+    shop: Dashboard, browser: Browser, form: str, says: str
+) -> None:
+    session = shop.store(status=Status.COMPLETED, **PAID)
+    refused = browser.post(f"/transactions/{session.id}/{form}", {"done": "yes"})
+    assert (refused.status, says in refused.page.main) == (400, True)
     assert shop.services.notes.get(session.id) is None
 
 
@@ -292,17 +300,6 @@ def test_a_note_has_its_limits(
     assert shop.services.notes.get(session.id) is None
 
 
-def test_support_writes_notes_and_marks_nothing_as_dealt_with(shop: Dashboard) -> None:
-    session = flag(shop)
-    support = shop.member(Role.SUPPORT)
-    way = f"/transactions/{session.id}"
-    page = support.get(way).page
-    assert "Save the note" in page.main
-    assert "Mark as dealt with" not in page.main
-    assert support.post(f"{way}/note", {"text": "a", "tags": "", "read": "0"}).status == 303
-    assert support.post(f"{way}/dealt-with", {"done": "yes"}).status == 403
-
-
 def withdraw(shop: Dashboard, **changes: Any) -> Session:
     """A paid session from which its customer has withdrawn."""
     session = shop.store(status=Status.COMPLETED, **{**PAID, "received": 2000, **changes})
@@ -347,13 +344,6 @@ def test_a_flagged_session_with_a_withdrawal_is_two_things(
     assert strip(browser).startswith("2 things need you: Too much money arrived for ")
 
 
-def test_without_a_withdrawal_there_is_nothing_to_answer(shop: Dashboard, browser: Browser) -> None:
-    session = shop.store(status=Status.COMPLETED, **PAID)
-    refused = browser.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"})
-    assert refused.status == 400
-    assert "There is no withdrawal from this purchase." in refused.page.main
-
-
 def test_of_two_who_answer_a_withdrawal_at_once_one_is_told(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,13 +354,17 @@ def test_of_two_who_answer_a_withdrawal_at_once_one_is_told(
     assert "Somebody else has changed the withdrawal" in answer.page.main
 
 
-def test_support_sees_a_withdrawal_and_cannot_answer_it(shop: Dashboard) -> None:
-    session = withdraw(shop)
-    support = shop.member(Role.SUPPORT)
-    page = support.get(f"/transactions/{session.id}").page
-    assert "The customer has withdrawn from this purchase" in page.main
-    assert "Mark as answered" not in page.main
-    assert support.post(f"/transactions/{session.id}/withdrawal", {"done": "yes"}).status == 403
+def test_support_writes_notes_and_sees_a_case_and_answers_none(shop: Dashboard) -> None:
+    session = withdraw(shop, received=2001)
+    mark(shop, session)
+    support, way = shop.member(Role.SUPPORT), f"/transactions/{session.id}"
+    page = support.get(way).page.main
+    assert "The customer has withdrawn from this purchase" in page
+    assert "Save the note" in page
+    assert not re.search("Mark as (dealt with|answered)", page)
+    assert support.post(f"{way}/note", {"text": "a", "tags": "", "read": "0"}).status == 303
+    for form in ("dealt-with", "withdrawal"):
+        assert support.post(f"{way}/{form}", {"done": "yes"}).status == 403
 
 
 def test_the_frame_has_the_shops_letter_its_currency_and_its_provider(

@@ -28,6 +28,12 @@ def box(shop: Dashboard) -> Mailbox:
     return found
 
 
+@pytest.fixture
+def ada(shop: Dashboard, box: Mailbox) -> Browser:
+    """The browser of a member of a shop that can send e-mail."""
+    return shop.member()
+
+
 def link(box: Mailbox) -> str:
     """The path of the link in the last e-mail."""
     found = re.search(rf"{BASE}/dashboard(/notices/confirm/\w+)", text_of(box.read[-1]))
@@ -40,8 +46,7 @@ def stored(shop: Dashboard) -> list[dict[str, object]]:
     return [each for each in rows if each["id"]["S"].startswith("ntc_")]
 
 
-def test_a_member_chooses_and_confirms(shop: Dashboard, box: Mailbox) -> None:
-    ada = shop.member()
+def test_a_member_chooses_and_confirms(shop: Dashboard, box: Mailbox, ada: Browser) -> None:
     page = ada.get("/notices").page
     assert len([one for one in page.all("input", type="checkbox") if "checked" in one.attributes])
     assert ada.post("/notices", CHOICE).location == "/dashboard/notices?saved=1"
@@ -77,10 +82,8 @@ def test_a_member_chooses_and_confirms(shop: Dashboard, box: Mailbox) -> None:
     ],
 )
 def test_a_wrong_choice_is_shown_again_as_typed(
-    shop: Dashboard, box: Mailbox, wrong: dict[str, str | None], said: str
+    shop: Dashboard, box: Mailbox, ada: Browser, wrong: dict[str, str | None], said: str
 ) -> None:
-    ada = shop.member()
-    ada.get("/notices")
     typed = {name: value for name, value in {**CHOICE, **wrong}.items() if value is not None}
     answer = ada.post("/notices", typed)
     assert answer.status == 400
@@ -89,18 +92,17 @@ def test_a_wrong_choice_is_shown_again_as_typed(
     assert (box.raw, stored(shop)) == ([], [])
 
 
-def test_a_mail_service_that_refuses_is_said(shop: Dashboard, box: Mailbox) -> None:
-    ada = shop.member()
-    ada.get("/notices")
+def test_a_mail_service_that_refuses_is_said(box: Mailbox, ada: Browser) -> None:
     box.refuses = "MessageRejected"
     answer = ada.post("/notices", CHOICE)
     assert answer.status == 424
     assert "The mail service did not take the e-mail." in answer.page.main
 
 
-def test_every_role_has_its_own_and_sees_no_others(shop: Dashboard, box: Mailbox) -> None:
-    ada, ben = shop.member(), shop.member(Role.SUPPORT, "Ben")
-    ada.get("/notices")
+def test_every_role_has_its_own_and_sees_no_others(
+    shop: Dashboard, box: Mailbox, ada: Browser
+) -> None:
+    ben = shop.member(Role.SUPPORT, "Ben")
     ada.post("/notices", CHOICE)
     assert "ada@shop.example" not in ben.get("/notices").body
     way = link(box)
@@ -126,10 +128,8 @@ def test_without_a_sender_the_page_says_so(shop: Dashboard) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_confirmation_is_in_the_chosen_language(
-    shop: Dashboard, box: Mailbox, language: str
+    box: Mailbox, ada: Browser, language: str
 ) -> None:
-    ada = shop.member()
-    ada.get("/notices")
     ada.post("/notices", {**CHOICE, "language": language})
     assert f'lang="{language}"' in text_of(box.read[0], "html")
     assert link(box)

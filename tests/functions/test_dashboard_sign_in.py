@@ -106,15 +106,6 @@ def test_its_use_is_written_down_at_most_once_a_minute(shop: Dashboard, browser:
     assert shop.calls().count("update_item") == 1
 
 
-def test_signing_out_ends_it_on_the_server(shop: Dashboard, browser: Browser) -> None:
-    kept = browser.client.cookies[COOKIE]
-    assert browser.post("/sign-out").location == "/dashboard/sign-in"
-    assert COOKIE not in browser.client.cookies
-    thief = shop.browser()
-    thief.client.cookies.set(COOKIE, kept)
-    assert thief.get().status == 303
-
-
 def test_revoking_a_key_ends_its_sign_ins_at_once_and_no_others(shop: Dashboard) -> None:
     browser, other = shop.signed_in(), shop.signed_in(shop.other_secret)
     put_key(shop.dynamo, PREFIX, replace(shop.key, revoked_at=shop.clock.now()))

@@ -26,8 +26,8 @@ from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
 from tests.support.basics import NOW, a_refund
-from tests.support.dashboard_pages import Browser, Dashboard, rows
-from tests.support.merchant_api import PREFIX, SESSIONS
+from tests.support.dashboard_pages import Browser, Dashboard, of_api, rows
+from tests.support.merchant_api import PREFIX
 from tests.support.services import store_refund
 from tests.support.shop_records import paid, put, refund_of, story
 
@@ -54,19 +54,10 @@ def test_a_day_has_what_was_paid_received_and_sent_back(shop: Dashboard, browser
         "2026-03-01 2 40.00 USD 10.50 USD 50.50 USD 1 3.50 USD 47.00 USD "
         "All 3 52.00 USD 10.50 USD 62.50 USD 1 3.50 USD 59.00 USD" in page.main
     )
-    assert days_of(browser, "from=2026-03-01") == [
-        {
-            "day": "2026-03-01",
-            "currency": "usd",
-            "payments": "2",
-            "paid_decimal": "40.00",
-            "difference_decimal": "10.50",
-            "received_decimal": "50.50",
-            "refunds": "1",
-            "refunded_decimal": "3.50",
-            "net_decimal": "47.00",
-        }
-    ]
+    sums = {"paid": "40.00", "difference": "10.50", "received": "50.50", "refunded": "3.50"}
+    decimals = {f"{name}_decimal": value for name, value in (sums | {"net": "47.00"}).items()}
+    counts = {"day": "2026-03-01", "currency": "usd", "payments": "2", "refunds": "1"}
+    assert days_of(browser, "from=2026-03-01") == [counts | decimals]
 
 
 def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser) -> None:
@@ -78,31 +69,14 @@ def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser)
     store_refund(shop.dynamo, PREFIX, noted)
     shop.store(status=Status.CANCELED, received=700, updated_at=NOW - DAY, created_at=NOW - DAY)
     found = rows(browser, "/export/accounting.csv")
-    assert [list(each.values()) for each in found] == [
-        [
-            *("2026-03-01T12:00:00.000Z", "payment", session.id, "A-7", "A-7", "", "usd"),
-            *("20.00", "3.50", "23.50", "", ""),
-        ],
-        [
-            *("2026-03-01T12:00:00.000Z", "refund", session.id, "A-7", "A-7", refund.id, "usd"),
-            *("", "", "", "3.50", ""),
-        ],
-        [
-            *("2026-03-01T12:00:00.000Z", "paid_elsewhere", session.id, "A-7", "A-7", note.id),
-            *("usd", "", "", "", "", "1.25"),
-        ],
-        [
-            *(
-                "2026-02-28T12:00:00.000Z",
-                "without_payment",
-                found[3]["session"],
-                "",
-                "",
-                "",
-                "usd",
-            ),
-            *("0.00", "7.00", "7.00", "", ""),
-        ],
+    lately = "2026-03-01T12:00:00.000Z"
+    of_it = (session.id, "A-7", "A-7")
+    without = ("2026-02-28T12:00:00.000Z", "without_payment", found[3]["session"], "", "", "")
+    assert [tuple(each.values()) for each in found] == [
+        (lately, "payment", *of_it, "", "usd", "20.00", "3.50", "23.50", "", ""),
+        (lately, "refund", *of_it, refund.id, "usd", "", "", "", "3.50", ""),
+        (lately, "paid_elsewhere", *of_it, note.id, "usd", "", "", "", "", "1.25"),
+        (*without, "usd", "0.00", "7.00", "7.00", "", ""),
     ]
 
 
@@ -144,8 +118,7 @@ def test_a_statement_that_is_not_whole_says_so(
 
 
 @pytest.mark.parametrize("slow", ["sessions", "refunds"])
-def test_a_slow_store_is_not_asked_for_long(shop: Dashboard, slow: str) -> None:
-    browser = shop.signed_in()
+def test_a_slow_store_is_not_asked_for_long(shop: Dashboard, browser: Browser, slow: str) -> None:
     for number in range(201):
         refund_of(shop, paid(shop, created_at=NOW - number * timedelta(seconds=1)), 1)
     store: Any = getattr(shop.services, slow)
@@ -259,25 +232,13 @@ class Shop:
         until = self.shop.clock.now() + timedelta(seconds=50)
         expiries.run(services, until=until, walks=[Walk.COUNT, Walk.ENDS])
 
-    def listed(self) -> list[dict[str, Any]]:
-        """The paid sessions, as slowly as the API's limits allow."""
-        found: list[dict[str, Any]] = []
-        query = {"limit": 100, "status": "completed"}
-        while True:
-            self.shop.clock.pass_time(1)
-            page = self.shop.get(SESSIONS, query).json
-            found += page["data"]
-            if not page["has_more"]:
-                return found
-            query["cursor"] = page["next_cursor"]
-
     def compare(self, browser: Browser) -> None:
         paid_sum, payments = self.books.paid.total(), self.books.payments.total()
         overview = browser.get("/overview?period=quarter").page.main
         figures = re.search(r"Paid ([\d,.]+) USD .*? Payments ([\d,]+) ", overview)
         assert figures
         assert (cents(figures[1]), int(figures[2].replace(",", ""))) == (paid_sum, payments)
-        listed = self.listed()
+        listed = of_api(self.shop, status="completed")
         sums = [min(each["amount_total"], each["amount_received"]) for each in listed]
         assert (sum(sums), len(sums)) == (paid_sum, payments)
         for each in days_of(browser, "from=2026-03-01"):

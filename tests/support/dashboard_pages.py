@@ -30,7 +30,7 @@ from tests.support.flows import (
     derived,
 )
 from tests.support.hosted_pages import Answer
-from tests.support.merchant_api import PREFIX, MerchantApi
+from tests.support.merchant_api import PREFIX, SESSIONS, MerchantApi
 
 BASE = "https://pay.example"
 
@@ -242,6 +242,19 @@ def parts(browser: Browser, path: str) -> list[Answer]:
 def rows(browser: Browser, path: str) -> list[dict[str, str]]:
     text = "".join(part.body for part in parts(browser, path))
     return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def of_api(shop: Dashboard, **query: Any) -> list[dict[str, Any]]:
+    """All sessions that the merchant API lists for the query, as slowly as its limits allow."""
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = shop.get(SESSIONS, {"limit": 100, **query, **cursor}).json
+        found += page["data"]
+        if not page["has_more"]:
+            return found
+        cursor = {"cursor": page["next_cursor"]}
+        shop.clock.pass_time(1)
 
 
 def members(shop: Dashboard) -> dict[str, Member]:
