@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import Conflict, ParameterInvalid, ResourceMissing
+from checkout.domain.errors import Conflict, ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
@@ -80,17 +80,6 @@ def test_an_overlap_is_zero_to_seven_days(shop: Dashboard, overlap: timedelta) -
     week = timedelta(days=7)
     made = api_keys.roll(shop.services, shop.key, shop.key.id, overlap=week)
     assert made.key.lasting
-
-
-@pytest.mark.parametrize("act", ["roll", "revoke"])
-def test_what_is_no_key_of_the_merchants_is_missing(shop: Dashboard, act: str) -> None:
-    told: set[str] = set()
-    for key_id in ("key_unknown", shop.other_key.id):
-        options = {"overlap": DAY} if act == "roll" else {}
-        with pytest.raises(ResourceMissing) as caught:
-            getattr(api_keys, act)(shop.services, shop.key, key_id, **options)
-        told.add(str(caught.value))
-    assert len(told) == 1
 
 
 def test_a_plain_key_is_in_no_representation(shop: Dashboard) -> None:

@@ -343,21 +343,6 @@ def test_an_event_whose_attempt_is_being_made_is_not_sent_again(world: World) ->
         resend(world, event.id)
 
 
-@pytest.mark.parametrize("status", EventStatus)
-def test_another_merchants_event_is_missing_like_an_unknown_one(
-    world: World, status: EventStatus
-) -> None:
-    theirs = an_event(merchant="mer_other", status=status)
-    world.services.events.add(theirs)
-    told = []
-    for event_id in (theirs.id, "evt_unknown"):
-        with pytest.raises(ResourceMissing) as caught:
-            resend(world, event_id)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-    assert world.event(theirs.id) == theirs
-
-
 def before_saving(world: World, meanwhile: Callable[[], object], *, times: int = 1) -> None:
     events = between(world.endpoints.events, "save", meanwhile, times=times)
     world.endpoints = replace(world.endpoints, events=events)
