@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from api.app import handler
+from checkout.domain.errors import RateLimited
 from checkout.domain.ids import new_event_id
 from checkout.domain.merchant import Suspension
 from checkout.domain.payment import IncomingPaymentRef, Phase
@@ -526,19 +527,25 @@ REPEATED = {409, 429, 500, 503}
 NOT_REPEATED = {400, 401, 403, 404, 405, 413, 415, 424}
 
 
+ERRORS = [
+    *(error("Something is wrong.") for error in STATUS if error is not RateLimited),
+    *(RateLimited("Too many.", retry_after=1), RuntimeError("Something is wrong.")),
+]
+
+
 class Broken:
     """A store whose reads fail in this way."""
 
-    def __init__(self, error: type[Exception]) -> None:
+    def __init__(self, error: Exception) -> None:
         self._error = error
 
     def get(self, _: str) -> None:
-        raise self._error("Something is wrong.")
+        raise self._error
 
 
-@pytest.mark.parametrize("error", [*STATUS, RuntimeError])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_library_repeats_what_time_may_mend_and_nothing_else(
-    api: StripeApi, error: type[Exception]
+    api: StripeApi, error: Exception
 ) -> None:
     api.services = replace(api.services, sessions=cast(Any, Broken(error)))
     sent = {"Host": "pay.example", "Authorization": f"Bearer {api.secret}"}
@@ -546,6 +553,7 @@ def test_a_library_repeats_what_time_may_mend_and_nothing_else(
     with api.installed():
         answer = handler(asked, None)
     assert answer["statusCode"] in REPEATED | NOT_REPEATED
+    assert (answer["statusCode"] == 500) is isinstance(error, RuntimeError)
     repeat = "true" if answer["statusCode"] in REPEATED else "false"
     assert answer["headers"]["stripe-should-retry"] == repeat
 
