@@ -337,19 +337,15 @@ def test_the_foot_says_how_the_shop_is_paid_and_for_whom_the_page_is_run(
         assert page.main.endswith(WITHOUT_A_CARD[language])
 
 
-def below(page: Page) -> list[str]:
-    """Return the sentences below the button that stand there."""
-    return ["".join(one.text) for one in page.all("p", **{"class": "hint under"})]
-
-
 def test_one_line_stands_under_the_button(visitor: Customer) -> None:
     """After a failed payment it is what a customer who sees it as paid must know."""
     failed = {"problem": Problem.PAYMENT_FAILED, "customer": WALLET}
-    told = [below(visitor.open(visitor.put_in("open", **each)).page) for each in ({}, failed)]
-    assert told == [
-        ["You approve at your wallet. We never see your password."],
-        ["If your wallet shows the payment as completed, contact your wallet provider."],
-    ]
+    for fields, said in (
+        ({}, "You approve at your wallet. We never see your password."),
+        (failed, "If your wallet shows the payment as completed, contact your wallet provider."),
+    ):
+        page = visitor.open(visitor.put_in("open", **fields)).page
+        assert "".join(page.one("p", **{"class": "hint under"}).text) == said
 
 
 PART: dict[str, dict[str, Any]] = {
