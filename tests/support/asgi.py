@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx2
 
-
 _free = threading.Lock()
 
 
