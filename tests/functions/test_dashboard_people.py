@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import MEMBERS_MAX, Member, Role
+from checkout.domain.people import MEMBERS_MAX, Role
 from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from dashboard import rights
@@ -98,18 +98,12 @@ def test_a_link_works_once(shop: Dashboard) -> None:
     assert len(members(shop)) == 1
 
 
-def test_of_two_at_once_one_joins(shop: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_at_once_one_joins(shop: Dashboard) -> None:
     link, browser, device = linked(shop.signed_in()), shop.browser(), Authenticator(BASE)
     path = path_of(link)
     options = asked(browser, path)
-    taken = shop.services.challenges.take
-
-    def meanwhile(place: str, now: Any) -> bytes | None:
-        monkeypatch.undo()
-        shop.browser().join(link, Authenticator(BASE))
-        return taken(place, now)
-
-    monkeypatch.setattr(shop.services.challenges, "take", meanwhile)
+    other = shop.browser()
+    shop.meanwhile("challenges", "take", lambda: other.join(link, Authenticator(BASE)))
     assert browser.post(path, {"credential": device.create(options)}).status == 404
     assert len(members(shop)) == 1
 
@@ -185,18 +179,10 @@ def test_the_last_owner_stays(shop: Dashboard) -> None:
     assert owner.post("/people", {"name": "Eve", "role": "owner"}).status == 403
 
 
-def test_two_owners_who_revoke_each_other_at_once_leave_one(
-    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_owners_who_revoke_each_other_at_once_leave_one(shop: Dashboard) -> None:
     olga, ada = shop.member(name="Olga"), shop.member()
-    found, replaced = members(shop), shop.services.people.replace
-
-    def meanwhile(member: Member, kept: Member | None = None) -> bool:
-        monkeypatch.undo()
-        assert ada.post(f"/people/{found['Olga'].id}/revoke").status == 303
-        return replaced(member, kept)
-
-    monkeypatch.setattr(shop.services.people, "replace", meanwhile)
+    found = members(shop)
+    shop.meanwhile("people", "replace", lambda: ada.post(f"/people/{found['Olga'].id}/revoke"))
     assert olga.post(f"/people/{found['Ada'].id}/revoke").status == 409
     assert [each.name for each in members(shop).values() if each.owns] == ["Ada"]
 
@@ -432,20 +418,12 @@ def test_wrong_passkeys_and_challenges_are_counted_for_each_client(shop: Dashboa
     assert int(refused.headers["retry-after"]) > 0
 
 
-def test_a_passkey_that_is_used_twice_at_once_signs_in_once(
-    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_passkey_that_is_used_twice_at_once_signs_in_once(shop: Dashboard) -> None:
     device, browser = Authenticator(BASE), shop.browser()
     browser.join(shop.invited(), device)
-    replaced = shop.services.people.replace
-
-    def meanwhile(member: Member, kept: Member | None = None) -> bool:
-        monkeypatch.undo()
-        shop.browser().use(device)
-        return replaced(member, kept)
-
-    monkeypatch.setattr(shop.services.people, "replace", meanwhile)
+    shop.meanwhile("people", "replace", lambda: browser.use(device))
     assert shop.browser().use(device).status == 409
+    assert browser.answers[-1].status == 303
 
 
 def test_the_cookie_changes_at_a_sign_in_with_a_passkey(shop: Dashboard) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -130,18 +129,9 @@ def test_an_invitation_of_one_kind_opens_no_door_of_the_other(
     assert sign_up(shop.browser(), token=other).status == 404
 
 
-def test_of_two_that_use_an_invitation_at_once_one_has_a_shop(
-    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_that_use_an_invitation_at_once_one_has_a_shop(shop: Dashboard) -> None:
     token = people.invite_shop(shop.services, name="Ada").link.rpartition("/")[2]
-    taken = shop.services.challenges.take
-
-    def meanwhile(place: str, now: Any) -> bytes | None:
-        monkeypatch.undo()
-        assert sign_up(shop.browser(), token=token, name="First").location == "/dashboard"
-        return taken(place, now)
-
-    monkeypatch.setattr(shop.services.challenges, "take", meanwhile)
+    shop.meanwhile("challenges", "take", lambda: signed_up(shop, token=token, name="First"))
     assert sign_up(shop.browser(), token=token, name="Second").status == 404
     assert len(new_shops(shop, "First")) == 1
     assert new_shops(shop, "Second") == []
@@ -161,30 +151,12 @@ def test_a_claim_on_the_wallet_of_a_shop_looks_like_any_other(
     assert newest(shop, "Copy").suspended is Suspension.ALONE
 
 
-def test_whoever_proves_the_wallet_first_has_it(world: World, shop: Dashboard) -> None:
-    thief, owner = signed_up(shop, name="Thief"), signed_up(shop, name="Owner")
-    assert confirm(world, owner).location == "/dashboard"
-    assert newest(shop, "Owner").suspended is None
-    assert newest(shop, "Thief").ownership is Ownership.UNPROVEN
-    assert confirm(world, thief).status == 409
-
-
 def test_the_operator_may_set_up_a_wallet_that_somebody_has_claimed(
     world: World, shop: Dashboard
 ) -> None:
     browser = signed_up(shop)
     assert setup.set_up(world.services, setup.NewMerchant("Real", TEA)).merchant.name == "Real"
     assert confirm(world, browser).status == 409
-
-
-def test_an_approval_counts_only_in_the_browser_that_asked(world: World, shop: Dashboard) -> None:
-    thief, victim = signed_up(shop, name="Thief"), shop.browser()
-    back = returned(world, thief)
-    assert victim.get(back).location.startswith("/dashboard/sign-in")
-    assert newest(shop, "Thief").ownership is Ownership.UNPROVEN
-    other = signed_up(shop, name="Other")
-    assert other.get(back).status == 400
-    assert newest(shop, "Other").ownership is Ownership.UNPROVEN
 
 
 def test_a_wrong_hash_or_a_refusal_proves_nothing(world: World, shop: Dashboard) -> None:
@@ -279,17 +251,11 @@ def test_a_wallet_that_takes_the_approval_back_proves_nothing(
 
 
 def test_a_shop_that_is_changed_meanwhile_is_proven_by_another_try(
-    world: World, shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+    world: World, shop: Dashboard
 ) -> None:
     browser = signed_up(shop)
-    move, changed = shop.services.merchants.move, newest(shop).changed(contact="a@shop.example")
-
-    def meanwhile(merchant: Merchant) -> Merchant | None:
-        monkeypatch.undo()
-        shop.services.merchants.replace(changed)
-        return move(merchant)
-
-    monkeypatch.setattr(shop.services.merchants, "move", meanwhile)
+    changed = newest(shop).changed(contact="a@shop.example")
+    shop.meanwhile("merchants", "move", lambda: shop.services.merchants.replace(changed))
     assert confirm(world, browser).status == 409
     assert newest(shop).suspended is Suspension.ALONE
     assert confirm(world, browser).location == "/dashboard"

@@ -130,6 +130,13 @@ def test_a_merchant_without_transactions_is_told_so(browser: Browser) -> None:
         ("q=a-1&status=completed", []),
         (f"q={WALLET}", ["paid"]),
         ("q=%24wallet.example/alice", ["paid"]),
+        ("q=%00%ff%ed%a0%80", []),
+        ("q=" + "x" * 5_000, []),
+        ("q=cs_" + "0" * 22, []),
+        ("max=999999999999999", ["paid", "open", "old"]),
+        ("from=2000-01-01&to=2199-12-31", ["paid", "open", "old"]),
+        ("status=&q=&from=&to=&min=&max=", ["paid", "open", "old"]),
+        ("unknown=1", ["paid", "open", "old"]),
     ],
 )
 def test_search_and_filters_show_what_fits(
@@ -158,6 +165,7 @@ def test_search_and_filters_show_what_fits(
         "min=-1",
         "max=1.005",
         "max=1e9",
+        "min=99999999999999999999",
         "from=9999-12-31",
         "to=0001-01-01",
     ],
@@ -170,23 +178,6 @@ def test_what_cannot_be_understood_is_said_and_nothing_is_listed(
     assert answer.status == 400
     assert answer.page.one("div", role="alert")
     assert session.id not in answer.body
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "q=%00%ff%ed%a0%80",
-        "q=" + "x" * 5_000,
-        "q=cs_" + "0" * 22,
-        "min=99999999999999999999",
-        "max=999999999999999",
-        "from=2000-01-01&to=2199-12-31",
-        "status=&q=&from=&to=&min=&max=",
-        "unknown=1",
-    ],
-)
-def test_no_search_alone_gives_a_fault(browser: Browser, query: str) -> None:
-    assert browser.get(f"?{query}").status < 500
 
 
 def test_a_filter_for_what_is_rare_goes_on_further_back(shop: Dashboard, browser: Browser) -> None:

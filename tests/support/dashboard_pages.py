@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -22,6 +22,7 @@ from dashboard import dependencies
 from dashboard.app import app
 from tests.support import asgi, services
 from tests.support.authenticator import Authenticator
+from tests.support.basics import between
 from tests.support.flows import (
     AnyHost,
     NotedHints,
@@ -128,6 +129,11 @@ class Dashboard(MerchantApi):
         assert browser.join(self.invited(role, name), device).location == "/dashboard/overview"
         browser.get()
         return browser
+
+    def meanwhile(self, port: str, method: str, act: Callable[[], object]) -> None:
+        """Let `act` happen once, before the next call of the port's method."""
+        changed: dict[str, Any] = {port: between(getattr(self.services, port), method, act)}
+        self.services = replace(self.services, **changed)
 
     def merchant(self) -> Merchant:
         found = self.services.merchants.get("mer_1")
