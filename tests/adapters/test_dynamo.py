@@ -302,27 +302,6 @@ def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
     return [session.id for session in page.sessions], page.next_key
 
 
-def test_pages_are_newest_first_and_of_one_merchant(store: Store) -> None:
-    for number, millisecond in enumerate([5, 1, 3, 3]):
-        saved(store, a_session(id=session_id(number), created_at=NOW + millisecond * MS))
-    saved(store, a_session(id=session_id(9), merchant="mer_2"))
-    ids, after = page_ids(store, limit=3)
-    assert ids == [session_id(0), session_id(3), session_id(2)]
-    assert page_ids(store, after=after) == ([session_id(1)], None)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
-def test_the_last_page_says_that_it_is_the_last(store: Store, count: int) -> None:
-    ids_saved = saved_many(store, count)
-    seen: list[str] = []
-    pages, after = 0, None
-    while pages == 0 or after is not None:
-        ids, after = page_ids(store, limit=2, after=after)
-        seen, pages = seen + ids, pages + 1
-    assert seen == ids_saved[::-1]
-    assert pages == max(1, -(-count // 2))
-
-
 @ON_MOTO_TOO
 def test_a_page_can_be_bounded_in_time(store: Store) -> None:
     for number in range(5):
@@ -347,24 +326,6 @@ def test_a_position_outside_of_the_bounds_is_no_error(store: Store) -> None:
     behind = position(NOW + DAY, session_id(1))
     assert page_ids(store, after=before, created_from=NOW) == ([], None)
     assert len(page_ids(store, after=behind, created_before=NOW + 2 * MS)[0]) == 2
-
-
-def test_a_page_of_100_takes_one_query_and_one_batch_read(store: Store) -> None:
-    made = saved_many(store, 101)
-    store.client.calls.clear()
-    ids, after = page_ids(store, limit=100)
-    assert ids == made[:0:-1]
-    assert after is not None
-    assert store.client.calls == {"query": 1, "batch_get_item": 1}
-
-
-def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
-    before = saved(store, full_session(phase=None, part=0))
-    after = store.sessions.save(cancel(before))
-    page = store.sessions.page(
-        Lists("mer_1"), limit=1, after=None, created_from=None, created_before=None
-    )
-    assert page.sessions == (after,)
 
 
 # --- due ---
@@ -485,12 +446,6 @@ def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -
     ids = saved_many(store, 30, expires_at=NOW, history=GAVE_A_WALLET)
     short = store.with_client(ShortPages(store.client))
     assert set(due_ids(short, NOW)) == set(ids)
-
-
-@pytest.mark.parametrize("limit", [0, 101, -5])
-def test_a_limit_that_is_none_is_a_mistake(store: Store, limit: int) -> None:
-    with pytest.raises(ValueError, match="limit"):
-        page_ids(store, limit=limit)
 
 
 # --- merchants and keys ---

@@ -282,12 +282,6 @@ def test_a_page_shows_the_events_as_they_are_now_in_two_calls(store: Store) -> N
     assert store.client.calls == {"query": 1, "batch_get_item": 1}
 
 
-@pytest.mark.parametrize("limit", [0, 101, -5])
-def test_a_limit_that_is_none_is_a_mistake(store: Store, limit: int) -> None:
-    with pytest.raises(ValueError, match="limit"):
-        page_ids(store, limit=limit)
-
-
 def test_an_event_of_another_kind_of_record_names_its_subject_and_no_session(store: Store) -> None:
     event = added(store, an_event(subject="re_0123456789abcdefABCDEF"))
     assert attribute(store, event, "session") == {"S": "re_0123456789abcdefABCDEF"}  # as stored

@@ -100,12 +100,6 @@ def test_a_link_is_stopped_and_started(store: Store) -> None:
 
 
 class TestTake:
-    def test_a_session_takes_one_item(self, store: Store) -> None:
-        store.links.add(a_link(left=2))
-        session = held(store)
-        assert store.sessions.get(session.id) == session
-        assert left(store) == 1
-
     @pytest.mark.parametrize("link", [SOLD_OUT, a_link(left=3, stopped_at=NOW)])
     @pytest.mark.parametrize("reservation", [None, a_reservation()])
     def test_nothing_is_written_without_an_item(
@@ -172,13 +166,6 @@ class TestGiveBack:
         late = advance(session, Event.EXPIRE_REQUESTED, now=NOW, writer="late")
         with pytest.raises(StaleSession):
             store.sessions.save(late)
-        assert left(store) == 1
-
-    def test_a_lost_answer_gives_back_once(self, store: Store) -> None:
-        store.links.add(a_link(left=1))
-        change = advance(held(store), Event.CANCEL_REQUESTED, now=NOW, writer="end")
-        store.client.lose = 1
-        assert store.sessions.save(change) == change.after
         assert left(store) == 1
 
     def test_a_stopped_link_takes_its_items_back(self, store: Store) -> None:
