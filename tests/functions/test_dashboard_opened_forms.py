@@ -13,27 +13,16 @@ from tests.support.dashboard_routes import routes, with_something_of_everything
 from tests.support.hosted_pages import Answer
 
 POST_ONLY = sorted({path for _, path in routes()} - {p for m, p in routes() if m == "GET"})
-# Of an address that begins so, the page to which its way back leads; the first one counts.
-ROOMS = {
-    "/transactions/{session_id}": "/transactions/{session_id}",
-    "/refunds/{refund_id}": "/refunds/{refund_id}",
-    "/links/{link_id}": "/links/{link_id}",
-    "/webhooks/{event_id}": "/webhooks/{event_id}",
-    "/invitation/{token}": "/invitation/{token}",
-    "/webhooks": "/webhooks",
-    "/keys": "/keys",
-    "/people": "/people",
-    "/notices": "/notices",
-    "/budget": "/budget",
-    "/sign-in": "/sign-in",
-    "/sign-up": "/sign-up",
-    "/wallet": "/overview",
-    "/sign-out": "/overview",
-}
+# Of an address that begins so, the way back leads to the page of that name; the first one counts.
+ROOMS = [
+    *("/transactions/{session_id}", "/refunds/{refund_id}", "/links/{link_id}"),
+    *("/webhooks/{event_id}", "/invitation/{token}", "/webhooks", "/keys", "/people", "/notices"),
+    *("/budget", "/sign-in", "/sign-up"),
+]
 
 
 def room_of(path: str) -> str:
-    return next(room for begin, room in ROOMS.items() if path.startswith(begin))
+    return next((room for room in ROOMS if path.startswith(room)), "/overview")
 
 
 def way_back(answer: Answer, where: str) -> str:

@@ -489,19 +489,23 @@ def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: D
     assert buttons == harmless | exports
 
 
+def limit(shop: Dashboard, once: str, day: str = "") -> Answer:
+    """Let Sam refund up to this, at once and a day."""
+    sam = members(shop)["Sam"]
+    return shop.signed_in().post(f"/people/{sam.id}/refunds", {"once": once, "day": day})
+
+
 def test_a_member_with_a_limit_also_refunds_and_changes_nothing_else(shop: Dashboard) -> None:
     ids = with_something_of_everything(shop)
     browser = shop.member(Role.SUPPORT, name="Sam")
-    sam = members(shop)["Sam"]
-    answer = shop.signed_in().post(f"/people/{sam.id}/refunds", {"once": "20", "day": ""})
-    assert answer.location == "/dashboard/people"
+    assert limit(shop, "20").location == "/dashboard/people"
     page = shop.signed_in().get("/people").page.main
     assert "refunds at most 20.00 USD each." in page
     assert "refunds up to a limit" in shop.signed_in().get("/audit").page.main
     done = tried(shop, browser, ids)
     assert set(done["changed"]) == FORMS_OF_REFUNDERS | FORMS_OF_WRITERS | OWN
     assert set(done["shown"]) == SHOWN | {"/refunds/{refund_id}/callback"}
-    shop.signed_in().post(f"/people/{sam.id}/refunds", {"once": "", "day": ""})
+    limit(shop, "")
     assert members(shop)["Sam"].refund_cap is None
     for path in FORMS_OF_REFUNDERS:
         assert browser.post(path.format(**ids), {"amount": "1", "how": "cash"}).status == 403
@@ -510,8 +514,7 @@ def test_a_member_with_a_limit_also_refunds_and_changes_nothing_else(shop: Dashb
 @pytest.mark.parametrize("typed", ["-1", "x", "1.001", "9" * 30])
 def test_a_limit_of_a_member_that_is_no_amount_is_refused(shop: Dashboard, typed: str) -> None:
     shop.member(Role.SUPPORT, name="Sam")
-    sam = members(shop)["Sam"]
-    answer = shop.signed_in().post(f"/people/{sam.id}/refunds", {"once": typed, "day": ""})
+    answer = limit(shop, typed)
     assert answer.status == 400
     assert "A limit must be" in answer.page.main
     assert members(shop)["Sam"].refund_cap is None
@@ -522,8 +525,7 @@ def test_a_member_with_a_limit_is_shown_the_form_to_refund(shop: Dashboard) -> N
     browser = shop.member(Role.SUPPORT, name="Sam")
     way = f"/transactions/{session.id}"
     assert not browser.get(way).page.all("form", action=f"/dashboard{way}/refund")
-    sam = members(shop)["Sam"]
-    shop.signed_in().post(f"/people/{sam.id}/refunds", {"once": "10", "day": "50"})
+    limit(shop, "10", "50")
     assert browser.get(way).page.all("form", action=f"/dashboard{way}/refund")
     refused = browser.post(f"{way}/refund", {"amount": "10.01", "how": "price"})
     assert "Your limit is 10.00 USD at once." in refused.page.main
