@@ -228,18 +228,6 @@ def test_a_client_whose_key_cannot_be_read_is_refused_as_at_providers(
     assert (status, answer["error"]["code"]) == (400, "invalid_client")
 
 
-def test_a_client_with_an_incomplete_document_may_pay_and_not_ask_for_approval(
-    world: World,
-) -> None:
-    world.web.found[CLIENT] = {"publicName": "Tea & Co"}
-    assert world.grant(SHOP, "incoming-payment", "create")[0] == 200
-    interact = {"start": ["redirect"]}
-    status, answer = world.grant(
-        ALICE, "outgoing-payment", "create", access={"identifier": ALICE}, interact=interact
-    )
-    assert (status, answer["error"]["code"]) == (400, "invalid_client")
-
-
 def test_a_request_that_meets_another_ones_write_is_handled_again_and_fetches_nothing_twice(
     world: World,
 ) -> None:
