@@ -79,9 +79,7 @@ def obeyed(session: Any, path: Path) -> str | None:
     shown = session
     for part in (*PLACES.get(around, ()), *path[len(around) :]):
         shown = shown[int(part) if part.isdecimal() else part]
-    if isinstance(shown, bool):
-        return "true" if shown else "false"
-    return None if shown is None else str(shown)
+    return str(shown).lower() if isinstance(shown, bool) else str(shown)
 
 
 def beside(path: Path, value: str) -> dict[Path, str]:
