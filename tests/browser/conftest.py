@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 from sandbox.place import Place
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
-from tests.support.dev_server import local_world
 from tests.support.node import with_packages
+from tests.support.processes import local_world
 
 HERE = Path(__file__).parent
 # Milliseconds, for which a page may take to become what a test expects. A busy machine needs them.

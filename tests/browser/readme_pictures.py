@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page
 
 from sandbox.place import Place
 from tests.browser.launch import chromium, launched
-from tests.support.dev_server import call, local_world, own_key
 from tests.support.merchant_api import a_body, an_item
+from tests.support.processes import call, local_world, own_key
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 BYTES_MAX: Final = 60_000

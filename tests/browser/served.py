@@ -33,7 +33,7 @@ from pay.app import app
 from sandbox.wallets.provider import Rules
 from tests.support.flows import World
 from tests.support.hosted_pages import Customer, customer
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 from tests.support.serving import serving
 
 # The words of browsers for the one of two ways that the other has ended.

@@ -13,8 +13,8 @@ from checkout.domain.providers import Provider
 from checkout.domain.session import Session
 from sandbox.place import Place
 from tests.browser.served import Served
-from tests.support.dev_server import own_key
 from tests.support.flows import CEDAR
+from tests.support.processes import own_key
 
 OFFER = Provider("Cedar Bank", f"{CEDAR}/{{name}}", "https://cedar.example/")
 # A PNG of one pixel.

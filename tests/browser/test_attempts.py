@@ -18,7 +18,7 @@ from sandbox.place import Place
 from sandbox.wallets.state import State, decode
 from tests.browser.judge import violations
 from tests.browser.steps import choose, give_wallet, home, leave_for_the_wallet, sign_in
-from tests.support.dev_server import call
+from tests.support.processes import call
 
 pytestmark = pytest.mark.browser
 

@@ -24,8 +24,8 @@ from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.judge import Judge
 from tests.browser.steps import focus, home, search, sign_in
-from tests.support.dev_server import call, local_world, own_key
 from tests.support.merchant_api import a_body, an_item
+from tests.support.processes import call, local_world, own_key
 
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own

@@ -18,7 +18,7 @@ from dashboard.app import app
 from tests.support.attempts import after, processing, refused
 from tests.support.basics import NOW, a_link
 from tests.support.dashboard_pages import Dashboard, dashboard
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 from tests.support.serving import serving
 from tests.support.shop_records import paid, stored
 

@@ -17,8 +17,8 @@ from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
 from tests.browser.judge import Judge
 from tests.browser.steps import DOT, focus, home, sign_in
-from tests.support.dev_server import call, local_world
 from tests.support.merchant_api import a_body
+from tests.support.processes import call, local_world
 
 pytestmark = pytest.mark.browser
 

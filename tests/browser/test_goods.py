@@ -35,7 +35,8 @@ from sandbox import cloud
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator
 from tests.browser.steps import home, invited, joined, search, sign_in
-from tests.support.dev_server import REPOSITORY, call, local_world, own_key
+from tests.support.processes import call, local_world, own_key
+from tests.support.sources import REPOSITORY
 
 pytestmark = pytest.mark.browser
 

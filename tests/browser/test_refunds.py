@@ -21,8 +21,8 @@ from sandbox.place import Place
 from sandbox.wallets.state import decode
 from tests.browser.judge import Judge
 from tests.browser.steps import home, sign_in
-from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
+from tests.support.processes import call, own_key
 
 WIDTHS: Final = (375, 1280)
 PRICE: Final = 1854  # of 20.00 USD for the customer, in cents of euros

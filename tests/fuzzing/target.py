@@ -15,7 +15,7 @@ from typing import Any, Final
 from sandbox.gateway import GatewayServer, event_of, functions
 from sandbox.server import Incoming
 from tests.support.doors import Doors
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 # Responses of the pages, docs/pages.md and docs/dashboard.md. The routes of the API are in its
 # document.

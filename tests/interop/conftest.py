@@ -11,8 +11,8 @@ import pytest
 
 from sandbox.place import Place
 from tests.interop.refunding import Owner
-from tests.support.dev_server import local_world
 from tests.support.node import with_packages
+from tests.support.processes import local_world
 
 HERE = Path(__file__).parent
 

@@ -16,9 +16,7 @@ import httpx2
 from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.interop.packages import REPOSITORY
-from tests.support.dev_server import own_key
-from tests.support.ports import free_base
-from tests.support.processes import ended
+from tests.support.processes import ended, free_base, own_key
 
 EXAMPLES: Final = REPOSITORY / "examples"
 

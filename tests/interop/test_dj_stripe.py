@@ -14,7 +14,7 @@ from sandbox.place import Place
 from tests.interop.packages import DJ_STRIPE, environment, installed
 from tests.interop.refunding import Owner
 from tests.interop.shops import forwarding, process
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 HERE: Final = Path(__file__).parent
 FORGED: Final = {"id": "evt_1", "livemode": False, "type": "checkout.session.completed"}

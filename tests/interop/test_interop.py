@@ -18,7 +18,7 @@ from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 from tests.interop import recorder
 from tests.support.keys import KEY_ID, new_key_pair
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent

@@ -26,8 +26,8 @@ from tests.interop.packages import (
     installed,
 )
 from tests.interop.shops import EXAMPLES, of, sells
-from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
+from tests.support.processes import call, own_key
 
 HERE: Final = Path(__file__).parent
 

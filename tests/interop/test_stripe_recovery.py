@@ -29,7 +29,7 @@ from checkout.flows.checkout import ends
 from tests.interop.packages import STRIPE, environment, installed
 from tests.support.deployment import sqs_event
 from tests.support.flows import World
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 from tests.support.serving import serving
 from webhook_sender.app import queued
 

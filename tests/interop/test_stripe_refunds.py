@@ -15,9 +15,8 @@ from sandbox.place import Place
 from tests.interop.packages import DJANGO, STRIPE, environment, installed
 from tests.interop.refunding import Owner
 from tests.interop.shops import forwarding, process
-from tests.support.dev_server import call, own_key
 from tests.support.merchant_api import a_body
-from tests.support.ports import free_base
+from tests.support.processes import call, free_base, own_key
 
 HERE: Final = Path(__file__).parent
 

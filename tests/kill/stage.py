@@ -42,7 +42,7 @@ from tests.kill.place import BASE_URL, Aws, HeldHints, Marked, SharedClock, prod
 from tests.support.basics import come_back
 from tests.support.keys import KEY_ID, new_key_pair
 from tests.support.partitions import few_partitions
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 ROOT: Final = Path(__file__).parents[2]
 # Ahead of the real time, by which the emulator deletes what has outlived its `ttl`.

@@ -14,8 +14,7 @@ import stripe
 from sandbox import cloud, deployed
 from sandbox.cloud import CloudError
 from sandbox.deployed import Deployment, Feed, deployment, listen, trigger
-from tests.support.commands import Dev, Local
-from tests.support.ports import free_base
+from tests.support.processes import Dev, Local, free_base
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,7 @@ from sandbox import cloud
 from sandbox.demo import Demo
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.support.commands import Dev
-from tests.support.ports import free_base
+from tests.support.processes import Dev, free_base
 
 pytestmark = pytest.mark.cloud
 

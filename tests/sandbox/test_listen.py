@@ -15,9 +15,7 @@ import pytest
 import stripe
 
 from sandbox import cloud, webhooks
-from tests.support.commands import Dev, Local, run, sandbox
-from tests.support.ports import free_base
-from tests.support.processes import ended
+from tests.support.processes import Dev, Local, ended, free_base, run, sandbox
 
 pytestmark = pytest.mark.cloud
 

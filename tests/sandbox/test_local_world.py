@@ -18,9 +18,8 @@ from botocore.exceptions import ClientError
 from sandbox import cloud
 from sandbox.demo import Demo, DemoFailed
 from sandbox.place import Place
-from tests.support.commands import REPOSITORY, Dev, run
-from tests.support.ports import free_base
-from tests.support.processes import ended
+from tests.support.processes import Dev, ended, free_base, run
+from tests.support.sources import REPOSITORY
 
 pytestmark = pytest.mark.cloud
 

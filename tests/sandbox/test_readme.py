@@ -16,9 +16,9 @@ import pytest
 import stripe
 
 from sandbox.place import Place
-from tests.support.commands import REPOSITORY, Dev
 from tests.support.deliveries import delivered, samples
-from tests.support.ports import free_base
+from tests.support.processes import Dev, free_base
+from tests.support.sources import REPOSITORY
 
 README: Final = (REPOSITORY / "README.md").read_text("utf-8")
 API: Final = (REPOSITORY / "docs" / "api.md").read_text("utf-8")

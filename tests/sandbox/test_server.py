@@ -22,7 +22,7 @@ from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.server import Sleeper, WalletServers
 from sandbox.wallets.state import Account
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 NOW = datetime.now(UTC)
 SLOW = 0.5  # seconds

@@ -13,8 +13,7 @@ import pytest
 from sandbox import triggers
 from sandbox.demo import Demo
 from sandbox.gateway import Function
-from tests.support.commands import Dev
-from tests.support.ports import free_base
+from tests.support.processes import Dev, free_base
 
 IN_TIME = 30  # seconds
 
