@@ -48,7 +48,7 @@ from tests.support import services
 from tests.support.flows import CEDAR, HARBOR, PREFIX, AnyHost, NotedHints, NotedTasks, derived
 from tests.support.keys import KEY_ID, new_key_pair
 from tests.support.merchant_api import a_body
-from tests.support.ports import free_base
+from tests.support.processes import free_base
 
 STRANGER: Final = "https://localhost:4666"  # a wallet provider that hangs
 SLOW, CALLS = 40, 60
