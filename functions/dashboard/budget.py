@@ -7,10 +7,11 @@ from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.errors import CheckoutError
 from checkout.domain.mandate import Mandate
-from checkout.domain.money import from_minor_units, minor_units, typed_amount
+from checkout.domain.money import from_minor_units, minor_units
 from checkout.domain.people import Actor
+from checkout.domain.typed_amount import typed_amount
 from checkout.flows.merchant import actions
 from checkout.flows.refund import budget_request
 from checkout.grant_callback import callback_of
@@ -60,7 +61,10 @@ async def ask(services: Injected, request: Request, key: Key, form: Form) -> Res
     """Ask the merchant's wallet for the page of the approval."""
     typed = form.get("amount", "")
     try:
-        actions.ask_budget(services, key, _typed(key, typed))
+        amount = typed_amount(
+            typed, currency=key.asset_code, wallet_scale=key.asset_scale, param="amount"
+        )
+        actions.ask_budget(services, key, amount)
     except CheckoutError as error:
         return refused(error, _page, services, request, key, typed=typed)
     return _page(services, request, key)
@@ -93,14 +97,6 @@ async def end(services: Injected, visit: Visited, request: Request, key: Key, _:
         actions.end_budget(services, key)
 
     return saved(save, visit, "/budget", _page, services, request, key)
-
-
-def _typed(key: Actor, typed: str) -> int:
-    """Return the typed amount in minor units. Raise ParameterInvalid."""
-    amount = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
-    if amount is None:
-        raise ParameterInvalid("This is not an amount. Type it as in 500.00.", param="amount")
-    return amount
 
 
 def _page(

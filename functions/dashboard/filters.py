@@ -17,9 +17,9 @@ from fastapi import Depends, Request
 
 from checkout.domain.attempts import Concern
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.money import minor_unit_digits, typed_amount
 from checkout.domain.people import Actor
 from checkout.domain.session import Status
+from checkout.domain.typed_amount import typed_amount
 from checkout.flows.checkout.lists import ListQuery
 from dashboard.dependencies import Injected, Key
 from dashboard.texts import EVERYTHING
@@ -108,12 +108,13 @@ def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
     """Return the typed decimal amount in minor units, exactly."""
     if not typed:
         return None
-    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
-    if found is None:
-        digits = minor_unit_digits(key.asset_code, wallet_scale=key.asset_scale)
-        example = f"12.{'5' * digits}" if digits else "12"
-        wrong.append(f"An amount must be a number of {key.asset_code}, like {example}.")
-    return found
+    try:
+        return typed_amount(
+            typed, currency=key.asset_code, wallet_scale=key.asset_scale, param="amount"
+        )
+    except ParameterInvalid as error:
+        wrong.append(error.message)
+        return None
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from checkout.domain.errors import AmountTooLarge, ParameterInvalid
-from checkout.domain.money import TOTAL_MAX, typed_amount
+from checkout.domain.errors import AmountTooLarge
+from checkout.domain.money import TOTAL_MAX
 from checkout.domain.people import Actor, RefundCap
+from checkout.domain.typed_amount import typed_amount
 from dashboard.view import sum_of
 
 
@@ -27,9 +28,7 @@ def limits_of(key: Actor) -> str | None:
 def _limit_of(typed: str, name: str, key: Actor) -> int | None:
     if not typed.strip():
         return None
-    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
-    if found is None:
-        raise ParameterInvalid("A limit must be an amount, like 50.00.", param=name)
+    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale, param=name)
     if found > TOTAL_MAX:
         raise AmountTooLarge(f"A limit must be at most {sum_of(key, TOTAL_MAX)}.", param=name)
     return found

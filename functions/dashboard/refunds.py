@@ -11,7 +11,7 @@ from datetime import datetime
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ParameterInvalid
-from checkout.domain.money import from_minor_units, typed_amount
+from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
 from checkout.domain.refund import (
     ELSEWHERE_MAX,
@@ -21,6 +21,7 @@ from checkout.domain.refund import (
     RefundProblem,
     RefundStatus,
 )
+from checkout.domain.typed_amount import typed_amount
 from checkout.flows.checkout import lookup
 from checkout.flows.merchant import actions
 from checkout.flows.refund import budget_request
@@ -229,9 +230,7 @@ def _asked(
     typed, amount = form.get("amount", "").strip(), None
     if typed:
         scale = session.receive.asset_scale
-        amount = typed_amount(typed, currency=session.currency, wallet_scale=scale)
-        if amount is None:
-            raise ParameterInvalid("This is not an amount. Type it as in 12.50.", param="amount")
+        amount = typed_amount(typed, currency=session.currency, wallet_scale=scale, param="amount")
     try:
         mode = AmountMode(form["mode"]) if form.get("mode") else None
         reason = Reason(form["reason"]) if form.get("reason") else None

@@ -200,8 +200,8 @@ def test_a_callback_that_comes_twice_is_noted_once(world: World, owner: Browser)
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("a lot", "This is not an amount."),
-        ("", "This is not an amount."),
+        ("a lot", "This is not an amount of USD."),
+        ("", "This is not an amount of USD."),
         ("0", "must be at least 1"),
         ("10000000000000", "must be at most"),
     ],

@@ -55,9 +55,9 @@ REFUND = {"scopes": "refund"}
         ({"ends": "tomorrow"}, ""),
         ({"ends": "2026-13-01"}, ""),
         ({"ends": "2020-01-01"}, ""),
-        (REFUND | {"once": "a lot"}, "A limit must be an amount"),
-        (REFUND | {"day": "-1"}, "A limit must be an amount"),
-        (REFUND | {"day": "99999999999999999"}, "A limit must be"),
+        (REFUND | {"once": "a lot"}, "This is not an amount of USD"),
+        (REFUND | {"day": "-1"}, "This is not an amount of USD"),
+        (REFUND | {"day": "999999999999999"}, "A limit must be at most"),
         ({"once": "5", "scopes": "read"}, "Only a key that may refund has these limits."),
     ],
 )

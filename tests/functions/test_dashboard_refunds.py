@@ -110,7 +110,7 @@ def test_a_refund_whose_price_cannot_be_asked_is_there_and_says_why(
     ("form", "typed", "says"),
     [
         ("refund", {"amount": "20.01"}, "2000 USD (in its smallest unit) are left"),
-        ("refund", {"amount": "a lot"}, "This is not an amount."),
+        ("refund", {"amount": "a lot"}, "This is not an amount of USD."),
         ("refund", {"amount": "0"}, "must be at least 1"),
         ("refund", {"mode": "free"}, "Choose one of the form"),
         ("paid_elsewhere", {"how": "  "}, "Say how you have paid your customer back"),

@@ -6,7 +6,6 @@ An amount that cannot be represented exactly is refused; nothing is rounded, and
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
@@ -19,7 +18,6 @@ TOTAL_MAX: Final = 999_999_999_999_999
 # Below this many units, one unit is more than a tenth of the price: nothing may be missing.
 ROUNDED_FROM: Final = 10
 
-_TYPED: Final = re.compile(r"([0-9]{1,15})(?:[.,]([0-9]{1,15}))?")
 # ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
 # fmt: off
 _TWO_DIGITS: Final = frozenset("""
@@ -85,16 +83,6 @@ def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale:
     if value > 2**64 - 1:
         raise AmountTooLarge("The total is too large for a wallet.", param="line_items")
     return Amount(value=value, asset_code=asset_code, asset_scale=asset_scale)
-
-
-def typed_amount(typed: str, *, currency: str, wallet_scale: int) -> int | None:
-    """Return a typed decimal amount in minor units, exactly, or None if it is not valid."""
-    digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
-    found = _TYPED.fullmatch(typed.strip())
-    fraction = (found[2] or "").rstrip("0") if found else ""
-    if found is None or len(fraction) > digits:
-        return None
-    return min(int(found[1] + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
 
 
 def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:

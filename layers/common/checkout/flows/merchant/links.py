@@ -48,11 +48,10 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.money import (
     UNIT_AMOUNT_MAX,
     from_minor_units,
-    minor_unit_digits,
     to_wallet,
-    typed_amount,
 )
 from checkout.domain.people import Actor
+from checkout.domain.typed_amount import typed_amount
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import details
 from checkout.flows.cursors import cursor, position_of
@@ -280,15 +279,10 @@ def _name(typed: str) -> str:
 
 def _amount(merchant: Merchant, typed: str) -> int:
     code, scale = merchant.asset_code, merchant.asset_scale
-    amount = typed_amount(typed, currency=code, wallet_scale=scale)
-    if amount is None or amount > UNIT_AMOUNT_MAX:
-        digits = minor_unit_digits(code, wallet_scale=scale)
-        example = f"12.{'5' * digits}" if digits else "12"
+    amount = typed_amount(typed, currency=code, wallet_scale=scale, param="amount")
+    if amount > UNIT_AMOUNT_MAX:
         most = from_minor_units(UNIT_AMOUNT_MAX, currency=code, wallet_scale=scale)
-        raise ParameterInvalid(
-            f"The price must be a number of {code}, like {example}, and at most {most}.",
-            param="amount",
-        )
+        raise ParameterInvalid(f"The price must be at most {most}.", param="amount")
     if amount == 0:
         raise AmountTooSmall("The price must be more than zero.", param="amount")
     to_wallet(amount, currency=code, asset_code=code, asset_scale=scale)
