@@ -62,7 +62,7 @@ def _operation(method: Operation) -> Operation:
     @wraps(method)
     def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
         with self.lock:
-            self._let_go()
+            self._delete_expired()
             self.calls[method.__name__] += 1
             if self._noted:
                 aws_calls.note("dynamodb", method.__name__, request)
@@ -106,13 +106,13 @@ class InMemoryDynamoDb:
     def rows(self, table: str) -> list[Item]:
         """Every item of a table, for a test to look at; not an operation, not counted."""
         with self.lock:
-            self._let_go()
+            self._delete_expired()
             return [_copy(item) for item in self._tables[table].items.values()]
 
     def row(self, table: str, key: Item) -> Item | None:
         """An item by its key, or by an item with that key; like `rows`."""
         with self.lock:
-            self._let_go()
+            self._delete_expired()
             found = self._tables[table]
             item: Item | None = _copy(found.items.get(found.key(key)))
             return item
@@ -265,11 +265,11 @@ class InMemoryDynamoDb:
             self._tokens[ClientRequestToken] = fingerprint
         return {}
 
-    def _let_go(self) -> None:
+    def _delete_expired(self) -> None:
         """Delete what is not needed any more."""
         if self._now is not None:
             for table in self._tables.values():
-                table.let_go(self._now().timestamp() + ADDED_TO_TTL)
+                table.delete_expired(self._now().timestamp() + ADDED_TO_TTL)
 
     def _table(self, name: str) -> _Table:
         if name not in self._tables:
@@ -444,7 +444,7 @@ class _Table:
             heappush(self._ends, (int(item["ttl"]["N"]), key))
         self._note(key, old)
 
-    def let_go(self, now: float) -> None:
+    def delete_expired(self, now: float) -> None:
         while self._ends and self._ends[0][0] < now:
             ttl, key = heappop(self._ends)
             if self.items.get(key, {}).get("ttl") == {"N": str(ttl)}:

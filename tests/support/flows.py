@@ -167,10 +167,10 @@ class World:
         )
         self.fetched: list[str] = []
         self.client_host_down = False
-        self.transport = CountingTransport(self.network, rule=self._cancels_no_grant_in_use)
+        self.transport = CountingTransport(self.network, rule=self._refuse_to_cancel_a_grant_in_use)
         self.dynamo = client or InMemoryDynamoDb(table_definitions(PREFIX), now=self.clock.now)
         write = self.dynamo.transact_write_items
-        self.dynamo.transact_write_items = self._tells_charges(write)  # type: ignore[method-assign]
+        self.dynamo.transact_write_items = self._with_charges_compared(write)  # type: ignore[method-assign]
         self.queue = NotedHints()
         self.tasks = NotedTasks()
         self.keys_fetched = 0
@@ -230,8 +230,8 @@ class World:
         """Set the merchant up with our own client document."""
         return setup.set_up(self.services, setup.NewMerchant("Shop", shop))
 
-    def _tells_charges(self, write: Callable[..., Any]) -> Callable[..., Any]:
-        """Hold that each event about a charge tells what its session has refunded from then on."""
+    def _with_charges_compared(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        """Compare what each event of a charge shows as refunded with the session that is stored."""
 
         def written(**request: Any) -> Any:
             answer = write(**request)
@@ -247,8 +247,8 @@ class World:
 
         return written
 
-    def _cancels_no_grant_in_use(self, request: Request) -> None:
-        """Hold that what is canceled, which cannot be undone, was written off before."""
+    def _refuse_to_cancel_a_grant_in_use(self, request: Request) -> None:
+        """Fail if a grant is canceled, which cannot be undone, while a record still has it."""
         if request.method != "DELETE" or "/continue/" not in request.url:
             return
         for row in self.dynamo.rows(f"{PREFIX}-checkout_sessions"):
