@@ -17,11 +17,7 @@ from checkout.domain.money import TOTAL_MAX, minor_unit_digits
 _TYPED_MAX: Final = 60  # characters
 _DIGITS: Final = re.compile("[0-9]{1,15}")
 _DECIMALS: Final = re.compile("(.+)([.,\N{ARABIC DECIMAL SEPARATOR}])([0-9]{1,15})")
-# The CLDR's separators. Groups have three digits; in India, those before the last one have two.
-_GROUPED: Final = re.compile(
-    r"[1-9][0-9]{0,2}([.,٬ '’])[0-9]{3}(?:\1[0-9]{3}){0,4}"
-    r"|[1-9][0-9]?([.,٬ '’])(?:[0-9]{2}\2){1,5}[0-9]{3}"
-)
+_BETWEEN_GROUPS: Final = ".,٬ '’"  # the CLDR's
 
 
 def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) -> int:
@@ -75,6 +71,17 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _whole(text: str) -> str:
-    """Return the digits of a whole number, or an empty text if it is none."""
-    grouped = _GROUPED.fullmatch(text)
-    return re.sub("[^0-9]", "", text) if grouped else text if _DIGITS.fullmatch(text) else ""
+    """Return the digits of a whole number, in groups or not; an empty text if it is none.
+
+    Groups have three digits; in India, those before the last one have two.
+    """
+    sign = next((each for each in text if each in _BETWEEN_GROUPS), None)
+    first, *groups = text.split(sign) if sign else [text]
+    if not all(map(_DIGITS.fullmatch, (first, *groups))):
+        return ""
+    if groups:
+        *others, last = map(len, groups)
+        even = {*others} <= {3} or ({*others} == {2} and len(first) < 3)
+        if last != 3 or not even or len(first) > 3 or first[0] == "0":
+            return ""
+    return first + "".join(groups)
