@@ -5,136 +5,108 @@ Shops store what they get back, and PostgreSQL takes no such text.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from api.requests import Form
+from api.v1.forms import from_form, from_json, parsed
+from checkout.domain.errors import ParameterInvalid
+from tests.support import stripe_api as v1
 from tests.support.basics import SESSION_ID
-from tests.support.merchant_api import MerchantApi, a_body
+from tests.support.merchant_api import SESSIONS, Answer, a_body, an_item
 from tests.support.stripe_api import StripeApi
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
-NATIVE: Final = json.loads((DOCS / "openapi.json").read_text("utf-8"))
-STRIPE: Final = json.loads((DOCS / "openapi-v1.json").read_text("utf-8"))
-KEY: Final = object()  # the name of a pair, and not its value
-
-Place = tuple[Any, ...]
+REFUNDS = "/api/checkout/refunds"
 
 
-def texts(schema: dict[str, Any], document: dict[str, Any]) -> Iterator[Place]:
-    """Yield the place of each text of a body: names, and indexes of lists."""
-    if "$ref" in schema:
-        named = schema["$ref"].rpartition("/")[2]
-        yield from texts(document["components"]["schemas"][named], document)
-    kinds = schema.get("type", ())
-    if kinds == "string" or "string" in kinds:
-        yield ()
-    for each in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
-        yield from texts(each, document)
-    inside = {**schema.get("properties", {})}
-    if "items" in schema:
-        inside[0] = schema["items"]
-    if schema.get("additionalProperties"):
-        yield (KEY,)
-        inside["a"] = schema["additionalProperties"]
-    for name, each in inside.items():
-        for place in texts(each, document):
-            yield (name, *place)
-
-
-def posts(document: dict[str, Any]) -> list[tuple[str, Place]]:
-    """Return each text of each POST, with the path that it is sent to."""
-    found = []
-    for path, methods in document["paths"].items():
-        body = methods.get("post", {}).get("requestBody")
-        if body:
-            schema = body["content"]["application/json"]["schema"]
-            where = re.sub(r"\{\w+\}", SESSION_ID, path)
-            found += [(where, place) for place in dict.fromkeys(texts(schema, document))]
-    return found
-
-
-def with_nul(body: Any, place: Place) -> Any:
-    """Return the body with U+0000 at this place, made as far as it was not there."""
-    if not place:
-        return f"{body if isinstance(body, str) else 'x'}\0"
-    first, *rest = place
-    if first is KEY:
-        return {**(body or {}), "b\0": "c"}
-    if isinstance(first, int):
-        return [with_nul(body[0] if body else None, tuple(rest))]
-    return {**(body or {}), first: with_nul((body or {}).get(first), tuple(rest))}
-
-
-def shown(place: Place) -> str:
-    return "/".join("b" if each is KEY else str(each) for each in place)
-
-
-def native(place: Place) -> str:
-    """The parameter as the native API names it; of metadata, the whole."""
-    first, *rest = place if "metadata" not in place else place[: place.index("metadata") + 1]
-    return str(first) + "".join(
-        f"[{each}]" if isinstance(each, int) else f".{each}" for each in rest
-    )
-
-
-def bracketed(place: Place) -> str:
-    """The parameter as Stripe's libraries name it."""
-    first, *rest = ("b\0" if each is KEY else str(each) for each in place)
-    return first + "".join(f"[{each}]" for each in rest)
-
-
-@pytest.mark.parametrize(
-    ("path", "place"), posts(NATIVE), ids=lambda each: shown(each) if type(each) is tuple else each
-)
-def test_in_the_native_api(path: str, place: Place) -> None:
-    api = MerchantApi()
-    valid: dict[str, Any] = a_body() if "sessions" in path else {"session": SESSION_ID}
-    if "questions" in place:
-        valid["collect"] = {"questions": [{"label": "Size", "kind": "text"}]}
-    answer = api.post(path, with_nul(valid, place), key=api.refunder)
+def assert_named(answer: Answer, param: str) -> None:
     assert (answer.status, answer.code) == (400, "parameter_invalid"), answer
-    error = answer.json["error"]
-    assert error["param"] == native(place)
-    assert "U+0000" in error["message"]
+    assert answer.json["error"]["param"] == param
+    assert "U+0000" in answer.json["error"]["message"]
+
+
+def asking(**question: str | list[str]) -> dict[str, Any]:
+    return a_body(collect={"questions": [{"label": "Size", "kind": "dropdown"} | question]})
+
+
+PRODUCT = "line_items[0].price_data.product_data.name"
 
 
 @pytest.mark.parametrize(
-    ("path", "place"), posts(STRIPE), ids=lambda each: shown(each) if type(each) is tuple else each
+    ("path", "body", "param"),
+    [
+        (SESSIONS, a_body(client_reference_id="a\0"), "client_reference_id"),
+        (SESSIONS, a_body(line_items=[an_item(name="\0Tea")]), PRODUCT),
+        (SESSIONS, a_body(metadata={"a": "b\0"}), "metadata"),
+        (SESSIONS, a_body(metadata={"a\0": "b"}), "metadata"),
+        (SESSIONS, a_body(collect={"ships_to": ["DE", "\0"]}), "collect.ships_to[1]"),
+        (SESSIONS, asking(label="\0"), "collect.questions[0].label"),
+        (SESSIONS, asking(options=["S", "L\0"]), "collect.questions[0].options[1]"),
+        (REFUNDS, {"session": SESSION_ID, "paid_elsewhere": "\0"}, "paid_elsewhere"),
+        (REFUNDS, {"session": SESSION_ID, "metadata": {"a\0": "b"}}, "metadata"),
+    ],
 )
-def test_under_v1(path: str, place: Place) -> None:
-    api, body = StripeApi(), with_nul(None, place)
-    if "webhook_endpoints" in path:
-        answers = [api.manage("POST", path, body)]
+def test_in_the_native_api(api: StripeApi, path: str, body: dict[str, Any], param: str) -> None:
+    assert_named(api.post(path, body, key=api.refunder), param)
+
+
+def test_each_text_of_the_native_api_is_of_a_kind_above() -> None:
+    """All forms check the values of their fields; texts inside of a field need more."""
+    forms = [each for each in BaseModel.__subclasses__() if each.__module__.startswith("api.")]
+    assert forms == [Form]
+    inside = re.compile(r"(list|dict)\[(typing\.Annotated\[)?str")
+    assert {
+        name
+        for form in Form.__subclasses__()
+        for name, field in form.model_fields.items()
+        if inside.search(str(field.annotation))
+    } == {"metadata", "ships_to", "options"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        (v1.SESSIONS, {"customer_email": "\0"}, "customer_email"),
+        (v1.SESSIONS, {"metadata": {"a\0": "b"}}, "metadata[a\0]"),
+        (v1.SESSIONS, {"line_items": [{"metadata": {"a": "\0"}}]}, "line_items[0][metadata][a]"),
+        (f"{v1.SESSIONS}/{SESSION_ID}", {"metadata": {"a": "\0"}}, "metadata[a]"),
+        (f"{v1.SESSIONS}/{SESSION_ID}/expire", {"expand": ["\0"]}, "expand[0]"),
+        (v1.REFUNDS, {"reason": "\0"}, "reason"),
+        (f"{v1.REFUNDS}/{SESSION_ID}", {"metadata": {"\0": "b"}}, "metadata[\0]"),
+        (f"{v1.REFUNDS}/{SESSION_ID}/cancel", {"expand": ["\0"]}, "expand[0]"),
+        (v1.ENDPOINTS, {"description": "\0"}, "description"),
+        (f"{v1.ENDPOINTS}/{SESSION_ID}", {"enabled_events": ["\0"]}, "enabled_events[0]"),
+    ],
+)
+def test_under_v1(api: StripeApi, path: str, body: dict[str, Any], param: str) -> None:
+    if path.startswith(v1.ENDPOINTS):
+        assert_named(api.manage("POST", path, body), param)
     else:
-        answers = [each(path, body, key=api.refunder) for each in (api.form, api.post)]
-    for answer in answers:
-        assert (answer.status, answer.code) == (400, "parameter_invalid"), answer
-        error = answer.json["error"]
-        assert error["param"] == bracketed(place)
-        assert "U+0000" in error["message"]
+        assert_named(api.form(path, body, key=api.refunder), param)
+        assert_named(api.post(path, body, key=api.refunder), param)
 
 
-def test_each_kind_of_text_is_among_them() -> None:
-    """As docs/api.md and docs/stripe.md name them."""
-    product = ("line_items", 0, "price_data", "product_data")
-    sessions, refunds = "/api/checkout/sessions", "/api/checkout/refunds"
-    assert {
-        (sessions, (*product, "name")),
-        (sessions, (*product, "description")),
-        (sessions, ("client_reference_id",)),
-        (sessions, ("metadata", "a")),
-        (sessions, ("metadata", KEY)),
-        (refunds, ("paid_elsewhere",)),
-        (refunds, ("metadata", KEY)),
-    } <= set(posts(NATIVE))
-    assert {
-        ("/v1/checkout/sessions", (*product, "metadata", "a")),
-        ("/v1/checkout/sessions", ("payment_intent_data", "description")),
-        ("/v1/refunds", ("metadata", KEY)),
-        ("/v1/webhook_endpoints", ("description",)),
-    } <= set(posts(STRIPE))
+_NAME = st.text(st.characters(codec="utf-8", exclude_characters="[]"), min_size=1, max_size=5)
+
+
+@given(_NAME, st.lists(st.just(0) | _NAME, max_size=8), st.data())
+def test_under_v1_at_any_depth(first: str, inside: list[Any], data: st.DataObject) -> None:
+    """A 0 is the first of a list."""
+    found = [first, *inside, "x"]
+    place = data.draw(st.sampled_from([each for each, name in enumerate(found) if name != 0]))
+    found[place] += "\0"
+    *names, value = found
+    param = names[0] + "".join(f"[{each}]" for each in names[1:])
+    nested = value
+    for name in names[::-1]:
+        nested = [nested] if name == 0 else {name: nested}
+    for leaves in (from_json(nested), from_form(urlencode({param: value}))):
+        with pytest.raises(ParameterInvalid, match=r"U\+0000") as refused:
+            parsed(leaves, ())
+        assert refused.value.param == param
