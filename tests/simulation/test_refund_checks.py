@@ -124,11 +124,6 @@ def an_older_version(stage: Stage) -> None:
     stage.written(replace(stage.refund, version=0))
 
 
-def a_step_that_the_table_does_not_have(stage: Stage) -> None:
-    ended = replace(stage.refund, status=RefundStatus.CANCELED, ended_at=LATER)
-    stage.written(ended, RefundEvent.CHECKED)
-
-
 def an_end_that_is_changed(stage: Stage) -> None:
     ended = replace(
         stage.sending(), status=RefundStatus.FAILED, sent=100, ended_at=LATER, token=None
@@ -153,11 +148,6 @@ def nobody_will_look(stage: Stage) -> None:
 
 def it_may_be_deleted(stage: Stage) -> None:
     stage.written(stage.refund, RefundEvent.CHECKED, ttl={"N": "1"})
-
-
-def a_token_without_a_payment(stage: Stage) -> None:
-    token = "v1.00000000.dG9rZW4"
-    stage.written(replace(stage.refund, token=token), RefundEvent.APPROVAL_ASKED)
 
 
 def an_amount_is_held_for_nothing(stage: Stage) -> None:
@@ -208,11 +198,6 @@ def canceled_and_paid(stage: Stage) -> None:
     stage.pay()
 
 
-def it_has_not_ended(stage: Stage) -> None:
-    stage.checks.asked = 1
-    stage.checks.finished()
-
-
 def money_left_unseen(stage: Stage) -> None:
     stage.world.network.state.accounts[SHOP].balance -= 1
     stage.world.checker.elsewhere()
@@ -242,67 +227,18 @@ def a_budget_that_is_lost_by_itself(stage: Stage) -> None:
     budget(stage, version=3)
 
 
-def a_token_that_nobody_knows(stage: Stage) -> None:
-    budget(stage)
-    budget(stage, version=3, status=MandateStatus.ACTIVE)
-
-
-def a_payment_of_a_month_that_is_not_counted(stage: Stage) -> None:
-    budget(stage)
-    stage.checks_of_budget.intended(replace(stage.refund, counted=5, period=BEGINNING))
-
-
-def paid_by_budget(stage: Stage, limit: int, spent: int) -> None:
-    """The budget has paid 5.00 of `limit`, and `spent` is counted."""
-    stage.world.limit = limit
-    state = stage.world.network.state
-    begun = BEGINNING - timedelta(days=1)
-    months = f"R/{begun.isoformat()}/P1M"
-    grant = {"identifier": SHOP, "limits": {"interval": months}}
-    state.grants["grant-r"] = books.Grant(
-        "grant-r", "harbor", SHOP, None, [grant], "c", BEGINNING, books.GrantState.ISSUED
-    )
-    terms = a_mandate().terms
-    assert terms is not None
-    terms = replace(terms, start=begun, payer=replace(terms.payer, id=SHOP))
-    budget(stage, terms=terms, period=begun, spent=spent)
-    stage.sending()
-    stage.pay()
-
-
-def a_month_that_is_overspent(stage: Stage) -> None:
-    paid_by_budget(stage, 499, 500)
-
-
-def a_payment_that_is_not_counted(stage: Stage) -> None:
-    paid_by_budget(stage, 1000, 499)
-
-
-def a_count_that_is_too_high(stage: Stage) -> None:
-    paid_by_budget(stage, 1000, 501)
-    stage.checks_of_budget.finished()
-
-
 def an_end_while_a_payment_may_live(stage: Stage) -> None:
     refund = stage.sending()
     stage.checks._claimed(refund, RefundEvent.EXPIRY_PASSED)
 
 
-def a_payment_to_another_than_the_named_wallet(stage: Stage) -> None:
-    refund = stage.sending()
-    stage.checks.records[refund.id] = replace(refund, claimed=1, wallet="https://w.example/new")
-    stage.pay()
-
-
 SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     an_older_version: "refund_version_grows",
-    a_step_that_the_table_does_not_have: "refund_goes_by_its_table",
     an_end_that_is_changed: "ended_refund_never_changes",
     a_label_that_comes_back: "refund_metadata_is_what_was_written",
     a_failure_of_nothing: "failed_after_a_part",
     nobody_will_look: "unfinished_refund_is_due",
     it_may_be_deleted: "undecided_refund_has_no_end",
-    a_token_without_a_payment: "refund_token_leaves_with_its_payment",
     an_amount_is_held_for_nothing: "what_is_held_is_a_refund",
     an_event_of_another_sum: "refund_event_tells_the_refund",
     money_leaves_by_itself: "no_money_leaves_without_a_refund",
@@ -311,18 +247,11 @@ SHOWN: Final[dict[Callable[[Stage], None], str]] = {
     more_than_they_paid: "customer_gets_what_they_paid",
     more_than_came: "costs_no_more_than_came",
     canceled_and_paid: "canceled_is_not_paid_back",
-    it_has_not_ended: "no_refund_is_stuck",
     money_left_unseen: "no_money_is_elsewhere",
     an_older_budget: "budget_version_grows",
     a_step_that_no_budget_takes: "budget_goes_by_its_table",
     a_budget_that_is_lost_by_itself: "a_budget_is_lost_by_faults_only",
-    a_token_that_nobody_knows: "a_dead_token_is_not_believed",
-    a_payment_of_a_month_that_is_not_counted: "budget_is_counted_with_the_intent",
-    a_month_that_is_overspent: "a_month_is_not_overspent",
-    a_payment_that_is_not_counted: "what_the_budget_pays_is_counted",
-    a_count_that_is_too_high: "the_budgets_count_is_true",
     an_end_while_a_payment_may_live: "the_payment_before_is_proven_dead",
-    a_payment_to_another_than_the_named_wallet: "the_named_wallet_is_paid",
 }
 
 

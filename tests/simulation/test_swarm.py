@@ -11,19 +11,14 @@ from typing import Any, cast
 import pytest
 
 from checkout.adapters.dynamo.records import session_from, session_item
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import Instruction, Phase
-from checkout.domain.payment_attempt import PaymentAttempt
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.tally import DayTally
+from checkout.domain.payment import Instruction
+from checkout.domain.session import Status
 from checkout.flows.checkout import prepare
-from checkout.open_payments.models import WalletAddress
-from checkout.open_payments.transport import Request, Response
+from checkout.open_payments.transport import Response
 from tests.simulation import actors, probes, replica, swarm
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Rates, Wider
-from tests.simulation.providers import CUSTOMER, KINDS, SHOP
+from tests.simulation.providers import KINDS, SHOP
 from tests.simulation.refunding import Refunding
 from tests.simulation.sim_world import SimWorld
 from tests.support.basics import a_session
@@ -168,73 +163,6 @@ def checking(fail: Any, *, waiting: bool, late: bool) -> None:
         fail("bare")
 
 
-def written(world: SimWorld, session: Session, **changes: Any) -> list[str]:
-    """Store a session, and the checks that this violates."""
-    item = session_item(session) | changes
-    world.checker.written([("sim-checkout_sessions", None, item)], "actor")
-    return [each.check for each in world.violations]
-
-
-def test_a_wallet_that_is_asked_for_another_amount_is_caught() -> None:
-    session = a_session()
-    assert written(SimWorld(1), session) == []
-    dearer = replace(session, receive=replace(session.receive, value=session.receive.value + 1))
-    assert written(SimWorld(1), dearer) == ["asked_is_the_price"]
-
-
-def test_a_record_that_drops_what_a_later_release_has_stored_is_caught() -> None:
-    world, session = SimWorld(1), a_session()
-    item = session_item(session)
-    assert swarm.of_a_later_release({"Item": item})
-    assert written(world, session, payment=item["payment"]) == []
-    assert written(world, session) == ["what_is_unknown_is_kept"]
-
-
-def test_a_time_to_live_in_doubt_and_an_end_without_one_are_caught() -> None:
-    session = a_session()
-    ttl = {"ttl": {"N": "1"}}
-    flying = a_session(Status.PROCESSING, incoming_payment=None, check_at=BEGINNING)
-    assert "undecided_has_no_end" in written(SimWorld(1), flying, **ttl)
-    item = session_item(session)
-    del item["ttl"]
-    world = SimWorld(1)
-    world.checker.written([("sim-checkout_sessions", None, item)], "actor")
-    assert [each.check for each in world.violations] == ["decided_has_its_end"]
-
-
-def test_a_write_between_a_201_and_its_w7_is_caught() -> None:
-    world = SimWorld(1)
-    request = Request("POST", "https://localhost:4101/x/outgoing-payments", {}, b"{}")
-    world.checker.calling_aws("batch_write_item")
-    world.checker.accepted(request)
-    world.checker.calling_aws("get_item")
-    world.checker.calling_aws("update_item")
-    world.checker.calling_aws("batch_write_item")
-    assert world.violations == []
-    world.checker.accepted(request)
-    world.checker.calling_aws("batch_write_item")
-    assert [each.check for each in world.violations] == ["nothing_comes_before_w7"]
-
-
-def test_a_check_that_is_written_between_a_201_and_its_w7_is_caught() -> None:
-    world = SimWorld(1)
-    paying = a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, check_at=BEGINNING)
-    request = Request("POST", "https://localhost:4101/x/outgoing-payments", {}, b"{}")
-
-    def changed(number: int) -> list[str]:
-        row = session_item(replace(paying, version=number))
-        before = world.checker.sessions.get(paying.id)
-        old = None if before is None else session_item(before)
-        world.checker.written([("sim-checkout_sessions", old, row)], world.scheduler.actor)
-        return [each.check for each in world.violations]
-
-    changed(5)
-    assert "nothing_comes_before_w7" not in changed(6)
-    world.checker.accepted(request)
-    world.checker.calling_aws("update_item")
-    assert "nothing_comes_before_w7" in changed(7)
-
-
 @pytest.mark.parametrize(("sent", "shown"), [("1", "1"), ("2", "1"), ("9", "4")])
 def test_a_witness_that_shows_less_than_it_sent_never_shows_nothing(
     monkeypatch: pytest.MonkeyPatch, sent: str, shown: str
@@ -269,50 +197,3 @@ def test_a_row_that_is_deleted_before_its_check_is_caught() -> None:
     world.checker.sessions[session.id] = session
     world.checker.deleted(session_item(session), BEGINNING)
     assert [each.check for each in world.violations] == ["nothing_is_deleted_before_its_check"]
-
-
-def test_a_dearer_payment_than_was_shown_is_caught() -> None:
-    world, payment = SimWorld(1), types.SimpleNamespace
-    world.checker._prices["cs_1"] = 2000
-    made: Any = payment(
-        receiver="https://x/in-1",
-        debit=payment(value=2001),
-        wallet=CUSTOMER,
-        funded=False,
-    )
-    world.network.state.outgoing["out-1"] = made
-    world.checker._one_live_payment("cs_1", ["in-1"])
-    assert [each.check for each in world.violations] == ["no_more_than_was_shown"]
-
-
-def test_sums_by_step_and_by_amount_are_compared() -> None:
-    world = SimWorld(1)
-    session = a_session(Status.COMPLETED, received=2000)
-    world.checker.sessions[session.id] = session
-    world.checker._since_end[session.id] = {2000}
-    true = {"ended": 1, "paid": 1, "approved": 1, "wallet": int(session.customer is not None)}
-    whole = DayTally(
-        merchant="mer_1", currency="usd", day=BEGINNING.date(), amount=2000, **cast(Any, true)
-    )
-    world.checker.counted([whole], BEGINNING)
-    assert world.violations == []
-    world.checker.counted([replace(whole, amount=1999)], BEGINNING)
-    world.checker.counted([replace(whole, approved=0)], BEGINNING)
-    found = [each.check for each in world.violations]
-    assert found == ["sums_are_true_by_amount", "sums_are_true_by_step"]
-
-
-def test_a_paid_session_that_is_not_found_is_caught() -> None:
-    world = SimWorld(1)
-    history = (HistoryEntry(BEGINNING, Event.PREPARED.value),)
-    customer = CUSTOMER
-    wallet = WalletAddress(customer, "EUR", 2, "https://a.example", "https://r.example")
-    attempt = PaymentAttempt(
-        number=1, typed=customer, submitted_at=BEGINNING, incoming_payment="https://x/in-1"
-    )
-    session = a_session(history=history, customer=wallet, payment_attempts=(attempt,))
-    world.checker.sessions[session.id] = session
-    world._free_process()
-    world.checker.found(world._counting())
-    found = [each.check for each in world.violations]
-    assert found == ["what_was_paid_is_found", "who_paid_is_found"]

@@ -1,4 +1,4 @@
-"""Each check on deliveries catches what it is there for."""
+"""Show each check on deliveries, by hand, what no seeded bug shows it, and what is no violation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from checkout.domain.webhooks import (
     Delivery,
     Endpoint,
     EventStatus,
-    GivenUp,
     WebhookEvent,
     copies,
     ended,
-    given_up,
     noted_late,
     sent_again,
 )
@@ -115,41 +113,10 @@ def test_a_delivery_as_it_should_be_is_not_caught(host: Host, deliveries: Delive
     assert host.caught == []
 
 
-def test_an_event_that_is_still_pending_in_the_end_is_lost(
-    host: Host, deliveries: Deliveries
-) -> None:
-    deliveries.finished()
-    assert host.caught == ["no_event_is_lost"] * 2  # the event and its copy
-
-
-def test_a_copy_that_was_never_made_is_lost(host: Host) -> None:
-    deliveries = Deliveries(host)
-    deliveries.written(None, event_item(new()))
-    step(deliveries, new(), leased(new(), BEGINNING))
-    deliveries.finished()
-    assert host.caught == ["copies_come_first", "no_event_is_lost", "no_event_is_lost"]
-
-
-def test_a_copy_for_one_that_did_not_ask_is_caught(host: Host, deliveries: Deliveries) -> None:
-    deliveries.written(None, event_item(replace(new(), id=f"{new().id}~we_2", endpoint="we_2")))
-    assert host.caught == ["copies_are_wanted"]
-
-
 def test_what_is_sent_to_another_endpoint_is_caught(host: Host, deliveries: Deliveries) -> None:
     process: Any = Process()
     deliveries.post(process, FURTHER[1].url, new().id, new().body.encode())
     assert host.caught == ["each_endpoint_gets_its_own"]
-
-
-def test_one_that_is_held_back_by_another_is_caught(host: Host, deliveries: Deliveries) -> None:
-    [copy] = copies(new(), FURTHER)
-    step(deliveries, copy, given_up(copy, GivenUp.DISABLED, now=BEGINNING))
-    assert host.caught == ["no_endpoint_holds_back_another"]
-
-
-def test_an_early_attempt_is_caught(host: Host, deliveries: Deliveries) -> None:
-    step(deliveries, new(), leased(new(), BEGINNING - SECOND))
-    assert host.caught == ["no_attempt_is_early"]
 
 
 def test_other_bytes_are_caught_where_sent_and_where_stored(
@@ -158,14 +125,6 @@ def test_other_bytes_are_caught_where_sent_and_where_stored(
     post(deliveries, body="{}")
     step(deliveries, new(), replace(leased(new(), BEGINNING), body="{}"))
     assert host.caught == ["event_bytes_are_frozen"] * 2
-
-
-def test_what_is_sent_after_success_is_caught(host: Host, deliveries: Deliveries) -> None:
-    tried = step(deliveries, new(), leased(new(), BEGINNING))
-    post(deliveries)
-    step(deliveries, tried, finished(tried, 200))
-    post(deliveries)
-    assert host.caught[0] == "nothing_is_sent_after_success"
 
 
 def test_an_attempt_that_froze_before_another_succeeded_is_not_caught(
@@ -178,12 +137,6 @@ def test_an_attempt_that_froze_before_another_succeeded_is_not_caught(
     step(deliveries, frozen, noted_late(frozen, first, now=BEGINNING + 67 * SECOND))
     post(deliveries)
     assert "nothing_is_sent_after_success" not in host.caught
-
-
-def test_a_duplicate_that_nothing_explains_is_caught(host: Host, deliveries: Deliveries) -> None:
-    post(deliveries)
-    post(deliveries)
-    assert host.caught == ["duplicates_are_explained"]
 
 
 def test_a_second_success_within_one_lease_is_caught(host: Host, deliveries: Deliveries) -> None:
@@ -219,12 +172,6 @@ def test_a_success_is_explained_if_it_began_after_the_lease_of_one_that_is_noted
     step(deliveries, two, noted_late(two, noted, now=BEGINNING))
     post(deliveries)
     assert ("duplicates_are_explained" in host.caught) is caught
-
-
-def test_a_success_that_nobody_received_is_caught(host: Host, deliveries: Deliveries) -> None:
-    tried = step(deliveries, new(), leased(new(), BEGINNING))
-    step(deliveries, tried, finished(tried, 200))
-    assert host.caught == ["delivered_was_received"]
 
 
 def test_an_ended_event_that_is_pending_without_a_new_round_is_caught(
