@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
     found = chromium()
     if found is None:
         assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
-        pytest.skip("Chromium is not installed")
+        pytest.skip("Chromium is not installed: apt-get install chromium")
     with launched(found) as browser:
         yield browser
 

@@ -30,7 +30,7 @@ def lighthouse_marks(
     found = chromium()
     if found is None:
         assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
-        pytest.skip("Chromium is not installed")
+        pytest.skip("Chromium is not installed: apt-get install chromium")
     report = folder / "report.json"
     command = [
         node,

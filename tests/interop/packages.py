@@ -43,7 +43,7 @@ def gem(name: str, version: str) -> Path:
     program = shutil.which("gem")
     if program is None:
         assert "CI" not in os.environ, "CI must have Ruby"
-        pytest.skip("Ruby is not installed")
+        pytest.skip("Ruby is not installed: apt-get install ruby")
 
     def install(folder: Path) -> None:
         command = [program, "install", name, "--version", version, "--no-document"]

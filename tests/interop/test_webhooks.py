@@ -179,7 +179,7 @@ def test_the_snippet_accepts_our_deliveries_and_refuses_others(
     program = shutil.which(command[0])
     if program is None:
         assert language == "go" or "CI" not in os.environ, f"CI must have {command[0]}"
-        pytest.skip(f"{command[0]} is not installed: docs/webhooks.md's {language} was not run")
+        pytest.skip(f"{command[0]} is not installed, which docs/webhooks.md's {language} needs")
     (tmp_path / snippet).write_text(snippets(language)[0], "utf-8")
     (tmp_path / main).write_text(content, "utf-8")
     asked = questions()

@@ -16,7 +16,7 @@ def with_packages(folder: Path) -> str:
     found, npm = shutil.which("node"), shutil.which("npm")
     if found is None or npm is None:
         assert "CI" not in os.environ, "CI must have Node: these tests are not to be skipped"
-        pytest.skip("Node is not installed")
+        pytest.skip("Node 20 or newer is not installed: apt-get install nodejs npm")
     pinned, installed = folder / "package-lock.json", folder / "node_modules/.package-lock.json"
     with pinned.open() as one_at_a_time:  # of the workers
         fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
