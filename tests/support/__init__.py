@@ -1,1 +1,1 @@
-"""What tests share."""
+"""Share what tests need; tests/README.md names the three entry points: flows, doors, processes."""
