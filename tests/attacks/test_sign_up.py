@@ -23,7 +23,7 @@ from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard_over
 from tests.support.flows import HARBOR, PREFIX, World
 from tests.support.hosted_pages import Answer
-from tests.support.sign_up import TEA, confirm, newest, sign_up, signed_up, wallets_page
+from tests.support.sign_up import TEA, confirm, newest, returned, sign_up, signed_up, wallets_page
 
 pytestmark = pytest.mark.untraced
 
@@ -43,11 +43,6 @@ WALLETS: Final = {
     "long": "https://wallet.example/" + "x" * 5000,
     "a wallet of a test stage": f"{HARBOR}/test-wallets/shop",
 }
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 @pytest.fixture
@@ -184,20 +179,13 @@ def test_no_forged_return_proves_a_wallet(world: World, shop: Dashboard, attack:
     browser = signed_up(shop)
 
     def attempt(forged: Forgery) -> None:
-        back = urlsplit(world.network.approve(wallets_page(browser)))
-        world.clock.pass_time(10)
+        back = urlsplit(returned(world, browser))
         query = {name: values[0] for name, values in parse_qs(back.query).items()}
         answer = browser.get(f"/wallet/callback?{urlencode(forged(query))}")
         assert attack.answered(answer.status) in (200, 400)
         assert newest(shop).ownership is Ownership.UNPROVEN
 
     attack.each(FORGED, attempt)
-
-
-def returned(world: World, browser: Browser) -> str:
-    back = urlsplit(world.network.approve(wallets_page(browser)))
-    world.clock.pass_time(10)
-    return f"/wallet/callback?{back.query}"
 
 
 def test_an_approval_of_one_shop_is_nothing_to_another(world: World, shop: Dashboard) -> None:
@@ -218,9 +206,9 @@ def test_an_approval_counts_once(world: World, shop: Dashboard) -> None:
 
 def test_an_approval_that_comes_too_late_is_none(world: World, shop: Dashboard) -> None:
     browser = signed_up(shop)
-    back = urlsplit(world.network.approve(wallets_page(browser)))
+    back = returned(world, browser)
     world.clock.pass_time(3600)
-    assert browser.get(f"/wallet/callback?{back.query}").status in (303, 400)
+    assert browser.get(back).status in (303, 400)
     assert selling(shop) == []
 
 
