@@ -175,30 +175,31 @@ WALLET: dict[str, Send] = {
 }
 
 
+def each(send: Callable[[Place, str, str], None], *names: str) -> dict[str, Send]:
+    """Return how to send each of these by its name."""
+
+    def of(name: str) -> Send:
+        return lambda place, text: send(place, name, text)
+
+    return {name: of(name) for name in names}
+
+
 def _of(method: str, path: str, *names: str, **others: str) -> dict[str, Send]:
     """Return how to send each of these parameters to a page under /pay."""
 
-    def send(name: str) -> Send:
-        def sent(place: Place, text: str) -> None:
-            session = place.approved.id if "callback" in path else place.open
-            if method == "POST":
-                place.post(f"/{session}{path}", name, text, **others)
-            else:
-                place.get(f"/{session}{path}", name, text)
+    def send(place: Place, name: str, text: str) -> None:
+        session = place.approved.id if "callback" in path else place.open
+        if method == "POST":
+            place.post(f"/{session}{path}", name, text, **others)
+        else:
+            place.get(f"/{session}{path}", name, text)
 
-        return sent
-
-    return {f"{name} of {method} {path or 'the page'}": send(name) for name in names}
+    return each(send, *names)
 
 
-def _entering(path: str, name: str) -> Send:
-    """Return how to send this field of a form of the dashboard."""
-    return lambda place, text: place.enter(path, name, text)
-
-
-def _withdrawing(name: str) -> Send:
-    """Return how to send this field with a withdrawal."""
-    return lambda place, text: place.withdraw(name, text)
+def _entering(path: str, *names: str, **others: str) -> dict[str, Send]:
+    """Return how to send each of these fields of a form of the dashboard."""
+    return each(lambda place, name, text: place.enter(path, name, text, **others), *names)
 
 
 # By the route, as the application has it: each has the fields that a stranger sends there.
@@ -206,14 +207,8 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("GET", "/pay/{session_id}"): {
         **_of("GET", "", "was", "device", "any"),
         "session_id": lambda place, text: place.path("/", "", text),
-        "accept-language": lambda place, text: place.header("accept-language", text),
-        "content-type": lambda place, text: place.header("content-type", text),
-        "x-forwarded-for": lambda place, text: place.header("x-forwarded-for", text),
-        "edge-secret": lambda place, text: place.header("edge-secret", text),
-        "accept": lambda place, text: place.header("accept", text),
-        "origin": lambda place, text: place.header("origin", text),
-        "sec-fetch-site": lambda place, text: place.header("sec-fetch-site", text),
-        "sec-purpose": lambda place, text: place.header("sec-purpose", text),
+        **each(Place.header, "accept-language", "content-type", "x-forwarded-for", "edge-secret"),
+        **each(Place.header, "accept", "origin", "sec-fetch-site", "sec-purpose"),
     },
     ("POST", "/pay/{session_id}/wallet"): {
         **WALLET,
@@ -243,9 +238,9 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     ("GET", "/pay/{session_id}/withdrawal"): {
         "session_id": lambda place, text: place.path("/", "/withdrawal", text)
     },
-    ("POST", "/pay/{session_id}/withdrawal"): {
-        each: _withdrawing(each) for each in ("name", "email", "confirmed", "any")
-    },
+    ("POST", "/pay/{session_id}/withdrawal"): each(
+        Place.withdraw, "name", "email", "confirmed", "any"
+    ),
     ("GET", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("GET", "", text)},
     ("POST", "/buy/{link_id}"): {"link_id": lambda place, text: place.buy("POST", "", text)},
     ("GET", "/buy/{link_id}/logo"): {
@@ -253,47 +248,29 @@ FIELDS: dict[tuple[str, str], dict[str, Send]] = {
     },
     ("GET", "/dashboard/sign-in"): {"next": Place.enter_query},
     ("POST", "/dashboard/sign-in"): {
-        "api_key": lambda place, text: place.enter("/sign-in", "api_key", text),
-        "next": lambda place, text: place.enter("/sign-in", "next", text, api_key="x"),
+        **_entering("/sign-in", "api_key"),
+        **_entering("/sign-in", "next", api_key="x"),
     },
-    ("POST", "/dashboard/sign-in/options"): {
-        "any": lambda place, text: place.enter("/sign-in/options", "any", text)
-    },
-    ("POST", "/dashboard/sign-in/passkey"): {
-        "credential": lambda place, text: place.enter("/sign-in/passkey", "credential", text),
-        "next": lambda place, text: place.enter("/sign-in/passkey", "next", text),
-    },
+    ("POST", "/dashboard/sign-in/options"): _entering("/sign-in/options", "any"),
+    ("POST", "/dashboard/sign-in/passkey"): _entering("/sign-in/passkey", "credential", "next"),
     ("GET", "/dashboard/invitation/{token}"): {
         "token": lambda place, text: place.enter_get("/invitation/TOKEN", text)
     },
-    ("POST", "/dashboard/invitation/{token}"): {
-        "credential": lambda place, text: place.enter("/invitation/x", "credential", text)
-    },
-    ("POST", "/dashboard/invitation/{token}/options"): {
-        "any": lambda place, text: place.enter("/invitation/x/options", "any", text)
-    },
+    ("POST", "/dashboard/invitation/{token}"): _entering("/invitation/x", "credential"),
+    ("POST", "/dashboard/invitation/{token}/options"): _entering("/invitation/x/options", "any"),
     ("GET", "/dashboard/sign-up"): {"any": Place.sign_up},
     ("GET", "/dashboard/sign-up/{token}"): {
         "token": lambda place, text: place.enter_get("/sign-up/TOKEN", text)
     },
     ("POST", "/dashboard/sign-up"): {
-        "wallet_address": lambda place, text: place.enter("/sign-up", "wallet_address", text),
-        "invitation": lambda place, text: place.enter(
-            "/sign-up", "invitation", text, wallet_address="x"
-        ),
+        **_entering("/sign-up", "wallet_address"),
+        **_entering("/sign-up", "invitation", wallet_address="x"),
     },
-    ("POST", "/dashboard/sign-up/options"): {
-        "name": lambda place, text: place.enter("/sign-up/options", "name", text),
-        "invitation": lambda place, text: place.enter("/sign-up/options", "invitation", text),
-    },
-    ("POST", "/dashboard/sign-up/passkey"): {
-        name: _entering("/sign-up/passkey", name)
-        for name in ("credential", "wallet_address", "name", "invitation")
-    },
-    ("GET", "/api/checkout/sessions"): {
-        "authorization": lambda place, text: place.key("Bearer", text),
-        "authorization, Basic": lambda place, text: place.key("Basic", text),
-    },
+    ("POST", "/dashboard/sign-up/options"): _entering("/sign-up/options", "name", "invitation"),
+    ("POST", "/dashboard/sign-up/passkey"): _entering(
+        "/sign-up/passkey", "credential", "wallet_address", "name", "invitation"
+    ),
+    ("GET", "/api/checkout/sessions"): each(Place.key, "Bearer", "Basic"),
 }
 CASES = [(route, field) for route, fields in FIELDS.items() for field in fields]
 IDS = [f"{method} {path} {field}" for (method, path), field in CASES]
