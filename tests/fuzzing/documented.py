@@ -53,34 +53,7 @@ def run(
     operations: list[Any] = [cast(Any, each).ok() for each in schema.get_all_operations()]
     pairs = [(each, mode) for each in operations for mode in GenerationMode]
     drawn = random.Random(number)
-    for operation, mode in pairs:
-        heavy = operation.body and operation.method == "post" and mode is GenerationMode.POSITIVE
-        share = RIGHT_BODIES if heavy and "{" not in operation.path else 1 / len(pairs)
-        strategy = operation.as_strategy(generation_mode=mode)
-        _generate(strategy, int(count * share), number, key, ids, drawn, ask, found)
 
-
-def _generate(
-    strategy: Any,
-    count: int,
-    number: int,
-    key: str,
-    ids: list[str],
-    drawn: random.Random,
-    ask: Ask,
-    found: Found,
-) -> None:
-    quiet = settings(
-        max_examples=max(1, count),
-        database=None,
-        phases=[Phase.generate],
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-    @seed(number)
-    @quiet
-    @given(case=strategy)
     def attempt(case: Any) -> None:
         for name in case.path_parameters or {}:
             if drawn.random() < 2 / 3:
@@ -104,8 +77,19 @@ def _generate(
         for said in _failures(case, prepared, heard):
             found(request, said)
 
-    with suppress(Unsatisfiable):  # a request without a part that could be wrong
-        attempt()
+    for operation, mode in pairs:
+        heavy = operation.body and operation.method == "post" and mode is GenerationMode.POSITIVE
+        share = RIGHT_BODIES if heavy and "{" not in operation.path else 1 / len(pairs)
+        quiet = settings(
+            max_examples=max(1, int(count * share)),
+            database=None,
+            phases=[Phase.generate],
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        strategy = operation.as_strategy(generation_mode=mode)
+        with suppress(Unsatisfiable):  # a request without a part that could be wrong
+            seed(number)(quiet(given(case=strategy)(attempt)))()
 
 
 def _prepared(case: Any) -> requests.PreparedRequest:

@@ -42,6 +42,15 @@ def function_of(path: str) -> str | None:
     return _FUNCTIONS.get("/" + path.lstrip("/").partition("/")[0].partition("?")[0])
 
 
+def answer_of(doors: Doors, function: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer, whatever it is."""
+    answers: list[dict[str, Any]] = []
+    doors.heard = lambda function, event, answer: answers.append(answer)
+    with suppress(AssertionError):  # `problems` says so, with the request
+        doors.send(function, event)
+    return answers[-1]
+
+
 class InProcess:
     """Hands the events of a gateway to the handlers."""
 
@@ -52,12 +61,7 @@ class InProcess:
         function = function_of(request.target)
         if function is None:
             return Heard(404, {}, b"", foreign=True)
-        event = event_of(request, "$default", {})
-        answers: list[dict[str, Any]] = []
-        self.doors.heard = lambda function, event, answer: answers.append(answer)
-        with suppress(AssertionError):  # `problems` says so, with the request
-            self.doors.send(function, event)
-        answer = answers[-1]
+        answer = answer_of(self.doors, function, event_of(request, "$default", {}))
         headers = {name.lower(): str(value) for name, value in answer["headers"].items()}
         return Heard(answer["statusCode"], headers, str(answer.get("body") or "").encode())
 
@@ -96,11 +100,7 @@ def listening(doors: Doors) -> Iterator[OverSocket]:
     served = {"ApiFunction", "PayFunction", "DashboardFunction"}
 
     def handle(event: dict[str, Any], _: Any) -> Mapping[str, Any]:
-        answers: list[dict[str, Any]] = []
-        doors.heard = lambda function, event, answer: answers.append(answer)
-        with suppress(AssertionError):
-            doors.send(function_of(event["rawPath"]) or "api", event)
-        return answers[-1]
+        return answer_of(doors, function_of(event["rawPath"]) or "api", event)
 
     known = functions()
     assert served <= set(known), sorted(known)
