@@ -240,6 +240,19 @@ def test_an_id_that_nothing_has_is_missing(session_id: str) -> None:
         assert_refused(answer, 404, "resource_missing")
 
 
+def test_another_merchants_session_cannot_be_told_from_a_missing_one() -> None:
+    api = MerchantApi()
+    session = api.store()
+    for method, rest in [("GET", ""), *(("POST", f"/{end}") for end in ENDS)]:
+        foreign = api.send(method, f"{SESSIONS}/{session.id}{rest}", key=api.other_secret)
+        missing = api.send(method, f"{SESSIONS}/cs_{'0' * 22}{rest}", key=api.other_secret)
+        assert foreign.status == missing.status == 404
+        assert foreign.json["error"]["message"] == missing.json["error"]["message"]
+        assert foreign.code == missing.code
+    assert api.get(SESSIONS, key=api.other_secret).json["data"] == []
+    assert api.stored(session.id) == session
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
