@@ -300,6 +300,8 @@ def test_no_such_idempotency_key_is_taken(shared: Doors, attack: Attack) -> None
         with shared.nothing_happens():
             answer = shared.call("POST", "", a_body(), headers={"Idempotency-Key": key})
             assert (answer.status, answer.code) == (400, "idempotency_key_invalid")
+            assert answer.json["error"]["type"] == "idempotency_error"
+            assert answer.json["error"]["param"] == "Idempotency-Key"
 
     attack.each(REFUSED_KEYS, attempt)
 
@@ -362,5 +364,6 @@ def test_no_key_is_used_for_another_purchase(doors: Doors, attack: Attack) -> No
             body = a_body(**{"metadata": {"a": 1}} | changes)
             answer = doors.call("POST", "", body, headers=headers)
             assert (answer.status, answer.code) == (400, "idempotency_key_reused")
+            assert answer.json["error"]["type"] == "idempotency_error"
 
     attack.each(OTHERS, attempt)

@@ -141,12 +141,6 @@ def test_sending_the_form_twice_makes_one_session(visitor: Customer) -> None:
     assert cookie == {f"buy-{link.id}": visit}
 
 
-def test_going_back_and_buying_again_is_the_same_purchase(visitor: Customer) -> None:
-    link = visitor.world.link()
-    first = answered(visitor, link)
-    assert answered(visitor, link).location == first.location
-
-
 def test_who_holds_the_last_item_finds_the_way_back_to_it(visitor: Customer) -> None:
     link = visitor.world.link(left=1)
     first = answered(visitor, link)
