@@ -25,7 +25,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.refund import request as refunds
 from tests.support import services
 from tests.support.attack_counts import Attack
-from tests.support.basics import NOW
+from tests.support.basics import NOW, between
 from tests.support.dashboard_pages import Browser, dashboard_of
 from tests.support.flows import CEDAR, World
 from tests.support.merchant_api import PREFIX, Answer
@@ -499,21 +499,16 @@ def test_requests_that_come_together_hold_no_more_than_there_is(
     """Each request is made while another one is between its read and its write."""
     fund(world)
     sold = world.pay(world.create())
-    save, left = world.services.sessions.save, [12]
-    asked_first = refunds.NewRefund(session=sold.id, amount=500)
+    asked = refunds.NewRefund(session=sold.id, amount=500)
 
-    def first(*given: Any, **named: Any) -> Any:
-        if left[0]:
-            left[0] -= 1
-            with suppress(CheckoutError):
-                refunds.create(world.services, world.key(), asked_first)
-        return save(*given, **named)
+    def another() -> None:
+        with suppress(CheckoutError):
+            refunds.create(world.services, world.key(), asked)
 
-    sessions = _Overtaken(world.services.sessions, first)
+    sessions = between(world.services.sessions, "save", another, times=12)
     racing = replace(world.services, sessions=sessions)
 
     def attempt(_: int) -> None:
-        asked = refunds.NewRefund(session=sold.id, amount=500)
         made = 0
         with suppress(AmountTooLarge, RefundUnexpectedState):
             while made < 5:
@@ -523,11 +518,3 @@ def test_requests_that_come_together_hold_no_more_than_there_is(
         assert world.session(sold.id).refunded == 2000
 
     attack.each([1, 2, 3], attempt)
-
-
-class _Overtaken:
-    def __init__(self, inner: Any, save: Callable[..., Any]) -> None:
-        self._inner, self.save = inner, save
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)

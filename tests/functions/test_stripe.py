@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,8 @@ from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.web import STATUS
-from tests.support.basics import NOW
+from tests.support.basics import NOW, between
+from tests.support.flows import raising
 from tests.support.merchant_api import PREFIX, a_body, gateway_event
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.samples import an_event
@@ -533,21 +534,12 @@ ERRORS = [
 ]
 
 
-class Broken:
-    """A store whose reads fail in this way."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def get(self, _: str) -> None:
-        raise self._error
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_library_repeats_what_time_may_mend_and_nothing_else(
     api: StripeApi, error: Exception
 ) -> None:
-    api.services = replace(api.services, sessions=cast(Any, Broken(error)))
+    sessions = between(api.services.sessions, "get", raising(error))
+    api.services = replace(api.services, sessions=sessions)
     sent = {"Host": "pay.example", "Authorization": f"Bearer {api.secret}"}
     asked = gateway_event("GET", f"{SESSIONS}/cs_{'0' * 22}", "", sent, None)
     with api.installed():
