@@ -20,8 +20,11 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _answer(request: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:
-    """Run a request. One that is made while another runs gets a thread and a loop of its own."""
-    if _free.acquire(blocking=False):
+    """Run a request. One that is made while another runs gets a thread and a loop of its own.
+
+    So does one that is made where a loop runs, such as Playwright's.
+    """
+    if asyncio._get_running_loop() is None and _free.acquire(blocking=False):
         try:
             return _loop().run_until_complete(request)
         finally:
