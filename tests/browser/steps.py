@@ -6,7 +6,7 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from checkout.domain.merchant import Logo
 from checkout.domain.providers import Provider
@@ -98,10 +98,21 @@ def begin(page: Page, pages: Served, wallet: str = "alice") -> Session:
     """Create a session, and go up to the price."""
     session = pages.world.create()
     page.goto(pages.address(session))
-    page.locator("#wallet_address").fill(f"{CEDAR}/{wallet}")
-    page.locator("#wallet_address").press("Enter")
+    type_wallet(page, wallet)
     expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
     return session
+
+
+def type_wallet(page: Page, wallet: str = "alice") -> None:
+    page.locator("#wallet_address").fill(f"{CEDAR}/{wallet}")
+    page.locator("#wallet_address").press("Enter")
+
+
+def box(element: Locator) -> FloatRect:
+    """Return where a visible element is."""
+    found = element.bounding_box()
+    assert found is not None
+    return found
 
 
 def leave(page: Page) -> None:

@@ -15,6 +15,7 @@ from checkout.domain.refusals import Refusal, Refusals
 from checkout.domain.session import Status
 from checkout.domain.session_events import Event
 from dashboard.app import app
+from tests.browser.steps import box
 from tests.support.attempts import after, processing, refused
 from tests.support.basics import NOW, a_link
 from tests.support.dashboard_pages import Dashboard, dashboard
@@ -84,15 +85,18 @@ def shop() -> Iterator[Dashboard]:
         yield shop
 
 
-@pytest.fixture
-def page(browser: Browser, shop: Dashboard) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE, timezone_id="Europe/Berlin")
-    page = context.new_page()
+def signed_in(page: Page, shop: Dashboard) -> Page:
     page.goto(f"{shop.base}/dashboard")
     page.get_by_label("API key").fill(shop.secret)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("heading", level=1).wait_for()
-    yield page
+    return page
+
+
+@pytest.fixture
+def page(browser: Browser, shop: Dashboard) -> Iterator[Page]:
+    context = browser.new_context(viewport=PHONE, timezone_id="Europe/Berlin")
+    yield signed_in(context.new_page(), shop)
     context.close()
 
 
@@ -127,10 +131,7 @@ def test_each_filter_has_a_name_that_is_seen_and_the_search_says_what_it_finds(
     assert page.locator("#q").evaluate(FITS)
     page.get_by_text("Filters").click()
     for name in ("Status", "Created from", "Created to", "Amount from", "Amount to"):
-        label = page.locator("label", has_text=name).bounding_box()
-        field = page.get_by_label(name).bounding_box()
-        assert label
-        assert field
+        label, field = box(page.locator("label", has_text=name)), box(page.get_by_label(name))
         assert 0 < label["height"] <= field["y"] - label["y"]
 
 
@@ -237,9 +238,7 @@ def test_a_list_says_how_long_ago_and_the_exact_time_on_hover(
 
 
 def lower_edge(element: Locator) -> float:
-    box = element.bounding_box()
-    assert box is not None
-    return box["y"] + box["height"]
+    return box(element)["y"] + box(element)["height"]
 
 
 def three_attempts(shop: Dashboard) -> str:
@@ -333,11 +332,7 @@ def test_without_script_the_same_questions_unfold_in_the_page(
     browser: Browser, shop: Dashboard
 ) -> None:
     context = browser.new_context(viewport=PHONE, java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{shop.base}/dashboard")
-    page.get_by_label("API key").fill(shop.secret)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    page.get_by_role("heading", level=1).wait_for()
+    page = signed_in(context.new_page(), shop)
     show(page, shop, f"/transactions/{SESSION}")
     expect(page.get_by_label("Amount in USD").first).to_be_hidden()
     page.get_by_text("Refund…").press("Enter")

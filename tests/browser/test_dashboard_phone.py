@@ -16,6 +16,7 @@ from checkout.domain.webhooks import EventStatus, GivenUp
 from checkout.open_payments.models import Amount
 from dashboard.app import app
 from tests.browser.judge import Judge
+from tests.browser.steps import box
 from tests.support.attempts import PAID
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.processes import free_base
@@ -213,15 +214,8 @@ def test_a_statement_is_read_on_a_phone_as_a_list_of_its_days(browser: Browser, 
         for number in (2, 3):  # the day on which money moved, and the sum
             names = rows.nth(number).get_by_role("cell").evaluate_all(NAMES)
             assert names == [f'"{each} "' for each in cells]
-            day, net = (
-                each.bounding_box()
-                for each in (
-                    rows.nth(number).get_by_role("rowheader"),
-                    rows.nth(number).get_by_role("cell").last,
-                )
-            )
-            assert day
-            assert net
+            day = box(rows.nth(number).get_by_role("rowheader"))
+            net = box(rows.nth(number).get_by_role("cell").last)
             assert day["y"] == net["y"]
             assert day["x"] < net["x"]
         expect(rows.nth(3).get_by_role("cell").nth(1)).to_have_text("9,876,555.21 USD")

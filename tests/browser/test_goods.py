@@ -316,6 +316,7 @@ def fill_in_and_buy(phone: Page, buyer: Buyer) -> str:
         assert filled(phone) == before
         phone.evaluate(AUTOFILL, wrong)
     assert filled(phone) == {**wrong, "off": buyer.answer}
+    assert list(filled(phone)) == [*wrong, "off"], "in the order of their country"
     states = phone.locator("#shipping_state")
     if buyer.state is None:
         expect(states).to_have_count(0)

@@ -14,14 +14,11 @@ from checkout.domain.session import Session, Status
 from checkout.flows.checkout import reconcile
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
-from tests.browser.steps import OFFER, begin, focus, leave
+from tests.browser.steps import OFFER, begin, focus, leave, type_wallet
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import PHONE, orders
 
 pytestmark = pytest.mark.browser
-
-NOT_CHARGED = "You have not been charged."
-SOON = 35_000  # milliseconds; a page that nobody looks at more closely asks every 30 s
 
 
 @pytest.fixture
@@ -153,35 +150,6 @@ def test_a_price_is_not_renewed_over_what_a_customer_types(page: Page, pages: Se
     expect(page.locator("[data-left]")).to_have_text("This price has expired.")
     expect(page.locator("#wallet_address")).to_have_value(f"{CEDAR}/car")
     assert pages.world.session(session.id).interact_url == before.interact_url
-
-
-def test_a_wallet_without_money_is_told_and_another_pays(page: Page, pages: Served) -> None:
-    session = begin(page, pages, "no-funds")
-    leave(page)
-    pages.approve(page)
-    expect(page.get_by_role("heading", level=1)).to_have_text("The payment has not arrived")
-    expect(page.get_by_role("main")).not_to_contain_text(NOT_CHARGED)
-    pages.world.settle(pages.world.session(session.id))
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("The shop has received no money")
-    page.locator("#wallet_address").fill(f"{CEDAR}/carol")
-    page.get_by_role("button", name="Try again").click()
-    leave(page)
-    pages.approve(page)
-    paid(page, pages, session)
-
-
-def test_a_page_follows_a_payment_in_another_tab(page: Page, pages: Served) -> None:
-    page.clock.install()
-    session = begin(page, pages)
-    other = page.context.new_page()
-    other.goto(pages.address(session))
-    leave(other)
-    pages.approve(other)
-    paid(other, pages, session)
-    page.bring_to_front()
-    page.clock.run_for(SOON)
-    expect(page).to_have_url(re.compile("/success$"))
 
 
 def test_a_hidden_page_asks_nothing_until_it_is_seen_again(page: Page, pages: Served) -> None:
@@ -333,8 +301,7 @@ def test_a_slow_wallet_is_told_of_after_ten_seconds(page: Page, pages: Served) -
     session = pages.world.create()
     page.goto(pages.address(session))
     page.evaluate("void (window.fetch = () => new Promise(() => {}))")  # it never answers
-    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
-    page.locator("#wallet_address").press("Enter")
+    type_wallet(page)
     status = page.get_by_role("status")
     expect(status).to_have_text("Asking your wallet provider for the price…")
     expect(page.locator("[aria-current=step]")).to_have_text("Price")
@@ -406,8 +373,7 @@ def test_a_page_whose_code_a_phone_has_scanned_tells_in_three_seconds_that_it_pa
 def test_a_lost_connection_is_told_and_the_form_sent_again(page: Page, pages: Served) -> None:
     page.goto(pages.address(pages.world.create()))
     page.route("**/wallet", lambda route: route.abort())
-    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
-    page.locator("#wallet_address").press("Enter")
+    type_wallet(page)
     expect(page.get_by_role("status")).to_contain_text("No response. Check your connection")
     page.unroute("**/wallet")
     page.locator("form .button").click()
@@ -430,24 +396,18 @@ def crowd(page: Page, times: int) -> None:
     page.route("**/wallet", answer)
 
 
-def test_a_crowded_gateway_is_told_and_asked_again(page: Page, pages: Served) -> None:
-    page.goto(pages.address(pages.world.create()))
-    crowd(page, 2)
-    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
-    page.locator("#wallet_address").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Trying again automatically")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
-
-
-def test_a_gateway_that_stays_crowded_is_told_and_the_customer_may_try(
-    page: Page, pages: Served
+@pytest.mark.parametrize(
+    ("refusals", "says"), [(2, "Trying again automatically"), (4, "Try again in a moment")]
+)
+def test_a_crowded_gateway_is_told_and_asked_again_by_script_or_at_last_by_hand(
+    page: Page, pages: Served, refusals: int, says: str
 ) -> None:
     page.goto(pages.address(pages.world.create()))
-    crowd(page, 4)
-    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
-    page.locator("#wallet_address").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Try again in a moment")
-    page.locator("form .button").click()
+    crowd(page, refusals)
+    type_wallet(page)
+    expect(page.get_by_role("status")).to_contain_text(says)
+    if refusals == 4:
+        page.locator("form .button").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
 
 

@@ -18,7 +18,7 @@ from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.steps import PANEL, sign_in
+from tests.browser.steps import PANEL, box, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -117,9 +117,7 @@ def test_who_buys_is_asked_without_script_and_by_keyboard_alone(
     page = new_context(browser, script=False, wide=False).new_page()
     page.set_viewport_size({"width": 375, "height": 667})
     page.goto(f"{pages.base}/buy/{world.link(**ASKING).id}")
-    button = page.get_by_role("button", name="Buy").bounding_box()
-    assert button is not None
-    assert button["y"] + button["height"] <= 667
+    assert edges(page.get_by_role("button", name="Buy"))[1] <= 667
     page.get_by_label("E-mail").focus()
     for typed in ("ana@localhost", "Ana Bel", "call me"):
         page.keyboard.type(typed)
@@ -178,9 +176,8 @@ def test_the_button_is_in_sight_on_a_phone_and_covers_no_field_that_has_the_focu
 
 def edges(element: Locator) -> tuple[float, float]:
     """Return where an element begins and ends, from the top of the window."""
-    box = element.bounding_box()
-    assert box is not None
-    return box["y"], box["y"] + box["height"]
+    found = box(element)
+    return found["y"], found["y"] + found["height"]
 
 
 def test_the_button_follows_the_number_that_is_chosen(browser: Browser, pages: Served) -> None:
@@ -250,10 +247,8 @@ def test_the_picture_is_the_shops_half_of_a_wide_page_and_comes_first_on_a_phone
         context = new_context(browser, wide=wide)
         page = context.new_page()
         page.goto(f"{pages.base}/buy/{link.id}")
-        picture = page.locator("img.goods").bounding_box()
-        heading = page.get_by_role("heading", level=1).bounding_box()
-        assert picture is not None
-        assert heading is not None
+        picture = box(page.locator("img.goods"))
+        heading = box(page.get_by_role("heading", level=1))
         if wide:
             assert picture["width"] == picture["height"] >= 320
             assert picture["x"] + picture["width"] <= 640 <= heading["x"]
@@ -291,18 +286,6 @@ def asking(questions: tuple[Question, ...]) -> dict[str, str]:
     return {"collect_json": Collect(asked=none, required=none, questions=questions).to_json()}
 
 
-def test_axe_finds_nothing_in_a_form_that_was_refused(
-    browser: Browser, pages: Served, axe: str
-) -> None:
-    page = new_context(browser).new_page()
-    page.goto(f"{pages.base}/buy/{pages.world.link(**ASKING).id}")
-    page.get_by_label("E-mail").fill("ana@localhost")
-    page.get_by_label("Phone").fill("call me")
-    page.get_by_role("button", name="Buy").click()
-    expect(page.get_by_text("This is not a phone number.")).to_be_visible()
-    assert faults(page, axe) == []
-
-
 def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:
     page = new_context(browser).new_page()
     page.goto(f"{pages.base}/buy/{pages.world.link(left=3).id}")
@@ -322,79 +305,9 @@ GOODS: dict[str, Any] = {
         questions=(Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"),)),),
     ).to_json()
 }
+
+
 # The texts that a browser fills in, by the autofill names of the fields (HTML, "Autofill").
-CARDS = {
-    "de-DE": {
-        "name": "Jörg Müller",
-        "address-line1": "Lange Straße 12",
-        "postal-code": "10115",
-        "address-level2": "Berlin",
-    },
-    "en-US": {
-        "name": "Ana Bel",
-        "address-line1": "1 Main St",
-        "address-line2": "Apt 4",
-        "address-level2": "Springfield",
-        "address-level1": "IL",
-        "postal-code": "62701",
-    },
-    "ja-JP": {
-        "postal-code": "100-0001",
-        "address-level1": "東京都",
-        "address-line1": "千代田1-1",
-        "name": "山田 花子",
-    },
-}
-
-
-def fill_in(page: Page, card: dict[str, str]) -> None:
-    """Fill in the shipping address as a browser does: by autofill names, lists by their values."""
-    for name, text in card.items():
-        field = page.locator(f'[autocomplete="shipping {name}"]')
-        if field.evaluate("each => each.tagName") == "SELECT":
-            field.select_option(text)
-        else:
-            field.fill(text)
-
-
-@pytest.mark.parametrize("language", CARDS)
-def test_goods_are_bought_on_a_phone_with_autofill_in_the_form_of_a_country(
-    browser: Browser, pages: Served, axe: str, language: str
-) -> None:
-    world = pages.world
-    link = world.link(**GOODS)
-    context = new_context(browser, script=False, wide=False, tag=language)
-    page = context.new_page()
-    page.goto(f"{pages.base}/buy/{link.id}")
-    country = language[-2:]
-    expect(page.locator("#shipping_country")).to_have_value(country)
-    order = page.locator("fieldset:first-of-type [autocomplete]:not([id=shipping_country])")
-    names = [each.removeprefix("shipping ") for each in autofill_names(order)]
-    assert [each for each in names if each in CARDS[language]] == list(CARDS[language])
-    page.locator("#email").fill("ana@example.com")
-    fill_in(page, CARDS[language])
-    page.locator("#answer_size").select_option("s")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    if country == "DE":
-        code, city = page.locator("#shipping_postal_code"), page.locator("#shipping_city")
-        assert edges(code) == edges(city)
-    page.locator('[autocomplete="shipping address-line1"]').press("Enter")
-    expect(page).to_have_url(re.compile(rf"^{pages.base}/pay/cs_"))
-    session = world.session(page.url.rpartition("/")[2].partition("?")[0])
-    given = details.opened(world.services.vault, world.stored(), session)
-    assert given.shipping is not None
-    assert (given.shipping.country, given.billing) == (country, given.shipping)
-    stored = [given.shipping.name, given.shipping.line1, given.shipping.postal_code]
-    wanted = [CARDS[language][each] for each in ("name", "address-line1", "postal-code")]
-    assert stored == wanted
-    context.close()
-
-
-def autofill_names(fields: Locator) -> list[str]:
-    found: list[str] = fields.evaluate_all("all => all.map(each => each.autocomplete)")
-    return found
-
-
 def test_another_country_is_chosen_without_script_and_axe_finds_nothing(
     browser: Browser, pages: Served, axe: str
 ) -> None:
@@ -403,6 +316,8 @@ def test_another_country_is_chosen_without_script_and_axe_finds_nothing(
     context = new_context(browser, script=False, wide=False, tag="de-DE")
     page = context.new_page()
     page.goto(address)
+    code, city = page.locator("#shipping_postal_code"), page.locator("#shipping_city")
+    assert edges(code) == edges(city)
     page.locator("#shipping_line1").fill("1 Main St")
     page.locator("#shipping_country").select_option("US")
     page.get_by_role("button", name="Formular dieses Landes").first.click()

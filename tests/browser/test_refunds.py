@@ -20,7 +20,7 @@ from sandbox.demo import Demo
 from sandbox.place import Place
 from sandbox.wallets.state import decode
 from tests.browser.judge import Judge
-from tests.browser.steps import home, sign_in
+from tests.browser.steps import box, home, sign_in
 from tests.support.merchant_api import a_body
 from tests.support.processes import call, own_key
 
@@ -277,12 +277,8 @@ def test_late_money_is_sent_back_to_the_wallet_that_the_customer_names(
     opened(page, place, session)
     shows(page, "Send 20.00 USD back", within=90)  # the fence takes 35 s
     page.get_by_text("Send 20.00 USD back…").click()
-    field, button = (
-        page.get_by_label("Wallet address that it came from").bounding_box(),
-        page.get_by_role("button", name="Send 20.00 USD back", exact=True).bounding_box(),
-    )
-    assert field is not None
-    assert button is not None
+    field = box(page.get_by_label("Wallet address that it came from"))
+    button = box(page.get_by_role("button", name="Send 20.00 USD back", exact=True))
     assert button["y"] - field["y"] - field["height"] >= 8, "the button touches the field"
     judge("late money")
     page.get_by_label("Wallet address that it came from").fill(carol)

@@ -21,7 +21,7 @@ from pay.colors import contrast
 from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.steps import DOT, OFFER, PANEL, leave
+from tests.browser.steps import DOT, OFFER, PANEL, box, leave
 from tests.support.hosted_pages import ISOLATES, QUOTE, WALLET, line
 from tests.support.sample import sample
 
@@ -223,10 +223,9 @@ def test_the_way_on_is_above_the_fold_of_a_small_phone(
             if name == "details-long-labels":  # a form is as long as the shop's questions
                 continue
             show(name, page, pages, client_reference_id="A-2026-044203" if known else None)
-            box = page.locator(WAYS_ON).bounding_box()
-            assert box is not None
-            if box["y"] + box["height"] > 667:
-                low[name] = box["y"] + box["height"]
+            way_on = box(page.locator(WAYS_ON))
+            if way_on["y"] + way_on["height"] > 667:
+                low[name] = way_on["y"] + way_on["height"]
     assert low == {}
 
 
@@ -272,10 +271,7 @@ def test_the_copy_button_stands_beside_its_number_on_a_phone(
     page = new_context(browser, wide=False).new_page()
     for name in ("partial", "confirmation"):
         show(name, page, pages)
-        number = page.locator("#reference").bounding_box()
-        button = page.locator("#reference + .copy").bounding_box()
-        assert number is not None
-        assert button is not None
+        number, button = box(page.locator("#reference")), box(page.locator("#reference + .copy"))
         assert number["height"] < 30, "one line"
         assert abs(number["y"] + number["height"] / 2 - button["y"] - button["height"] / 2) < 2
 
@@ -285,9 +281,7 @@ def test_small_links_are_large_enough_to_hit(browser: Browser, pages: Served) ->
     with pages.merchant(**PANEL):
         show("details-given", page, pages)
         for place in (".ask a", ".back", ".given a"):
-            box = page.locator(place).bounding_box()
-            assert box is not None
-            assert box["height"] >= 24, place
+            assert box(page.locator(place))["height"] >= 24, place
 
 
 def test_the_button_back_to_the_shop_is_one_line_on_a_desktop(
@@ -296,9 +290,7 @@ def test_the_button_back_to_the_shop_is_one_line_on_a_desktop(
     page = new_context(browser).new_page()
     show("confirmation", page, pages)
     for button in ("#stay", "#continue"):
-        box = page.locator(button).bounding_box()
-        assert box is not None
-        assert box["height"] < 52, button
+        assert box(page.locator(button))["height"] < 52, button
 
 
 def test_a_dark_page_is_printed_light(browser: Browser, pages: Served) -> None:
@@ -332,9 +324,8 @@ def test_the_shops_half_is_tinted_from_top_to_bottom_of_a_wide_page(
         parts = [round(float(part) * 255) for part in re.findall(r"0\.\d+", tint)]
         assert parts == [234, 239, 245], "95 % of #f6f7f9 and 5 % of #0b5cad"
         for place, left in ((".shop", True), (".action", False), (".foot", True)):
-            box = page.locator(place).bounding_box()
-            assert box is not None
-            assert (box["x"] + box["width"] <= 640) is left, (name, place)
+            part = box(page.locator(place))
+            assert (part["x"] + part["width"] <= 640) is left, (name, place)
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(HALF) == "rgb(16, 21, 27)", "the neutral ground"
     page.set_viewport_size({"width": 767, "height": 800})
@@ -395,26 +386,21 @@ def test_the_button_back_to_the_shop_stays_in_sight_and_hides_nothing_that_has_t
     bar = page.locator(".pay")
     for where in (0, 150, 300):
         page.evaluate("top => scrollTo(0, top)", where)
-        box = page.locator("#continue").bounding_box()
-        assert box is not None
-        assert 600 < box["y"] + box["height"] <= 667
+        button = box(page.locator("#continue"))
+        assert 600 < button["y"] + button["height"] <= 667
     page.evaluate("scrollTo(0, 0)")
     for _ in range(30):
         page.keyboard.press("Tab")
         focused = page.locator(":focus")
         if focused.evaluate("one => one.matches('#stay')"):
             break
-        low, top = focused.bounding_box(), bar.bounding_box()
-        assert low is not None
-        assert top is not None
-        assert low["y"] + low["height"] <= top["y"], focused.inner_text()
+        low = box(focused)
+        assert low["y"] + low["height"] <= box(bar)["y"], focused.inner_text()
     else:
         pytest.fail("The button was never reached.")
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    below, bottom = page.locator("#print").bounding_box(), bar.bounding_box()
-    assert below is not None
-    assert bottom is not None
-    assert below["y"] >= bottom["y"] + bottom["height"]
+    bottom = box(bar)
+    assert box(page.locator("#print"))["y"] >= bottom["y"] + bottom["height"]
 
 
 def test_text_of_twice_the_size_does_not_push_a_sum_off_a_phone(
@@ -505,12 +491,7 @@ def test_a_page_that_looks_by_itself_has_its_small_button_below_the_course(
     page = new_context(browser, wide=False).new_page()
     for name in ("sending", "confirming", "closing"):
         show(name, page, pages)
-        course, button = (
-            page.locator(".course").bounding_box(),
-            page.locator(WAYS_ON).bounding_box(),
-        )
-        assert course is not None
-        assert button is not None
+        course, button = box(page.locator(".course")), box(page.locator(WAYS_ON))
         assert button["y"] >= course["y"] + course["height"], name
         assert button["width"] < course["width"] / 2, name
 
