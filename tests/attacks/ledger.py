@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
@@ -23,7 +23,7 @@ import pytest
 from checkout.adapters.vault import AesVault
 from checkout.domain import ids
 from checkout.flows.merchant import sign_in
-from checkout.flows.payment.sealed import Grant, Proof
+from checkout.flows.payment.sealed import Grant
 from tests.support.overheard import SHORTEST, Overheard
 
 # Kinds of secrets, and the places where they may be. Nothing else may be anywhere.
@@ -112,26 +112,20 @@ class Ledger:
         """Have everything that makes secrets enter them here, from now on."""
         self._follow_ids(patch)
         self._follow_vault(patch)
-        new_token, form_token, proof = sign_in.new_token, sign_in.form_token, Grant.proof
 
-        def cookie(random_bytes: Any) -> str:
-            made = new_token(random_bytes)
-            self.made("dashboard cookie", made)
-            return made
+        def noting(owner: Any, name: str, kind_of: Callable[..., str]) -> None:
+            make = getattr(owner, name)
 
-        def of_form(token: str) -> str:
-            made = form_token(token)
-            self.made("form token", made)
-            return made
+            def noted(*given: Any) -> Any:
+                made = make(*given)
+                self.made(kind_of(*given), made)
+                return made
 
-        def proven(grant: Grant, session_id: str, use: Proof) -> str:
-            made = proof(grant, session_id, use)
-            self.made(f"{use.value}'s proof", made)
-            return made
+            patch.setattr(owner, name, noted)
 
-        patch.setattr(sign_in, "new_token", cookie)
-        patch.setattr(sign_in, "form_token", of_form)
-        patch.setattr(Grant, "proof", proven)
+        noting(sign_in, "new_token", lambda _: "dashboard cookie")
+        noting(sign_in, "form_token", lambda _: "form token")
+        noting(Grant, "proof", lambda grant, session_id, use: f"{use.value}'s proof")
 
     def _follow_ids(self, patch: pytest.MonkeyPatch) -> None:
         base62 = ids._base62
