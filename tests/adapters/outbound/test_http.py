@@ -421,15 +421,6 @@ def test_an_address_in_the_url_is_judged_like_a_resolved_one(new_http: NewHttp, 
         http.send(Request("GET", f"https://{host}/", {}), timeout=ROOM)
 
 
-def test_a_private_address_is_refused_also_where_loopback_is_allowed(
-    http: PublicHttp, server: TlsServer, names: Names
-) -> None:
-    names.addresses = ["127.0.0.1", "192.168.0.1"]
-    with pytest.raises(NotSent, match="address refused"):
-        post(http, server)
-    assert server.connections == 0
-
-
 def test_a_name_is_resolved_once_for_check_and_connection(
     http: PublicHttp, server: TlsServer, names: Names
 ) -> None:

@@ -173,14 +173,6 @@ def test_drops_do_not_prolong_the_time(
     assert not server.outlasted
 
 
-def test_a_name_that_takes_all_the_time_leaves_none_for_sending(
-    post: Post, server: TlsServer, spent: Spent
-) -> None:
-    spent.left = 0
-    assert post() == Receipt(error=f"not sent: {NAME}: out of time")
-    assert server.requests == []
-
-
 # --- where to: no byte to what is not public ---
 
 

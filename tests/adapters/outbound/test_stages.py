@@ -41,41 +41,32 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("url", REAL)
-def test_a_live_stage_asks_any_wallet_of_no_test_stage(url: str) -> None:
+@pytest.mark.parametrize(
+    ("own", "url"), [*(("", each) for each in REAL), *((OWN, each) for each in TEST)]
+)
+def test_a_stage_asks_the_wallets_of_its_own_kind(own: str, url: str) -> None:
     wire = Wire()
-    StageTransport(wire, "").send(Request("GET", url, {}), timeout=1)
+    StageTransport(wire, own).send(Request("GET", url, {}), timeout=1)
     assert wire.sent == [url]
 
 
-@pytest.mark.parametrize("url", TEST + OTHERS)
-def test_a_live_stage_asks_no_wallet_of_a_test_stage(url: str) -> None:
-    wire = Wire()
-    with pytest.raises(NotSent, match="no real money"):
-        StageTransport(wire, "").send(Request("GET", url, {}), timeout=1)
-    assert wire.sent == []
-
-
-@pytest.mark.parametrize("url", TEST)
-def test_a_test_stage_asks_its_own_wallets(url: str) -> None:
-    wire = Wire()
-    StageTransport(wire, OWN).send(Request("GET", url, {}), timeout=1)
-    assert wire.sent == [url]
+LOOKALIKES = [
+    OWN,
+    f"{OWN}.evil.example/alice",
+    f"{OWN}/%2e%2e/api/checkout/sessions",
+    f"{OWN}/../pay/x",
+]
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("own", "why", "url"),
     [
-        *REAL,
-        *OTHERS,
-        OWN,
-        f"{OWN}.evil.example/alice",
-        f"{OWN}/%2e%2e/api/checkout/sessions",
-        f"{OWN}/../pay/x",
+        *(("", "no real money", each) for each in TEST + OTHERS),
+        *((OWN, "its own wallets", each) for each in REAL + OTHERS + LOOKALIKES),
     ],
 )
-def test_a_test_stage_asks_no_other_wallets(url: str) -> None:
+def test_a_stage_asks_no_other_wallets(own: str, why: str, url: str) -> None:
     wire = Wire()
-    with pytest.raises(NotSent, match="its own wallets"):
-        StageTransport(wire, OWN).send(Request("POST", url, {}), timeout=1)
+    with pytest.raises(NotSent, match=why):
+        StageTransport(wire, own).send(Request("POST", url, {}), timeout=1)
     assert wire.sent == []

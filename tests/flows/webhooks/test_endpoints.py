@@ -413,6 +413,3 @@ def test_all_failed_since_a_time_are_sent_again_and_nothing_else(world: World) -
 
 def test_nothing_failed_is_no_error(world: World) -> None:
     assert endpoints.resend_failed(world.endpoints, UNKNOWN, since=NOW) == Resent(0, None)
-
-
-# --- what the sender does with it ---
