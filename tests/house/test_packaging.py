@@ -94,22 +94,28 @@ def test_a_package_has_one_version_in_every_file(part: str, lock: str) -> None:
     assert pins(part).items() <= pins(lock).items()
 
 
-def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
-    [builder] = PROJECT["build-system"]["requires"]
-    assert builder in PROJECT["dependency-groups"]["run"]
-    subprocess.run(  # as pip does, without a network
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
+def built(project: Path, target: Path) -> tuple[Path, set[str], str]:
+    """Build a wheel as pip does, without a network; return it, its files and its entry points."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)],
+        cwd=project,
         env={**os.environ, "PYTHONPATH": ""},
         capture_output=True,
         check=True,
     )
-    [wheel] = tmp_path.glob("*.whl")
-    assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
+    [wheel] = target.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        [scripts] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
-        assert "checkout = checkout.cli:main" in archive.read(scripts).decode()
+        [points] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        return wheel, names, archive.read(points).decode()
+
+
+def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
+    [builder] = PROJECT["build-system"]["requires"]
+    assert builder in PROJECT["dependency-groups"]["run"]
+    wheel, names, scripts = built(ROOT, tmp_path)
+    assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
+    assert "checkout = checkout.cli:main" in scripts
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"checkout"}
     assert {"checkout/cli.py", "checkout/py.typed"} <= names
     version = subprocess.run(
@@ -128,18 +134,9 @@ def test_the_wheel_of_the_plugin_names_itself_to_pretix(tmp_path: Path) -> None:
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
     assert project["build-system"] == PROJECT["build-system"]
     assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        check=True,
-    )
-    [wheel] = tmp_path.glob("pretix_checkout_sessions-*-py3-none-any.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        [points] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
-        assert "[pretix.plugin]\npretix_checkout_sessions = " in archive.read(points).decode()
+    wheel, names, points = built(folder, tmp_path)
+    assert re.fullmatch("pretix_checkout_sessions-.*-py3-none-any.whl", wheel.name)
+    assert "[pretix.plugin]\npretix_checkout_sessions = " in points
     modules = {f"pretix_checkout_sessions/{each.name}" for each in folder.glob("pretix_*/*.py")}
     assert modules == {name for name in names if name.endswith(".py")}
     assert any(name.endswith("/licenses/LICENSE") for name in names)

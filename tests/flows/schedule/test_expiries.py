@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -58,6 +60,15 @@ def mistaken(world: World, *, times: int) -> None:
     mistake = raising(TypeError("a mistake of ours"))
     sessions = between(world.services.sessions, "save", mistake, times=times)
     world.services = replace(world.services, sessions=sessions)
+
+
+@contextmanager
+def no_writes(world: World, code: str) -> Iterator[None]:
+    """Let transactions fail with this error of the store for a while."""
+    error = ClientError({"Error": {"Code": code, "Message": ""}}, "TransactWriteItems")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.dynamo, "transact_write_items", raising(error))
+        yield
 
 
 def test_an_abandoned_session_is_counted_and_never_written(world: World) -> None:
@@ -258,13 +269,8 @@ def test_an_end_that_cannot_be_told_now_is_told_later(world: World) -> None:
     world.listen(EXPIRED)
     abandon(world, 3)
     world.clock.pass_time(HALF_AN_HOUR)
-    down = {"Error": {"Code": "InternalServerError", "Message": ""}}
-    real = world.dynamo.transact_write_items
-    world.dynamo.transact_write_items = raising(  # type: ignore[method-assign]
-        ClientError(down | {"ResponseMetadata": {"HTTPStatusCode": 500}}, "TransactWriteItems")
-    )
-    assert follow(world).reported == 0
-    world.dynamo.transact_write_items = real  # type: ignore[method-assign]
+    with no_writes(world, "InternalServerError"):
+        assert follow(world).reported == 0
     assert follow(world).reported == 3
 
 
@@ -288,15 +294,10 @@ def test_no_event_is_lost_while_the_sweep_may_not_write_ends(
     monkeypatch.setattr(expiries, "UNTOLD_MAX", kept)
     abandon(world, 30)
     world.clock.pass_time(HALF_AN_HOUR)
-    denied = {"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}
-    real = world.dynamo.transact_write_items
-    world.dynamo.transact_write_items = raising(  # type: ignore[method-assign]
-        ClientError(denied, "TransactWriteItems")
-    )
-    for _ in range(3):
-        assert follow(world).failed > 0
-        world.clock.pass_time(MINUTE)
-    world.dynamo.transact_write_items = real  # type: ignore[method-assign]
+    with no_writes(world, "AccessDeniedException"):
+        for _ in range(3):
+            assert follow(world).failed > 0
+            world.clock.pass_time(MINUTE)
     if two_rounds:
         interrupt(world, "update_item", lambda: follow(world), times=1)
     follow(world)

@@ -38,7 +38,7 @@ from tests.support.flows import CEDAR, PREFIX, World
 def listens(world: World, form: Format = Format.STRIPE) -> str:
     """Ask for all events but those that say the same of another object; return the secret."""
     secret = world.listen(*(each for each in OPTIONAL if each not in BESIDE))
-    endpoints.update(world.endpoints, world.merchant.id, {"format": form})
+    change(world, format=form)
     return secret
 
 
@@ -91,6 +91,17 @@ def test_a_cancel_is_an_expiry_there(world: World) -> None:
     assert event.data.object["open_payments"]["status"] == "canceled"
 
 
+def change(world: World, **changes: Any) -> None:
+    endpoints.update(world.endpoints, world.merchant.id, changes)
+
+
+def late_payment(world: World) -> None:
+    """Let 5.00 come for a session that has expired."""
+    late = store(world, Status.EXPIRED, check_at=NOW)
+    changes: dict[str, Any] = {"received": 500, "attention": Attention.LATE_PAYMENT}
+    move(world.services, late, Event.LATE_PAYMENT, **changes)
+
+
 def store(world: World, status: Status, **changes: Any) -> Session:
     identity = new_session_id(world.services.random_bytes)
     session = a_session(status, id=identity, merchant=world.merchant.id, **changes)
@@ -139,27 +150,20 @@ def test_the_payment_of_a_failed_attempt_says_why() -> None:
 def test_an_endpoint_gets_the_types_that_it_asked_for_and_no_other(world: World) -> None:
     secret = listens(world)
 
-    def asks(*types: str) -> None:
-        endpoints.update(world.endpoints, world.merchant.id, {"asked": types})
-
-    def late_payment() -> None:
-        late = store(world, Status.EXPIRED, check_at=NOW)
-        changes: dict[str, Any] = {"received": 500, "attention": Attention.LATE_PAYMENT}
-        move(world.services, late, Event.LATE_PAYMENT, **changes)
-        world.deliver_hinted()
-
-    asks("checkout.session.completed", "charge.refunded")
-    late_payment()
+    change(world, asked=("checkout.session.completed", "charge.refunded"))
+    late_payment(world)
+    world.deliver_hinted()
     assert world.receivers.got == []
     world.pay(world.create())
     assert got(world, secret).type == "checkout.session.completed"
-    asks("charge.refunded")
+    change(world, asked=("charge.refunded",))
     world.pay(world.create())
     world.deliver_hinted()
     assert world.receivers.got == []
-    for types in (["*"], ["checkout.session.late_payment"]):
-        asks(*types)
-        late_payment()
+    for each in ("*", "checkout.session.late_payment"):
+        change(world, asked=(each,))
+        late_payment(world)
+        world.deliver_hinted()
         [(_, _, body)] = world.receivers.got
         world.receivers.got.clear()
         assert json.loads(body)["type"] == "checkout.session.late_payment"
@@ -169,11 +173,7 @@ def test_a_payment_is_told_of_the_session_and_of_the_payment_to_those_who_ask(
     world: World,
 ) -> None:
     secret = listens(world)
-    endpoints.update(
-        world.endpoints,
-        world.merchant.id,
-        {"asked": ("checkout.session.completed", "payment_intent.succeeded")},
-    )
+    change(world, asked=("checkout.session.completed", "payment_intent.succeeded"))
     session = world.pay(world.create(metadata_json='{"order":"1"}'))
     events = all_got(world, secret)
     assert {each.type for each in events} == {
@@ -200,7 +200,7 @@ def test_the_native_form_says_once_what_stripes_says_twice(world: World) -> None
 
 def test_both_events_of_a_payment_are_in_the_transaction_that_completes_it(world: World) -> None:
     listens(world)
-    endpoints.update(world.endpoints, world.merchant.id, {"asked": ("*",)})
+    change(world, asked=("*",))
     transact, seen = world.dynamo.transact_write_items, []
 
     def written(**request: Any) -> Any:
@@ -216,7 +216,7 @@ def test_both_events_of_a_payment_are_in_the_transaction_that_completes_it(world
 
 def test_an_event_says_the_version_that_its_endpoint_expects(world: World) -> None:
     secret = listens(world)
-    endpoints.update(world.endpoints, world.merchant.id, {"api_version": "2024-06-20"})
+    change(world, api_version="2024-06-20")
     world.pay(world.create(metadata_json='{"order":"ü-1"}'))
     event = got(world, secret)
     assert (event.api_version, event.data.object["metadata"]["order"]) == ("2024-06-20", "ü-1")
@@ -227,9 +227,7 @@ def test_late_money_and_tests_have_our_own_types(world: World) -> None:
     endpoints.ping(world.endpoints, world.merchant.id)
     event = got(world, secret)
     assert (event.type, event.data.object["object"]) == ("ping", "ping")
-    late = store(world, Status.EXPIRED, check_at=NOW)
-    changes: dict[str, Any] = {"received": 500, "attention": Attention.LATE_PAYMENT}
-    move(world.services, late, Event.LATE_PAYMENT, **changes)
+    late_payment(world)
     event = got(world, secret)
     assert event.type == "checkout.session.late_payment"
     assert event.data.object["open_payments"]["amount_received"] == 500
@@ -245,7 +243,7 @@ def test_each_form_is_frozen_when_the_session_changes(world: World) -> None:
     [(_, headers, body)] = world.receivers.got
     assert body.decode() == event.body
     assert "Stripe-Signature" not in headers
-    endpoints.update(world.endpoints, world.merchant.id, {"format": Format.STRIPE})
+    change(world, format=Format.STRIPE)
     endpoints.resend(world.endpoints, world.merchant.id, event.id)
     world.deliver_hinted()
     assert world.receivers.got[1][2].decode() == event.stripe_body
@@ -297,7 +295,7 @@ def test_an_event_is_sent_with_what_was_given_and_stored_without(world: World) -
 
 def test_a_payment_says_where_the_goods_go(world: World) -> None:
     secret = world.listen(PAYMENT_SUCCEEDED)
-    endpoints.update(world.endpoints, world.merchant.id, {"format": Format.STRIPE})
+    change(world, format=Format.STRIPE)
     bought(world)
     sent = {each.type: each.data.object for each in all_got(world, secret)}
     assert sent["payment_intent.succeeded"].shipping.address.line1 == "Am langen Weg 1"
