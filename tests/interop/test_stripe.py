@@ -65,11 +65,11 @@ def secret(place: Place) -> str:
     return str(answer.json()["secret"])
 
 
-@pytest.mark.parametrize("release", [pytest.param(STRIPE[0], marks=pytest.mark.smoke), *STRIPE[1:]])
-def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: list[str]) -> None:
+def finds_what_it_needs(command: list[str], env: dict[str, str], known: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, str(HERE / "stripe_client.py")],
-        env=environment(installed(release), **of(place)),
+        command,
+        cwd=HERE,
+        env=env,
         input=json.dumps(known),
         capture_output=True,
         text=True,
@@ -77,21 +77,17 @@ def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: li
     )
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
+
+
+@pytest.mark.parametrize("release", [pytest.param(STRIPE[0], marks=pytest.mark.smoke), *STRIPE[1:]])
+def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: list[str]) -> None:
+    env = environment(installed(release), **of(place))
+    finds_what_it_needs([sys.executable, "stripe_client.py"], env, known)
 
 
 @pytest.mark.smoke
 def test_stripe_node_finds_what_it_needs(node: str, place: Place, known: list[str]) -> None:
-    done = subprocess.run(
-        [node, "stripe_client.mjs"],
-        cwd=HERE,
-        env={**os.environ, **of(place)},
-        input=json.dumps(known),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    print(done.stdout)
+    finds_what_it_needs([node, "stripe_client.mjs"], {**os.environ, **of(place)}, known)
 
 
 def test_the_flask_shop_sells(place: Place, secret: str) -> None:

@@ -13,7 +13,7 @@ from sandbox.wallets import state as books
 from tests.simulation import identities
 from tests.simulation.boundaries import BEGINNING, moment
 from tests.simulation.providers import HARBOR, MARKET, SHOP
-from tests.simulation.sim_world import BASE_URL, KEY_ID, SERVICE_KEY_ID, SimWorld
+from tests.simulation.sim_world import BASE_URL, SERVICE_KEY_ID, SimWorld
 
 OURS = f"{BASE_URL}/clients/31"
 ASKED = f"{HARBOR}/tenant/incoming-payments/in-1"
@@ -52,23 +52,6 @@ def test_a_fifth_of_the_storms_changes_and_no_other_world() -> None:
     assert {what for each in found for what, _, _ in each.changes} == set(identities.CHANGES)
     assert identities.drawn(1, "calm", always=True) is None
     assert identities.drawn(1, "storm", always=True) is not None
-
-
-@pytest.mark.parametrize(
-    ("kid", "client", "made_by", "caught"),
-    [
-        (SERVICE_KEY_ID, OURS, OURS, []),
-        (KEY_ID, SHOP, SHOP, []),
-        (SERVICE_KEY_ID, OURS, SHOP, ["seen_by_who_made_it"]),
-        (SERVICE_KEY_ID, SHOP, SHOP, ["asked_by_its_own_client"]),
-        (KEY_ID, OURS, OURS, ["asked_by_its_own_client"]),
-    ],
-)
-def test_only_the_client_that_made_a_payment_asks_for_it_with_its_key(
-    kid: str, client: str, made_by: str, caught: list[str]
-) -> None:
-    world = changing_world(keyless=True)
-    assert asked(world, kid, client=client, made_by=made_by) == caught
 
 
 def test_a_key_signs_once_each_copy_of_our_document_shows_it() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation import load, mutants
+from tests.simulation import load
 
 pytestmark = pytest.mark.endurance
-
-QUICK = ("merchants do not take turns", "carts come before payments")  # the others: make mutants
 
 
 def test_abandoned_carts_and_hanging_wallets_delay_no_payment() -> None:
@@ -19,12 +17,3 @@ def test_abandoned_carts_and_hanging_wallets_delay_no_payment() -> None:
     assert day.counts["decided: open"] > load.SMALL.hanging
     assert day.counts["calls that hung"] > load.SMALL.hanging
     assert day.ended["by the clock"] >= day.counts["abandoned"]
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [each for each in mutants.MUTANTS if each.name in QUICK],
-    ids=lambda mutant: mutant.name,
-)
-def test_a_seeded_bug_is_caught_by_the_load(mutant: mutants.Mutant) -> None:
-    assert mutants.hunt(mutant).check is not None

@@ -19,13 +19,6 @@ from tests.simulation.webhooks import SPACING
 pytestmark = pytest.mark.endurance
 
 WORLDS = 100
-QUICK = (  # caught within a few worlds
-    "no claim before the continuation",
-    "the intent is not written before the payment",
-    "a callback need not verify",
-    "the 201 completes the session",
-    "the event is outside the transaction",
-)
 
 
 def test_no_world_violates_an_invariant_and_none_is_stuck() -> None:
@@ -81,13 +74,6 @@ def test_a_trace_depends_on_nothing_but_the_seed() -> None:
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_a_seeded_bug_is_caught(name: str) -> None:
-    mutant = next(each for each in mutants.MUTANTS if each.name == name)
-    caught = mutants.hunt(mutant, most=40)
-    assert caught.check is not None
-
-
 def test_every_seeded_bug_is_undone() -> None:
     """That each fits the product is shown by `hunt_all`, which tries it before the hunt."""
     before = sim_world.run(2).trace_hash
@@ -97,15 +83,15 @@ def test_every_seeded_bug_is_undone() -> None:
     assert sim_world.run(2).trace_hash == before
 
 
-def test_there_are_at_least_sixteen_seeded_bugs() -> None:
-    assert len({mutant.name for mutant in mutants.MUTANTS}) >= 16
+def test_each_seeded_bug_has_a_name_of_its_own_by_which_it_is_hunted() -> None:
+    assert len({mutant.name for mutant in mutants.MUTANTS}) == len(mutants.MUTANTS) > 200
 
 
 def test_a_violation_is_told_with_its_seed_and_fails_the_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    mutant = next(each for each in mutants.MUTANTS if each.name == QUICK[0])
-    with mutants.applied(mutant):
+    named = {each.name: each for each in mutants.MUTANTS}
+    with mutants.applied(named["no claim before the continuation"]):
         assert command.show(1) == 1
     told = capsys.readouterr().out
     assert "VIOLATION continue_has_its_claim" in told
