@@ -51,7 +51,7 @@ help:
 dev: $(RUN) ## run the local world: demo shop, checkout, wallets; no account needed. Ctrl-C stops it
 	@$(BIN)/python -m sandbox dev
 
-test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set, about ten minutes
+test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set
 
 lint: setup ## check style, types, import directions, spelling, template.yaml and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
@@ -61,7 +61,7 @@ lint: setup ## check style, types, import directions, spelling, template.yaml an
 
 check: lint test ## run lint, then the tests of the commit set: what each commit must pass
 
-deep: ## run everything: coverage, kills, all browser and interop tests, builds, fresh worlds; two hours
+deep: ## run everything: coverage, kills, all browser and interop tests, builds, fresh worlds
 	@.ci/run deep
 
 ##@ Local world
