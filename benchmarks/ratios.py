@@ -1,8 +1,8 @@
-"""`python -m benchmarks.ratios`: hold the CPU of events and of cold starts against their bounds.
+"""`python -m benchmarks.ratios`: compare the CPU of events and of cold starts with their bounds.
 
-Each of `benchmarks.cpu` and `benchmarks.cold` runs three times, in processes of their own. A row is
-beyond its bound if its ratio is so in two of the three runs: then the command exits with 1. With
---write, the tables of the last run go into docs/performance.md.
+`benchmarks.cpu` and `benchmarks.cold` run three times each, in processes of their own. The command
+exits with 1 if a ratio is above its bound in two of the three runs. With --write, the tables of the
+last run go into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from docs.tables import refreshed
 
 RUNS: Final = 3
 BEYOND: Final = 2  # runs
@@ -55,11 +57,8 @@ def beyond(runs: list[list[Row]]) -> list[str]:
 
 
 def written(page: str, name: str, found: list[str]) -> str:
-    """Return the page with these tables between its marks `<!-- name -->` and `<!-- /name -->`."""
-    before, _, rest = page.partition(f"<!-- {name} -->\n")
-    _, _, after = rest.partition(f"<!-- /{name} -->")
-    inside = "\n\n".join(found)
-    return f"{before}<!-- {name} -->\n{inside}\n<!-- /{name} -->{after}"
+    """Return the page with these tables at the mark `name`. Raise ValueError without the mark."""
+    return refreshed(page, {name: lambda: "\n\n".join(found)})
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Ratios of CPU are held against their bounds: two runs of three decide, since one may be off."""
+"""Ratios of CPU are compared with their bounds: two runs of three decide, since one may be off."""
 
 from __future__ import annotations
 
@@ -49,3 +49,8 @@ def test_the_tables_are_written_between_their_marks() -> None:
     assert written(page, "cold", ["| x |", "| y |"]) == (
         "a\n<!-- cold -->\n| x |\n\n| y |\n<!-- /cold -->\nb\n"
     )
+
+
+def test_a_page_without_the_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="one place for the table cold"):
+        written("a\n", "cold", ["| x |"])
