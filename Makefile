@@ -173,7 +173,7 @@ bench-cold: setup rehearsal-build ## time the cold starts of the built functions
 counts: setup ## count what a checkout costs and how many the service can take
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.scaling
 
-ratios: setup rehearsal-build ## hold CPU and cold starts against their bounds; nothing else may run (WRITE=1)
+ratios: setup rehearsal-build ## compare CPU and cold starts with their bounds; nothing else may run (WRITE=1)
 	@$(BIN)/python -m benchmarks.ratios $(if $(WRITE),--write)
 
 ##@ Code

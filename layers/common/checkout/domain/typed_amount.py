@@ -1,7 +1,7 @@
 """Amounts as people type them: digits of any script, with the separators of any country.
 
-A sum is never guessed: somebody in New York types "1,250" for 1250, somebody in Berlin for 1.25, so
-the answer to it is a question.
+A sum is never guessed: "1,250" is 1250 in New York and 1.25 in Berlin, so it is refused with an
+error that asks which one is meant.
 """
 
 from __future__ import annotations
