@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError
-from checkout.domain.mandate import Mandate
+from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.domain.money import from_minor_units, minor_units
 from checkout.domain.people import Actor
 from checkout.domain.typed_amount import typed_amount
@@ -21,9 +23,10 @@ from dashboard import refund_texts as texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.refunds import Step
 from dashboard.rendering import page, refused, saved, see
-from dashboard.view import moment, readable
+from dashboard.view import margin_of, moment, readable
 
 router = APIRouter(prefix="/budget")
+PERCENT_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,8 @@ class BudgetShown:
     """The budget. `amount`, `spent`, `left` and `share`, the spent part in per cent, are its month.
 
     `wanted` is what the shop's server has requested, and `approval` the page at the wallet that
-    waits, for the amount `asked`.
+    waits, for the amount `asked`. `margin` is what a refund may cost more than its amount without a
+    person, and `percent` and `plus` are the same for the form.
     """
 
     status: str
@@ -46,6 +50,9 @@ class BudgetShown:
     asked: str | None = None
     approval: str | None = None
     typed: str = ""
+    margin: str | None = None
+    percent: str = str(USUAL_MARGIN.percent)
+    plus: str = "0"
     active: bool = False
     endable: bool = False
     steps: tuple[Step, ...] = ()
@@ -59,15 +66,27 @@ async def budget_page(services: Injected, request: Request, key: Key) -> Respons
 @router.post("")
 async def ask(services: Injected, request: Request, key: Key, form: Form) -> Response:
     """Ask the merchant's wallet for the page of the approval."""
-    typed = form.get("amount", "")
     try:
-        amount = typed_amount(
-            typed, currency=key.asset_code, wallet_scale=key.asset_scale, param="amount"
-        )
-        actions.ask_budget(services, key, amount)
+        amount, margin = _amount(key, form, "amount"), _margin(key, form)
+        actions.ask_budget(services, key, amount, margin)
     except CheckoutError as error:
-        return refused(error, _page, services, request, key, typed=typed)
+        return refused(error, _page, services, request, key, typed=form)
     return _page(services, request, key)
+
+
+def _amount(key: Actor, form: dict[str, str], name: str) -> int:
+    """Return a typed amount in minor units. Raises ParameterInvalid."""
+    code, scale = key.asset_code, key.asset_scale
+    return typed_amount(form.get(name, ""), currency=code, wallet_scale=scale, param=name)
+
+
+def _margin(key: Actor, form: dict[str, str]) -> Margin:
+    """Return what refunds may cost more without a person. Raises ParameterInvalid."""
+    percent = form.get("percent", str(USUAL_MARGIN.percent))
+    if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
+        raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
+    plus = _amount(key, form, "plus") if "plus" in form else 0
+    return Margin(int(percent), budget_request.in_wallet(key, plus).value if plus else 0)
 
 
 @router.get("/callback")
@@ -104,7 +123,7 @@ def _page(
     request: Request,
     key: Actor,
     *,
-    typed: str | None = None,
+    typed: dict[str, str] | None = None,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
@@ -120,19 +139,29 @@ def _page(
     )
 
 
-def _none(typed: str | None) -> BudgetShown:
+def _none(typed: dict[str, str] | None) -> BudgetShown:
     status, badge, told = texts.NO_BUDGET
-    return BudgetShown(status=status, badge=badge, told=told, typed=typed or "")
+    return _typed(BudgetShown(status=status, badge=badge, told=told), typed)
 
 
-def _shown(mandate: Mandate, typed: str | None, now: datetime) -> BudgetShown:
+def _typed(shown: BudgetShown, typed: dict[str, str] | None) -> BudgetShown:
+    """Return the budget with what was typed into its form."""
+    if typed is None:
+        return shown
+    amount, percent, plus = (typed.get(name, "") for name in ("amount", "percent", "plus"))
+    return replace(shown, typed=amount, percent=percent, plus=plus)
+
+
+def _shown(mandate: Mandate, typed: dict[str, str] | None, now: datetime) -> BudgetShown:
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked
     ready = mandate.approve_until is not None and now < mandate.approve_until
     limit = terms.limit if terms else None
     offered = mandate.wanted or (asked.limit if asked and ready else limit)
     left = _like(limit, mandate.left(now)) if limit else None
-    return BudgetShown(
+    chosen = (asked if asked and ready else terms) or None
+    margin = chosen.margin if chosen else USUAL_MARGIN
+    shown = BudgetShown(
         status=status,
         badge=badge,
         told=texts.SILENT if mandate.silent(now) else told,
@@ -144,7 +173,10 @@ def _shown(mandate: Mandate, typed: str | None, now: datetime) -> BudgetShown:
         wanted=readable(mandate.wanted) if mandate.wanted else None,
         asked=readable(asked.limit) if asked and ready else None,
         approval=mandate.interact_url if ready else None,
-        typed=typed if typed is not None else _plain(offered) if offered else "",
+        typed=_plain(offered) if offered else "",
+        margin=margin_of(terms) if terms else None,
+        percent=str(margin.percent),
+        plus=_plain(_like(chosen.limit, margin.units)) if chosen else "0",
         active=mandate.active,
         endable=mandate.active or mandate.gone,
         steps=tuple(
@@ -157,6 +189,7 @@ def _shown(mandate: Mandate, typed: str | None, now: datetime) -> BudgetShown:
             for each in mandate.history
         ),
     )
+    return _typed(shown, typed)
 
 
 def _like(limit: Amount, value: int) -> Amount:

@@ -34,8 +34,7 @@ PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.PRICE_CHANGED: "It had become more expensive than you approved. Nothing was "
     "sent; look at the new price.",
     RefundProblem.OVER_BUDGET: "It is more than your refund budget has left this month.",
-    RefundProblem.TOO_DEAR: "It costs over a tenth more than its amount, so your refund budget did "
-    "not pay it.",
+    RefundProblem.TOO_DEAR: "It costs more than your refund budget may pay for it without you.",
     RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
     RefundProblem.OTHER_WALLET: "It goes to another wallet than the one that paid, so your refund "
     "budget did not pay it by itself.",
@@ -106,7 +105,7 @@ BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
         "Active",
         "completed",
         "Refunds are paid from it without an approval of each. One that does not fit, or that "
-        "costs over a tenth more than its amount, waits for its own.",
+        "costs more than the budget may add to its amount, waits for its own.",
     ),
     MandateStatus.LOST: (
         "To be approved again",

@@ -37,6 +37,7 @@ from dashboard.story import Story, story
 from dashboard.view import (
     delivered,
     look_of,
+    margin_of,
     minor,
     moment,
     plain,
@@ -440,14 +441,25 @@ def _refund(refund: Refund, session: Session) -> RefundRow:
     )
 
 
-def _budget(services: DashboardServices, key: Actor, session: Session, now: datetime) -> str | None:
-    """Return what is left of the month's refund budget, if it can pay a refund of the session."""
+@dataclass(frozen=True, slots=True)
+class BudgetLeft:
+    """What is left of the month's refund budget, and what it may add to a refund's amount."""
+
+    left: str
+    margin: str
+
+
+def _budget(
+    services: DashboardServices, key: Actor, session: Session, now: datetime
+) -> BudgetLeft | None:
+    """Return the refund budget, if it can pay a refund of the session."""
     if not session.refundable or session.outgoing_payment is None or session.customer is None:
         return None
     mandate = budget_request.find(services, key)
     if mandate is None or mandate.terms is None or not mandate.active or not mandate.left(now):
         return None
-    return readable(replace(mandate.terms.limit, value=mandate.left(now)))
+    left = readable(replace(mandate.terms.limit, value=mandate.left(now)))
+    return BudgetLeft(left, margin_of(mandate.terms))
 
 
 def _stage(session: Session, status: Status) -> str:

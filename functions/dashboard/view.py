@@ -7,10 +7,11 @@ Amounts are exact (no float is used), times are UTC.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from checkout.domain.mandate import Terms
 from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.people import Actor
 from checkout.domain.public import timestamp
@@ -104,8 +105,8 @@ def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:
         return None
-    received = session.amount_received or session.amount_total
-    return REFUNDED if back >= received else PARTLY_REFUNDED
+    paid = session.amount_paid or session.amount_total
+    return REFUNDED if back >= paid else PARTLY_REFUNDED
 
 
 def wallet_of(session: Session) -> str | None:
@@ -113,6 +114,13 @@ def wallet_of(session: Session) -> str | None:
     if session.erased:
         return ERASED
     return session.customer.id if session.customer else None
+
+
+def margin_of(terms: Terms) -> str:
+    """Return what the refund budget may add to a refund's amount: "2 %", "2 % and 0.50 USD"."""
+    units = replace(terms.limit, value=terms.margin.units)
+    parts = [f"{terms.margin.percent} %"] if terms.margin.percent or not units.value else []
+    return " and ".join([*parts, readable(units)] if units.value else parts)
 
 
 def short(wallet: str | None) -> str | None:

@@ -261,7 +261,7 @@ class Backend:
         before, payment.parts_sent = payment.parts_sent, payment.parts_sent + 1
         admitted = share * payment.parts_sent * behaviour.admits
         payment.sent = math.floor((payment.debit.value - payment.fee) * admitted)
-        whole = max(0, payment.receive.value - behaviour.short_by)
+        whole = max(0, payment.receive.value - behaviour.short_by + behaviour.over_by)
         value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
         packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)
         if behaviour.in_flight:

@@ -34,16 +34,17 @@ class Behaviour:
     is sent, `claims_failure_early` from the start.
 
     `short_by` is the number of the receiver's units that are missing from a payment that is
-    reported as complete. With `hides_payments` the wallet shows none of its payments. It makes
-    `pays_others` payments to others after each one. With `sends_when_closed` it sends when the
-    incoming payment is closed, or just before it expires. With `paid_from_outside` somebody else
-    pays the incoming payment once this wallet has quoted it. With `keeps_open` the receiver's
-    provider refuses to close the incoming payment. With `ends_with_quote` the wallet sends nothing
-    after its quote's end: then the payment fails. The receiver cannot be read any more, and so
-    counts as closed, once `receiver_away_after` parts are sent. With `closed_from_outside` somebody
-    else closes the incoming payment when this wallet is told to pay it. With `fails` a payment
-    fails at once, and nothing is sent. Of what arrives, the wallet says that the share `admits` was
-    sent.
+    reported as complete, and `over_by` of those that arrive beyond it. Of a debit the wallet says
+    that it is `claims` times what it is. With `hides_payments` the wallet shows none of its
+    payments. It makes `pays_others` payments to others after each one. With `sends_when_closed` it
+    sends when the incoming payment is closed, or just before it expires. With `paid_from_outside`
+    somebody else pays the incoming payment once this wallet has quoted it. With `keeps_open` the
+    receiver's provider refuses to close the incoming payment. With `ends_with_quote` the wallet
+    sends nothing after its quote's end: then the payment fails. The receiver cannot be read any
+    more, and so counts as closed, once `receiver_away_after` parts are sent. With
+    `closed_from_outside` somebody else closes the incoming payment when this wallet is told to pay
+    it. With `fails` a payment fails at once, and nothing is sent. Of what arrives, the wallet says
+    that the share `admits` was sent.
 
     The rest is of a wallet that receives, as a customer's does in a refund. Payments to it go as
     those of the wallet `paid_like` do, or only the first one with `paid_like_once`. It is `gone`
@@ -72,6 +73,8 @@ class Behaviour:
     phantom: bool = False
     refuses_accepted: bool = False
     short_by: int = 0
+    over_by: int = 0
+    claims: Fraction = Fraction(1)
     hides_payments: bool = False
     pays_others: int = 0
     sends_when_closed: bool = False
@@ -133,6 +136,10 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
     "one-short": Behaviour(
         "One minor unit less than quoted arrives, and the payment is reported as complete.",
         short_by=1,
+    ),
+    "one-over": Behaviour("One minor unit more than quoted arrives.", over_by=1),
+    "boasts": Behaviour(
+        "Pays as any wallet does, and says that it cost a tenth more.", claims=Fraction(11, 10)
     ),
     "paid-from-outside": Behaviour(
         "Somebody else pays the shop as soon as this wallet is chosen.", paid_from_outside=True

@@ -31,6 +31,7 @@ _CEDAR: Final = (
 )
 _HARBOR: Final = (
     ("shop", "Harbor Coffee", "USD", 2, 0),
+    ("shop-eur", "Harbor Prints", "EUR", 2, 0),
     ("shop-jpy", "Harbor Tea", "JPY", 0, 0),
     ("shop-kwd", "Harbor Pearls", "KWD", 3, 0),
     ("shop-scale9", "Harbor Nano", "USD", 9, 0),

@@ -136,12 +136,17 @@ def _too_small(least: Money) -> answers.Refusal:
     return resource(400, "non-positive receive amount", details=details)
 
 
+def _said(backend: Backend, wallet: str, debit: Money) -> dict[str, Any]:
+    """Return the debit as the wallet shows it."""
+    return debit.with_value(int(debit.value * backend.behaviour(wallet).claims)).json()
+
+
 def _shown_quote(backend: Backend, provider: Provider, quote: Quote) -> dict[str, Any]:
     shown = {
         "id": f"{provider.resource_server}/quotes/{quote.id}",
         "walletAddress": quote.wallet,
         "receiveAmount": quote.receive.json(),
-        "debitAmount": quote.debit.json(),
+        "debitAmount": _said(backend, quote.wallet, quote.debit),
         "receiver": quote.receiver,
         "expiresAt": timestamp(quote.expires_at),
         "createdAt": timestamp(quote.created_at),
@@ -189,7 +194,7 @@ def create_payment(
         settles_at=None,
         since=allowance.since(grant, now),
     )
-    created = _shown(provider, payment) | {
+    created = _shown(backend, provider, payment) | {
         "grantSpentReceiveAmount": (before[1] or quote.receive.with_value(0)).json(),
         "grantSpentDebitAmount": (before[0] or quote.debit.with_value(0)).json(),
     }
@@ -210,7 +215,7 @@ def get_payment(backend: Backend, provider: Provider, access: Access, payment_id
     payment = backend.state.outgoing[payment_id]
     if not access.sees(payment) or backend.behaviour(payment.wallet).hides_payments:
         raise resource(404, "Outgoing payment does not exist")
-    return ok(_shown(provider, payment))
+    return ok(_shown(backend, provider, payment))
 
 
 def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:
@@ -222,7 +227,7 @@ def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -
     ]
     if backend.behaviour(access.wallet).hides_payments:
         own = []
-    return one_page(own, page, lambda payment: _shown(provider, payment))
+    return one_page(own, page, lambda payment: _shown(backend, provider, payment))
 
 
 def spent(backend: Backend, provider: Provider, grant: Grant) -> Response:
@@ -285,13 +290,13 @@ def _pay_others(backend: Backend, own: OutgoingPayment, number: int) -> None:
         )
 
 
-def _shown(provider: Provider, payment: OutgoingPayment) -> dict[str, Any]:
+def _shown(backend: Backend, provider: Provider, payment: OutgoingPayment) -> dict[str, Any]:
     return {
         "id": f"{provider.resource_server}/outgoing-payments/{payment.id}",
         "walletAddress": payment.wallet,
         "quoteId": f"{provider.resource_server}/quotes/{payment.quote_id}",
         "receiveAmount": payment.receive.json(),
-        "debitAmount": payment.debit.json(),
+        "debitAmount": _said(backend, payment.wallet, payment.debit),
         "sentAmount": payment.debit.with_value(payment.sent).json(),
         "receiver": payment.receiver,
         "failed": payment.failed,

@@ -1,4 +1,4 @@
-"""Wallets that keep money back and call the payment complete: what a merchant may lose by them.
+"""Wallets that miss what they have quoted, or lie about it: what a merchant may lose by them.
 
 Nothing where nothing was converted, nothing of less than ten units; one unit of 10 to 99; above,
 the merchant's tolerance, and never more than a hundredth. The rule is written a second time here.
@@ -7,17 +7,24 @@ the merchant's tolerance, and never more than a hundredth. The rule is written a
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import count
 from typing import Any
 
 import pytest
 
+from checkout.domain.mandate import Margin
+from checkout.domain.note import needs_somebody
 from checkout.domain.payment import Attention
+from checkout.domain.refund import AmountMode, RefundProblem, RefundStatus
 from checkout.domain.session import Session, Status
+from checkout.flows.refund import budget
 from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.models import Amount
 from sandbox.wallets.behaviours import BEHAVIOURS
 from tests.attacks.hostile import hostile
 from tests.support.flows import CEDAR, HARBOR, World, lose_answers, on, raising
+from tests.support.refund_books import allow, ask, balance, fund, send, wait
 
 CUSTOMERS = {True: f"{CEDAR}/one-short", False: f"{HARBOR}/bob"}  # by whether they convert
 
@@ -87,6 +94,127 @@ def test_a_check_finds_a_small_price_paid_but_for_its_rounding() -> None:
     world = World()
     done = world.settle(in_doubt(world), seconds=20)
     assert (done.status, done.received, done.attention) == (Status.COMPLETED, 56, None)
+
+
+PRINTS = f"{HARBOR}/shop-eur"  # the customers' currency, at another provider: over USD, and back
+
+
+@pytest.mark.parametrize(
+    ("asked", "off"), [(57, -1), (99, -1), (1234, -1), (57, 0), (1234, 0), (57, 1), (1234, 1)]
+)
+def test_a_sale_in_one_currency_over_another_is_paid_and_refunded_but_for_a_unit(
+    asked: int, off: int
+) -> None:
+    world = World(shop=PRINTS)
+    fund(world)
+    payer = f"{CEDAR}/{ {-1: 'one-short', 0: 'alice', 1: 'one-over'}[off] }"
+    before = balance(world, payer)
+    done = world.pay(world.create(asked, "eur"), payer)
+    for _ in range(3):  # less than asked is read once more before it can be refunded
+        world.clock.pass_time(60)
+        world.sweep()
+    done = world.session(done.id)
+    assert (done.status, done.amount_received) == (Status.COMPLETED, asked + off)
+    assert (done.needs_attention, done.paid_as_quoted) == (False, True)
+    price = before - balance(world, payer)  # with a fee of the customer's provider
+    refund = send(world, ask(world, done))
+    assert (refund.status, refund.amount) == (RefundStatus.SUCCEEDED, asked + min(off, 0))
+    assert balance(world, payer) - (before - price) == min(price, asked + off)
+    assert world.session(done.id).refundable == 0
+
+
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_a_refund_in_one_currency_over_another_has_succeeded_but_for_a_unit(off: int) -> None:
+    world = World(shop=PRINTS)
+    fund(world)
+    done = world.pay(world.create(1234, "eur"), f"{CEDAR}/alice")
+    shop = world.network.state.accounts[PRINTS]
+    world.network.behaviours = {
+        **BEHAVIOURS,
+        "misses": replace(BEHAVIOURS["normal"], short_by=max(0, -off), over_by=max(0, off)),
+    }
+    world.network.state.accounts[PRINTS] = replace(shop, behaviour="misses")
+    refund = send(world, ask(world, done))
+    assert (refund.status, refund.sent, refund.confirmed) == (RefundStatus.SUCCEEDED, 1234, 1)
+
+
+@pytest.mark.parametrize("asked", [1000, 100_000])
+def test_a_sale_that_arrives_with_a_unit_too_much_gives_back_what_was_paid(asked: int) -> None:
+    world = World()
+    fund(world, 2000_00)
+    payer = f"{CEDAR}/one-over"
+    before = balance(world, payer)
+    done = world.pay(world.create(asked), payer)
+    assert (done.status, done.amount_received) == (Status.COMPLETED, asked + 1)
+    assert not needs_somebody(done, None)
+    paid = before - balance(world, payer)
+    for part in (asked // 3, None):
+        refund = send(world, ask(world, done, part))
+        assert refund.mode is AmountMode.AS_PAID
+    assert balance(world, payer) == before
+    assert paid == sum(each.give for each in world.session(done.id).refunds or ())
+
+
+def boasting(world: World, claims: Fraction) -> str:
+    """Return a customer's wallet that says that each payment cost it this many times as much."""
+    lies = replace(BEHAVIOURS["boasts"], claims=claims)
+    world.network.behaviours = {**BEHAVIOURS, "boasts": lies}
+    return f"{CEDAR}/boasts"
+
+
+@pytest.mark.parametrize("claims", [Fraction(1), Fraction(131, 120), Fraction(2)])
+def test_in_one_currency_no_more_than_arrived_goes_back_whatever_a_wallet_says(
+    claims: Fraction,
+) -> None:
+    world = World(shop=PRINTS)
+    fund(world)
+    had = balance(world, PRINTS)
+    done = world.pay(world.create(1200, "eur"), boasting(world, claims))
+    refund = ask(world, done)
+    assert refund.give == Amount(1200, "EUR", 2)
+    assert wait(world, send(world, refund)).status is RefundStatus.SUCCEEDED
+    assert had - balance(world, PRINTS) == 12  # the fee of the shop's own wallet
+
+
+@pytest.mark.parametrize(
+    ("claims", "margin", "alone"),
+    [
+        (Fraction(1), Margin(2, 0), False),  # two fees of a hundredth each, and their rounding
+        (Fraction(1), Margin(3, 0), True),
+        (Fraction(1), Margin(2, 10), True),
+        (Fraction(21, 20), Margin(3, 0), False),
+        (Fraction(2), Margin(20, 0), False),
+    ],
+)
+def test_in_another_currency_the_budget_adds_no_more_than_its_owner_allows(
+    claims: Fraction, margin: Margin, alone: bool
+) -> None:
+    world = World()
+    fund(world)
+    allow(world, margin=margin)
+    done = world.pay(world.create(1200), boasting(world, claims))
+    had = balance(world, world.shop)
+    refund = budget.pay_now(world.services, ask(world, done))
+    assert (refund.status is RefundStatus.SUCCEEDED) is alone
+    if alone:
+        assert had - balance(world, world.shop) <= 1200 + 12 * margin.percent + margin.units
+    else:
+        assert (refund.problem, refund.approval_waits) == (RefundProblem.TOO_DEAR, True)
+        assert balance(world, world.shop) == had
+
+
+def test_a_budget_that_is_chosen_without_a_price_has_nobody_who_saw_one() -> None:
+    world = World()
+    fund(world)
+    allow(world)
+    refund = ask(
+        world, world.pay(world.create(1200), boasting(world, Fraction(2))), by_budget=False
+    )
+    refund = budget.choose(world.services, world.key(), refund.id)
+    assert (refund.problem, refund.approval_waits) == (RefundProblem.TOO_DEAR, True)
+    assert refund.quote is not None
+    refund = budget.choose(world.services, world.key(), refund.id)  # with the price in sight
+    assert refund.status is RefundStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize("told", ["failed", "moves", "nothing sent"])

@@ -31,7 +31,7 @@ def test_tags_are_what_stands_between_commas_each_once(typed: str, tags: tuple[s
 def test_a_case_that_was_dealt_with_needs_nobody_until_it_changes() -> None:
     late = a_session(Status.EXPIRED, attention=Attention.LATE_PAYMENT, received=700)
     more = a_session(Status.EXPIRED, attention=Attention.LATE_PAYMENT, received=900)
-    over = a_session(Status.COMPLETED, received=2001)
+    over = a_session(Status.COMPLETED, received=2002)
     assert case_of(a_session()) is None
     assert not needs_somebody(a_session(), None)
     assert needs_somebody(late, None)

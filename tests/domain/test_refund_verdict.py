@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Instruction
+from checkout.domain.payment import IncomingPaymentRef, Instruction
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.refund_verdict import Outcome, decide, next_look
 from checkout.open_payments.models import Amount, OutgoingPayment, Quote
@@ -18,13 +18,14 @@ MINUTE = timedelta(minutes=1)
 W, S, F, N = Outcome.WAIT, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.NOTHING
 
 
-def sent_refund(*, converted: bool = False, **changes: Any) -> Refund:
-    """A refund of 5.00 USD, which costs 6.00 with fees."""
+def sent_refund(*, converted: bool = False, host: str = "w.example", **changes: Any) -> Refund:
+    """A refund of 5.00 USD, which costs 6.00 with fees, to a wallet at this host."""
     receive = Amount(460, "EUR", 2) if converted else Amount(500, "USD", 2)
     quote = Quote("https://w.example/quotes/q", Amount(600, "USD", 2), receive, END)
     return a_refund(
         RefundStatus.SENDING,
         quote=quote,
+        incoming_payment=IncomingPaymentRef(f"https://{host}/incoming-payments/i", END),
         instruction=Instruction("i", NOW + timedelta(seconds=5)),
         **changes,
     )
@@ -101,6 +102,31 @@ def test_in_two_assets_up_to_a_half_may_be_a_fee(
 def test_one_unit_that_a_conversion_has_lost_is_no_part() -> None:
     assert decide(sent_refund(converted=True), own(500), 459, now=NOW).outcome is S
     assert decide(sent_refund(converted=True), own(500), 455, now=NOW).outcome is W
+
+
+@pytest.mark.parametrize(
+    ("host", "arrived", "outcome"),
+    [
+        ("c.example", 498, W),
+        ("c.example", 499, S),  # through a third currency, and back
+        ("c.example", 500, S),
+        ("c.example", 501, S),
+        ("w.example", 499, W),  # one provider has nothing to convert
+        ("w.example", 500, S),
+        ("w.example", 501, S),
+    ],
+)
+def test_a_unit_may_be_missing_or_too_much_where_the_payment_leaves_its_provider(
+    host: str, arrived: int, outcome: Outcome
+) -> None:
+    found = decide(sent_refund(host=host), own(arrived), arrived, now=NOW)
+    assert (found.outcome, found.confirmed) == (outcome, outcome is S)
+
+
+def test_what_the_shops_wallet_has_sent_but_a_unit_is_all_of_it_at_another_provider() -> None:
+    late = END + 10 * MINUTE
+    assert decide(sent_refund(host="c.example"), own(499), 0, now=late).sent == 500
+    assert decide(sent_refund(), own(499), 0, now=late).sent == 499
 
 
 @pytest.mark.parametrize(

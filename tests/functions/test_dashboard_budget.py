@@ -29,7 +29,8 @@ ALICE = f"{CEDAR}/alice"
 
 def approve(world: World, owner: Browser, amount: str = "500.00") -> str:
     """Type an amount, approve it in the wallet, and come back; return the page that one sees."""
-    answer = owner.get(approved(world, owner.post("/budget", {"amount": amount})))
+    typed = {"amount": amount, "percent": "5", "plus": "0.10"}
+    answer = owner.get(approved(world, owner.post("/budget", typed)))
     assert path_of(answer.location) == "/budget"
     return owner.get("/budget").page.main
 
@@ -59,7 +60,10 @@ def test_an_owner_approves_a_budget_once_and_refunds_in_one_click(
     assert "Left this month 500.00 USD of 500.00 USD a month" in page
     assert "Renews on 1 April 2026" in page
     before, had = balance(world, ALICE), balance(world, world.shop)
-    assert "has 500.00 USD left this month" in owner.get(f"/transactions/{sold.id}").page.main
+    assert "a refund may cost 5 % and 0.10 USD more than its amount" in page
+    shown = owner.get(f"/transactions/{sold.id}").page.main
+    assert "has 500.00 USD left this month" in shown
+    assert "it may cost you 5 % and 0.10 USD more than the amount" in shown
     done = owner.get(refund_now(owner, sold)).page.main
     assert "Refunded" in done
     assert "from your refund budget" in done
@@ -213,6 +217,23 @@ def test_a_wrong_amount_comes_back_with_the_reason(
     assert answer.status == 400
     assert says in answer.page.main
     assert [e.attributes["value"] for e in answer.page.all("input", name="amount")] == [typed]
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"percent": "21", "plus": "0"}, "Type 0 to 20 per cent."),
+        ({"percent": "-1", "plus": "0"}, "Type 0 to 20 per cent."),
+        ({"percent": "2", "plus": "a lot"}, "This is not an amount of USD."),
+    ],
+)
+def test_a_wrong_margin_comes_back_with_the_reason(
+    owner: Browser, typed: dict[str, str], says: str
+) -> None:
+    answer = owner.post("/budget", {"amount": "500", **typed})
+    assert (answer.status, says in answer.page.main) == (400, True)
+    for name, value in typed.items():
+        assert [e.attributes["value"] for e in answer.page.all("input", name=name)] == [value]
 
 
 def test_a_wallet_that_does_not_answer_is_named(world: World, owner: Browser) -> None:

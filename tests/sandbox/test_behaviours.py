@@ -88,6 +88,7 @@ REPORTED = {
     "held": (True, 0, 0, False, 0),
     "late": (False, 1835, 2000, True, 1854),
     "never-credits": (False, 0, 0, False, 1854),
+    "one-over": (False, 1835, 2001, True, 1854),
     "one-short": (False, 1835, 1999, False, 1854),
     "partial": (True, 917, 1000, False, 936),
     "receiver-away": (False, 0, 0, False, 0),
@@ -127,6 +128,12 @@ def test_expensive_renewal_costs_a_tenth_more_the_second_time(world: World) -> N
         for _ in range(3)
     ]
     assert debits == [1854, 2040, 2040]
+
+
+def test_boasts_says_that_it_paid_a_tenth_more(world: World) -> None:
+    payment = world.pay(wallet("boasts"), SHOP, 2000)
+    assert payment.sent()["debitAmount"]["value"] == "2039"
+    assert world.balance(wallet("boasts")) == 10_000_00 - 1854
 
 
 def test_interact_timeout_is_over_at_once(world: World) -> None:

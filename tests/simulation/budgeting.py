@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo.mandates import mandate_from
-from checkout.domain.mandate import Mandate, MandateEvent, period_of
+from checkout.domain.mandate import Mandate, MandateEvent, Margin, period_of
 from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.refund import Refund
 from checkout.flows.payment import sealed
@@ -42,6 +42,7 @@ class Owner:
     def __init__(self, world: SimWorld, amount: int) -> None:
         self.world = world
         self.amount = amount
+        self.margin = Margin(*world.swarm.margin)
         self.rng = world.apart("owner")
 
     def run(self) -> None:
@@ -63,7 +64,9 @@ class Owner:
 
     def _approve(self) -> None:
         world, rng = self.world, self.rng
-        asked = world.request("ask budget", lambda s: budget.ask(s, world.key, self.amount))
+        asked = world.request(
+            "ask budget", lambda s: budget.ask(s, world.key, self.amount, self.margin)
+        )
         if asked.value is None or asked.value.interact_url is None:
             return
         careless = world.faults.rates is not CALM and world.profile == "storm"

@@ -31,7 +31,7 @@ from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
 from tests.simulation.budgeting import BudgetChecks
-from tests.simulation.providers import OURS, SKEW
+from tests.simulation.providers import HARBOR, OURS, SKEW
 from tests.simulation.refund_checks import RefundChecks
 from tests.support.protected import (
     ENDLESS_QUOTE,
@@ -130,7 +130,7 @@ class Checker:
         for payment in state.outgoing.values():
             hidden = self._world.network.behaviour(payment.wallet).hides_payments
             if hidden and payment.receiver.rsplit("/", 1)[-1] in incoming and payment.parts_sent:
-                total += payment.receive.value
+                total += payment.receive.value + max(0, self._world.swarm.off)
         return total
 
     # --- what the product writes ---
@@ -206,6 +206,7 @@ class Checker:
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
+        self._sums_at_the_edge(after)
         self._world.identities.session(before, after)
 
     def _of_a_later_release(self, after: Session, item: Item) -> None:
@@ -475,13 +476,35 @@ class Checker:
         if after.status is Status.COMPLETED and not received and after.outgoing_payment is None:
             self.fail("completed_was_instructed", "no payment is known, and nothing was received")
 
+    def _sums_at_the_edge(self, after: Session) -> None:
+        """Check what counts as a part, as too much, and as what the customer paid."""
+        received, asked = after.received or 0, after.receive.value
+        if after.partly_paid and _may_round(after):
+            least = asked - min(self._world.swarm.tolerance, asked // 100)
+            if received >= least:
+                self.fail("enough_is_not_called_a_part", f"{received} of {asked}")
+        by_money = all(each.event != Event.ACCEPTED_AS_PAID for each in after.history)
+        if after.status is not Status.COMPLETED or not by_money or after.attention is not None:
+            return
+        unit = int(asked >= 10)
+        near = asked - max(asked // 100, unit) <= received <= asked + unit
+        cents = received * after.amount_total // asked  # what can be sent back
+        case = received > asked + unit and cents > after.amount_total
+        if after.needs_attention is not case:
+            self.fail("a_case_is_more_than_rounding", f"{received} of {asked}")
+        instructed = after.outgoing_payment is not None and after.quote is not None
+        if instructed and near and not after.paid_as_quoted:
+            self.fail("what_was_paid_is_known", f"{received} of {asked}")
+        if case and after.check_at is None and after.refundable + after.refunded < cents:
+            self.fail("what_came_can_be_sent_back", f"{after.refundable} of {cents}")
+
     def _lost_by_rounding(self, session: Session) -> int:
         """Return the units that may be missing by a conversion, as the merchant tolerates them.
 
         A hundredth; and one of 10 to 99 only where the wallet's own books say that it has sent all
         that it was to send.
         """
-        if session.quote is None or session.quote.debit.same_asset(session.receive):
+        if not _may_round(session):
             return 0
         incoming = self._incoming[session.id]
         ended = any(
@@ -683,7 +706,8 @@ class Checker:
     def _money_came(self, session_id: str, received: int) -> None:
         session, state = self._sessions[session_id], self._world.network.state
         by_flow = received - self.outside(session_id)
-        if by_flow > session.receive.value * self._allowed(session_id):
+        over = max(0, self._world.swarm.off)  # each payment of a wallet that sends more
+        if by_flow > (session.receive.value + over) * self._allowed(session_id):
             self.fail("never_paid_twice", f"{by_flow} of {session.receive.value}")
         if _ended_unpaid(session) and by_flow:
             self.fail("ended_unpaid", f"{by_flow} received, and it is {session.status}")
@@ -898,6 +922,14 @@ def _moved(session: Session) -> set[str]:
 
 def _last(url: str) -> str:
     return url.rsplit("/", 1)[-1]
+
+
+def _may_round(session: Session) -> bool:
+    """Return whether the payment is converted on its way: all are that leave their provider."""
+    quote = session.quote
+    return quote is not None and not (
+        quote.id.startswith(HARBOR) and quote.debit.same_asset(session.receive)
+    )
 
 
 def _ended_unpaid(session: Session) -> bool:

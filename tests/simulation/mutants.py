@@ -34,6 +34,7 @@ from checkout.domain.session import Status as S
 from checkout.domain.session_events import Event as E
 from checkout.domain.transitions import IN_FLIGHT, IN_TIME, PARTLY_PAID, TRANSITIONS
 from tests.simulation import actors, identities, load, sim_world
+from tests.simulation.swarm import AT_THE_EDGE
 
 WORLDS_MAX: Final = 3_000
 LEARNT_IN: Final = 700  # worlds in which a second one that catches a bug is looked for
@@ -185,6 +186,7 @@ _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _ATTEMPTS: Final = "checkout.domain.attempts"
 _NO_TIME: Final = timedelta(0)
+_SESSION: Final = "checkout.domain.session"
 _REFUND: Final = "checkout.flows.refund.approve"
 _REQUEST: Final = "checkout.flows.refund.request"
 _LOOK: Final = "checkout.flows.refund.reconcile"
@@ -674,9 +676,51 @@ SALE_MUTANTS: Final = (
     line(
         "a rounding is tolerated where nothing was converted",
         f"{_PROOF}:enough",
-        "converted=quote is not None and not quote.debit.same_asset(record.receive)",
+        "converted=converted",
         "converted=True",
         only="one unit less",
+    ),
+    line(
+        "a payment in one currency is never converted on its way",
+        "checkout.domain.money:may_be_converted",
+        "return split(quote.id).authority != split(receiver).authority",
+        "return False",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "a payment within one provider is converted on its way",
+        "checkout.domain.money:may_be_converted",
+        "return split(quote.id).authority != split(receiver).authority",
+        "return True",
+        only="one unit less",
+    ),
+    line(
+        "a unit too much needs somebody",
+        f"{_SESSION}:Session.overpaid",
+        "most = self.receive.value + rounding(self.receive.value)",
+        "most = self.receive.value",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "three units too much need nobody",
+        f"{_SESSION}:Session.overpaid",
+        "rounding(self.receive.value)",
+        "3",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "with a unit too much it is not known what the customer paid",
+        f"{_SESSION}:Session.paid_as_quoted",
+        "not self.overpaid",
+        "(self.received or 0) <= self.receive.value",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "money beyond the price cannot be sent back",
+        f"{_SESSION}:Session.amount_paid",
+        " and not self.overpaid",
+        "",
+        only=AT_THE_EDGE,
     ),
     line(
         "three units may be missing of a small price once the wallet says that it has paid",
@@ -1605,6 +1649,56 @@ REFUND_MUTANTS: Final = (
         only=identities.ONLY,
         changes=True,
         like=252,
+    ),
+    line(
+        "the unit that wallets have added is refunded",
+        f"{_SESSION}:Session.amount_paid",
+        "min(received, self.amount_total) if completed else received",
+        "received",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "parts of a refund are counted of all that has arrived",
+        f"{_REQUEST}:_give",
+        "session.amount_paid or 1",
+        "session.amount_received or 1",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "what a stranger's wallet says that it paid is given back",
+        f"{_REQUEST}:_given_of_all",
+        "debit.asset_code != receive.asset_code",
+        "True",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "what a stranger's wallet says in another scale is given back",
+        f"{_REQUEST}:_given_of_all",
+        "debit.asset_code != receive.asset_code",
+        "not debit.same_asset(receive)",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "the budget adds a tenth, whatever its owner allows",
+        f"{_BUDGET}:_most",
+        "mandate.terms.margin.most(refund.cost.value)",
+        "refund.cost.value * 11 // 10",
+        also=(("return most if", "return most if True or"),),
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "a price that nobody has seen counts as confirmed",
+        f"{_BUDGET}:pay",
+        "shown and refund.quote is not None",
+        "shown",
+        only=AT_THE_EDGE,
+    ),
+    line(
+        "a refund is a part while the rounding of another provider is missing",
+        f"{_VERDICT}:_least",
+        "may_be_converted(quote, receiver.id)",
+        "not quote.debit.same_asset(quote.receive)",
+        only=AT_THE_EDGE,
     ),
     cell(
         "a refund's approval outlives it",

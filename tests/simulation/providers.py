@@ -8,7 +8,7 @@ in storms is the shop's provider unlike Rafiki, or a provider's clock wrong.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -163,18 +163,22 @@ def network(
     *,
     skewed: bool,
     asset: tuple[str, int] = ("USD", 2),
+    theirs: tuple[str, int] = ("EUR", 2),
     refunding: Refunding | None = None,
+    misses: Mapping[str, int] | None = None,
     fetch: Callable[[str], bytes] = no_fetch,
 ) -> Network:
     """The two providers, the customer's wallets and the shop's with its registered key.
 
-    `fetch` gets the documents of clients that are no wallets."""
+    The customer's wallet is in the asset `theirs`. `misses` is how the shop's wallet misses what it
+    has quoted. `fetch` gets the documents of clients that are no wallets.
+    """
     behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
     tokens: dict[str, Any] = {}
     if kind.short_tokens:
         tokens["token_life"] = timedelta(seconds=_token_life(rng))
     skews = [skew(rng) if skewed else 0 for _ in range(2)]
-    pays = refunding.behaviour if refunding else {}
+    pays = {**(misses or {}), **refunding.behaviour} if refunding else {}
     rules = refunding.rules if refunding else {}
     made = Network(
         now,
@@ -190,8 +194,8 @@ def network(
             "shop": Behaviour("Refunds.", **pays),
         },
     )
-    money = 0 if kind.name == "no money" else 1_000_000_00
-    made.add_account(Account(CUSTOMER, "Customer", "EUR", 2, money, "kind"))
+    money = 0 if kind.name == "no money" else 1_000_000
+    made.add_account(Account(CUSTOMER, "Customer", *theirs, money * 10 ** theirs[1], "kind"))
     made.add_account(Account(OTHER_WALLET, "Bob", *asset, 1_000_000 * 10 ** asset[1]))
     if kind.behaviour.get("short_by"):
         plenty = 1_000_000 * 10 ** asset[1]

@@ -7,9 +7,11 @@ so that what it has paid is known. The transition table is a copy of when this m
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from checkout.adapters.dynamo.events import event_from
@@ -20,7 +22,7 @@ from checkout.domain.session import Session
 from checkout.flows.payment import sealed
 from sandbox.wallets.state import OutgoingPayment
 from tests.simulation.boundaries import Process
-from tests.simulation.providers import OURS
+from tests.simulation.providers import CEDAR, OURS
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
@@ -30,6 +32,7 @@ EDGES: Final = {cell: row.to for cell, row in REFUND_TRANSITIONS.items()}
 TOLD: Final = {cell: row.webhook for cell, row in REFUND_TRANSITIONS.items()}
 ENDED: Final = (RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED)
 EVENTS: Final = ("refund.created", "refund.updated", "refund.failed")
+HOUR: Final = timedelta(hours=1)
 INTENTS: Final = (RefundEvent.PAYMENT_INTENDED, RefundEvent.BUDGET_INTENDED)
 
 
@@ -43,6 +46,7 @@ class RefundChecks:
         self.asked = 0
         self._of: dict[str, str] = {}  # incoming payment -> refund
         self._intents: dict[str, list[tuple[str, datetime]]] = defaultdict(list)  # by quote
+        self._seen: dict[str, int] = {}  # the price that a person has confirmed
         self._void: dict[str, str] = {}  # quotes of which it was said that nothing was sent
         self._moved: dict[str, int] = {}  # payment -> what was sent of it
         self._taken: set[str] = set()
@@ -149,15 +153,14 @@ class RefundChecks:
             assert after.quote is not None
             self._intents[after.quote.id].append((after.id, after.instruction.deadline))
         self._claimed(after, event)
-        if event is RefundEvent.BUDGET_INTENDED:
-            self._world.checker.budgets.intended(after)
+        self._by_budget(before, after, event)
         if event is RefundEvent.NOTHING_SENT:
             assert before.quote is not None
             self._void[_last(before.quote.id)] = after.id
             if self._sent(after):
                 self._fail("nothing_sent_is_true", f"{self._sent(after)} of {after.amount}")
         if event is RefundEvent.SUCCEEDED:
-            self._succeeded(before)
+            self._succeeded(before, after)
         if event is RefundEvent.FAILED and not 0 < after.sent < after.amount:
             self._fail("failed_after_a_part", f"{after.sent} of {after.amount}")
 
@@ -179,14 +182,46 @@ class RefundChecks:
         if not self._void.keys() >= {_last(each) for each in mine}:
             self._fail("the_payment_before_is_proven_dead", f"{event}: {mine}")
 
-    def _succeeded(self, before: Refund) -> None:
+    def _by_budget(self, before: Refund, after: Refund, event: RefundEvent) -> None:
+        """Without a person no more goes back than has arrived, and the owner's margin."""
+        if event is RefundEvent.BUDGET_CHOSEN:
+            self._seen[after.id] = before.quote.debit.value if before.quote else 0
+        if event is not RefundEvent.BUDGET_INTENDED:
+            return
+        self._world.checker.budgets.intended(after)
+        assert after.quote is not None
+        session = self._world.checker.sessions[after.session]
+        percent, units = self._world.swarm.margin
+        came = after.amount * session.receive.value // session.amount_total
+        most = came + came * percent // 100 + units
+        if after.quote.debit.value > max(most, self._seen.pop(after.id, 0)):
+            self._fail("a_strangers_number_pays_nothing_out", f"{after.quote.debit} for {came}")
+
+    def _confirmed(self, before: Refund, after: Refund) -> None:
+        """Within an hour of the quote's end both wallets are read, and a rounding is no lack."""
+        assert before.quote is not None
+        assert before.incoming_payment is not None
+        there = self._world.network.state.incoming.get(_last(before.incoming_payment.id))
+        refunding, asked = self._world.refunding, before.quote.receive.value
+        told = refunding is not None and not refunding.lies
+        soon = after.updated_at < before.quote_ends_at + HOUR
+        away = before.incoming_payment.id.startswith(CEDAR) and asked >= 10
+        arrived = there.received.value if there is not None else 0
+        if told and soon and arrived >= asked - int(away) and not after.confirmed:
+            self._fail("what_arrived_is_confirmed", f"{arrived} of {asked}")
+
+    def _succeeded(self, before: Refund, after: Refund) -> None:
         """The shop's wallet has sent all; where it was converted, as much as can be told."""
+        self._confirmed(before, after)
         assert before.quote is not None
         payments = [each for each in self._payments(before.id) if each.sent]
+        assert before.incoming_payment is not None
         least = before.quote.receive.value
         if not before.quote.debit.same_asset(before.quote.receive):
             least = -(-before.quote.debit.value // 2)
-        sent = sum(each.sent for each in payments)
+        elif before.incoming_payment.id.startswith(CEDAR) and least >= 10:
+            least -= 1  # it leaves the shop's provider, and is converted on its way
+        sent = sum(each.sent + max(0, self._world.swarm.off) for each in payments)
         counted = -(-before.amount * sent // least)  # rounded up, so that less is released
         if counted < before.amount:
             self._fail("succeeded_was_sent", f"{sent} of {least}")
@@ -205,13 +240,32 @@ class RefundChecks:
     def _held(self, session: Session) -> None:
         """A session holds what is paid back, and no more than it has received."""
         held = {each.id: each.amount for each in session.refunds or ()}
-        received = session.amount_received or 0
+        received, asked = session.amount_received or 0, session.receive.value
+        if (session.received or 0) == asked + 1 and asked >= 10 and session.status == "completed":
+            received = session.amount_total  # a unit of rounding is nobody's
         if sum(held.values()) > received:
             self._fail("no_more_back_than_came", f"{sum(held.values())} of {received}")
+        self._gives(session, received)
         self._all_held(held)
         mine = {each.id for each in self.records.values() if each.session == session.id}
         if mine - held.keys():
             self._fail("each_refund_is_held", f"{len(mine - held.keys())} of {len(mine)} are not")
+
+    def _gives(self, session: Session, received: int) -> None:
+        """The customer gets what they paid, and in the shop's currency no more than has arrived."""
+        held, quote = session.refunds or (), session.quote
+        if quote is None or not held:
+            return
+        paid, given, receive = quote.debit, sum(each.give for each in held), session.receive
+        whole = paid.value
+        if paid.asset_code == receive.asset_code:
+            arrived = Fraction(session.received or 0, 10**receive.asset_scale)
+            whole = min(whole, math.floor(arrived * 10**paid.asset_scale))
+        if given > whole:
+            self._fail("what_is_given_back_has_arrived", f"{given} of {whole}")
+        all_back = all(each.give for each in held) and session.refunded == received
+        if all_back and given != whole:
+            self._fail("all_back_is_all_they_paid", f"{given} of {whole}")
 
     def _all_held(self, held: dict[str, int]) -> None:
         for refund_id, amount in held.items():
@@ -313,6 +367,7 @@ class RefundChecks:
         part may leave a unit of rounding.
         """
         debits, gives, shares = 0, 0, 0
+        over = max(0, self._world.swarm.off)  # the shop's wallet has sent more than it was told to
         debit = session.quote.debit.value if session.quote is not None else 0
         for each in session.refunds or ():
             if self.records[each.id].mode is AmountMode.AT_COST:
@@ -323,7 +378,7 @@ class RefundChecks:
                     debits += payment.sent
                 else:
                     incoming = self._world.network.state.incoming[_last(payment.receiver)]
-                    gives += incoming.received.value
+                    gives += max(0, incoming.received.value - over)
         if session.quote is not None and gives > session.quote.debit.value:
             self._fail("customer_gets_what_they_paid", f"{gives} of {session.quote.debit}")
         if gives and gives + shares > debit + len(session.refunds or ()):

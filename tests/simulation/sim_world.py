@@ -211,7 +211,7 @@ class SimWorld:
         self.scheduler = Scheduler()
         self.profile, rates = self._profile()
         stormy = self.profile == "storm"
-        self.swarm = swarm.drawn(seed) if stormy and wide else swarm.Swarm()
+        self.swarm = swarm.drawn(seed, only) if stormy and wide else swarm.Swarm()
         rates = swarm.down_for_long(self.swarm, rates)
         payer = only if only in dict(refunding.PAYERS) else None
         self.refunding = refunding.drawn(seed, self.profile, payer) if refunds else None
@@ -233,9 +233,10 @@ class SimWorld:
             crossed |= only == actors.CROSSED_CLAIMS
         self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
-        of_all = (identities.ONLY, *actors.IN_ALL_STORMS)
+        of_all = (identities.ONLY, swarm.AT_THE_EDGE, *actors.IN_ALL_STORMS)
         wallet = None if payer or only in of_all else only
         self.kind = swarm.crowded(self.swarm, self._kind(wallet))
+        self.kind = swarm.at_the_edge(self.swarm, self.kind)
         self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
         if self.profile == "storm" and self.rng.random() < 0.1:
@@ -268,7 +269,9 @@ class SimWorld:
             jwk,
             skewed=storms,
             asset=self.swarm.asset,
+            theirs=self.swarm.theirs,
             refunding=self.refunding,
+            misses=swarm.missed(self.swarm),
             fetch=self.identities.fetch,
         )
         self.money = providers.money_of(self.refunding, self.swarm.asset)

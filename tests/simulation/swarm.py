@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any, Final
 from unittest.mock import patch
 
@@ -25,6 +26,8 @@ from tests.simulation.providers import HARBOR, Kind
 from tests.support.protected import LEASE
 
 PLAIN: Final = 0.4  # of the storms: none of what is here
+EDGE: Final = 0.3  # of the others: a sum misses by a unit, or a number of a stranger is too large
+AT_THE_EDGE: Final = "sums at the edge"  # in all storms, if only these are asked for
 HOUR: Final = 3_600_000  # milliseconds
 DAY: Final = 24 * HOUR
 # The read that decides begins 35 s after another saw the incoming payment closed. A packet may take
@@ -45,6 +48,11 @@ class Swarm:
     provider may be behind. `keyless`: when the shop's key is not registered. `moved_at`: from when
     on the customer's wallet names other servers. `later`: the share of processes that run a later
     release. `crowded`: the wallets' lists have more pages than are read.
+
+    `pair`: the customer's wallet has the shop's currency, in this scale, and the money goes over a
+    third one. `off`: the units by which wallets miss what they have quoted, either way. `claims`:
+    the customer's wallet says that it paid this many times what it did. `margin`: per cent, and
+    units, that the owner lets the refund budget add without a person.
     """
 
     plain: bool = True
@@ -64,13 +72,22 @@ class Swarm:
     crowded: bool = False
     down_for: int = 0
     twice: float = 0.0
+    pair: int | None = None
+    off: int = 0
+    claims: Fraction = Fraction(1)
+    margin: tuple[int, int] = (10, 0)
+
+    @property
+    def theirs(self) -> tuple[str, int]:
+        """Return the asset of the customer's wallet."""
+        return ("EUR", 2) if self.pair is None else (self.asset[0], self.pair)
 
 
-def drawn(seed: int) -> Swarm:
+def drawn(seed: int, only: str | None = None) -> Swarm:
     """Return what a storm of this seed has of it."""
     rng = random.Random(f"{seed} swarm")
     if rng.random() < PLAIN:
-        return Swarm()
+        return _at_the_edge(seed, Swarm(), 1.0) if only == AT_THE_EDGE else Swarm()
 
     def some(chance: float, value: Any, other: Any) -> Any:
         return value if rng.random() < chance else other
@@ -99,7 +116,38 @@ def drawn(seed: int) -> Swarm:
         twice=some(0.2, 0.3, 0.0),
     )
     # An outage of days may not be longer than a record is kept: real ones are kept for months.
-    return replace(swarm, down_for=0) if swarm.deletes else swarm
+    swarm = replace(swarm, down_for=0) if swarm.deletes else swarm
+    return _at_the_edge(seed, swarm, 1.0 if only == AT_THE_EDGE else EDGE)
+
+
+def _at_the_edge(seed: int, swarm: Swarm, chance: float) -> Swarm:
+    """Return the swarm with what makes a sum miss by a unit, or a number of a stranger too large.
+
+    Its draws are apart, so that the worlds without it are what they were.
+    """
+    rng = random.Random(f"{seed} edge")
+    if rng.random() >= chance:
+        return swarm
+    scale = swarm.asset[1]
+    return replace(
+        swarm,
+        pair=(scale, scale, scale + 2, None, None)[rng.randrange(5)],
+        off=(-1, 1, 1, 0, 3)[rng.randrange(5)],
+        claims=(Fraction(1), Fraction(21, 20), Fraction(11, 10), Fraction(2))[rng.randrange(4)],
+        margin=((2, 0), (2, 3), (0, 0), (10, 0))[rng.randrange(4)],
+    )
+
+
+def at_the_edge(swarm: Swarm, kind: Kind) -> Kind:
+    """Return the kind of wallet with what the swarm says of its sums, if it pays by itself."""
+    if not kind.pays or kind.behaviour.get("short_by") or kind.behaviour.get("paid_from_outside"):
+        return kind
+    return replace(kind, behaviour={**kind.behaviour, **missed(swarm), "claims": swarm.claims})
+
+
+def missed(swarm: Swarm) -> dict[str, int]:
+    """Return the behaviour of a wallet that misses what it has quoted."""
+    return {"short_by": max(0, -swarm.off), "over_by": max(0, swarm.off)}
 
 
 ASSETS: Final = (("USD", 2), ("JPY", 0), ("EUR", 2), ("USD", 6), ("EUR", 9))

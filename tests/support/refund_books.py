@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.domain.mandate import Mandate
+from checkout.domain.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import RefundCap, Scope
 from checkout.domain.refund import Refund
@@ -121,9 +121,9 @@ def payments(world: World) -> int:
     )
 
 
-def allow(world: World, value: int = 100_00) -> Mandate:
+def allow(world: World, value: int = 100_00, margin: Margin = USUAL_MARGIN) -> Mandate:
     """The merchant approves a refund budget of this many units a month."""
-    asked = budget.ask(world.services, world.key(), value)
+    asked = budget.ask(world.services, world.key(), value, margin)
     return allowed(world, approve_budget(world, asked))
 
 

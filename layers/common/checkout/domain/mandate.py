@@ -62,13 +62,36 @@ class MandateEvent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Margin:
+    """How much more than its amount a refund may cost for the budget to pay it without a person.
+
+    `percent` of the amount, and `units` of the merchant's wallet on top, since fees are dear for
+    small amounts.
+    """
+
+    percent: int = 2
+    units: int = 0
+
+    def most(self, cost: int) -> int:
+        """Return the most that the budget pays alone for a refund of `cost` units."""
+        return cost + cost * self.percent // 100 + self.units
+
+
+USUAL_MARGIN: Final = Margin()
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a grant: this amount of the wallet's money in each month from `start`."""
+    """The terms of a grant: this amount of the wallet's money in each month from `start`.
+
+    The wallet does not see the margin. It is what the owner has chosen with the approval.
+    """
 
     payer: WalletAddress
     limit: Amount
     start: datetime
     identity: int = 0  # of the merchant, that asked for it (Merchant.as_of)
+    margin: Margin = USUAL_MARGIN
 
 
 @dataclass(frozen=True, kw_only=True)

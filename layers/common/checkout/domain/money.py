@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
-from checkout.open_payments.models import Amount
+from checkout.open_payments.models import Amount, Quote
+from checkout.open_payments.urls import split
 
 UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
 TOTAL_MAX: Final = 999_999_999_999_999
 
-# Below this many units, one unit is more than a tenth of the price: nothing may be missing.
+# Below this many units, one unit is more than a tenth of the price: nothing counts as rounding.
 ROUNDED_FROM: Final = 10
 
 # ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
@@ -102,13 +103,31 @@ def minor_units(amount: Amount) -> int:
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value received that counts as payment of `amount`, in the same units.
 
-    Nothing may be missing, unless the money was `converted`: wallets with two conversions deliver
-    one unit less than quoted (decisions.md "completed means paid"). Then it may be as much as the
-    `tolerance`, the merchant's setting, but no more than a hundredth of the amount, rounded down.
-    Once the payment has `ended`, as the customer's wallet says, it may be one unit of an amount of
-    ROUNDED_FROM units or more, although that is more than a hundredth of fewer than 100.
+    Nothing may be missing, unless the money may have been `converted` (`may_be_converted`): wallets
+    with two conversions deliver one unit less than quoted (decisions.md "completed means paid").
+    Then it may be as much as the `tolerance`, the merchant's setting, but no more than a hundredth
+    of the amount, rounded down. Once the payment has `ended`, as the customer's wallet says, it may
+    be one unit of an amount of ROUNDED_FROM units or more, although that is more than a hundredth
+    of fewer than 100.
     """
     if not converted:
         return amount
-    one = 1 if ended and amount >= ROUNDED_FROM else 0
+    one = rounding(amount) if ended else 0
     return amount - min(tolerance, max(amount // 100, one))
+
+
+def rounding(amount: int) -> int:
+    """Return the units by which wallets may miss `amount` either way when they round: 1 or 0."""
+    return 1 if amount >= ROUNDED_FROM else 0
+
+
+def may_be_converted(quote: Quote, receiver: str) -> bool:
+    """Return whether wallets may convert, and so round, a payment of `quote` on its way.
+
+    `receiver` is the URL of the incoming payment. Where the amounts differ in asset or scale, the
+    payment is converted. Two providers may also convert an amount of one asset there and back, each
+    through an asset of the connection between them; one provider has nothing to convert.
+    """
+    if not quote.debit.same_asset(quote.receive):
+        return True
+    return split(quote.id).authority != split(receiver).authority

@@ -26,8 +26,6 @@ UNDECIDED_AFTER: Final = timedelta(hours=1)
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
 # The merchant's words on how they have paid a customer back by other means, in characters.
 ELSEWHERE_MAX: Final = 200
-# The budget pays no more than this for a refund without a person, in tenths of its nominal amount.
-COST_AT_MOST: Final = 11
 
 
 class RefundStatus(StrEnum):
@@ -96,7 +94,7 @@ class RefundProblem(StrEnum):
     APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
     OVER_BUDGET = "over_budget"  # the month's budget has less left than it costs
-    TOO_DEAR = "too_dear"  # it costs over a tenth more than its amount: a person has to say yes
+    TOO_DEAR = "too_dear"  # it costs more than the budget's margin: a person has to say yes
     NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
     OTHER_WALLET = "other_wallet"  # the budget pays the wallet that paid, and no other by itself
     NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was sent, and never will be
@@ -142,10 +140,12 @@ class Refund(Record):
     (Merchant.as_of); None is the first. `token` reads the payment at the merchant's wallet;
     `rotating` says that it may have been replaced. `failed_at` is when that wallet was first seen
     to call the payment failed. `budget_at` is when the budget is asked to pay it without an
-    approval, `budget_tries` how often wallets have hindered that. A payment from the budget counts
-    `counted` units of the merchant's wallet in the budget's month that began at `period`; with
-    `by_budget` its token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1
-    if the customer's wallet has shown all of it.
+    approval, and `budget_tries` how often wallets have hindered that. If the one who asked for it
+    has limits, it may cost `budget_most` units of the merchant's wallet then, and what it costs
+    beyond its amount is counted in the `allowance` of the day, up to `allowance_most` minor units.
+    A payment from the budget counts `counted` units of the merchant's wallet in the budget's month
+    that began at `period`; with `by_budget` its token reads it. `sent` is the part of `amount` that
+    was sent; `confirmed` is 1 if the customer's wallet has shown all of it.
 
     `elsewhere` is how the merchant says that they have paid the customer back by other means; None
     of all other refunds. Such a note sends nothing, and its `wallet` is the one that paid, "" if it
@@ -183,6 +183,9 @@ class Refund(Record):
     claimed: int | None = None  # 1 if the customer named the wallet
     budget_at: datetime | None = None
     budget_tries: int = 0
+    budget_most: int | None = None
+    allowance: str | None = None
+    allowance_most: int | None = None
     by_budget: int | None = None  # 1 while the budget's token reads the payment
     period: datetime | None = None
     counted: int | None = None
@@ -233,11 +236,6 @@ class Refund(Record):
     def ends_at(self) -> datetime:
         """Return when a refund that nobody approves is canceled. Its links end then, too."""
         return self.created_at + APPROVAL_AWAITED
-
-    @property
-    def cost_at_most(self) -> int:
-        """Return the most that the budget pays for it, in units of the merchant's wallet."""
-        return self.cost.value * COST_AT_MOST // 10
 
     @property
     def quote_ends_at(self) -> datetime:

@@ -44,10 +44,12 @@ Or let the customer name another wallet (flows/refund/claim.py). No wallet is pa
 
 Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
 
-    C1 to C3 as above, unless a person has seen the price. Without one it may cost at most a tenth
-    more than its amount. The mandate's token must be good for the next minute, or is rotated first.
+    C1 to C3 as above, unless a person has seen the price. Without one it may cost its amount and
+    the margin that the owner has approved with the budget, and no more than the limits of whoever
+    asked for it. The mandate's token must be good for the next minute, or is rotated first.
     R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
-        which holds the debit from now on. Then C6, once.
+        which holds the debit from now on, and the count of a limited actor's day, which holds what
+        the debit is beyond the amount. Then C6, once.
     A refund that does not fit goes back to an approval: BUDGET_PASSED.
 
 Decide (flows/refund/reconcile.py, domain/refund_verdict.py).

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.money import least_accepted
+from checkout.domain.money import least_accepted, may_be_converted
 from checkout.domain.payment import FENCE
 from checkout.domain.refund import Refund
-from checkout.open_payments.models import Amount, OutgoingPayment
+from checkout.open_payments.models import OutgoingPayment
 
 # Clocks of the two servers may differ; a payment that began in time may take as long as this.
 CLOCKS: Final = timedelta(seconds=30)
@@ -58,10 +58,7 @@ def decide(
     quote's `receive`; None if that could not be read.
     """
     assert refund.quote is not None
-    asked = refund.quote.receive.value
-    # Wallets with two conversions deliver one unit less than quoted (money.py).
-    converted = not refund.quote.debit.same_asset(refund.quote.receive)
-    least = least_accepted(asked, tolerance=1, converted=converted, ended=True)
+    asked, least = refund.quote.receive.value, _least(refund)
     if theirs is not None and theirs >= least:
         return Verdict(Outcome.SUCCEEDED, refund.amount, confirmed=True)
     ended = refund.quote_ends_at
@@ -94,16 +91,25 @@ def next_look(refund: Refund, now: datetime) -> datetime | None:
     return min((each for each in times if each > now), default=None)
 
 
+def _least(refund: Refund) -> int:
+    """Return the smallest value received that counts as all of the quote's `receive`."""
+    quote, receiver = refund.quote, refund.incoming_payment
+    assert quote is not None
+    assert receiver is not None
+    converted = may_be_converted(quote, receiver.id)
+    return least_accepted(quote.receive.value, tolerance=1, converted=converted, ended=True)
+
+
 def _whole(own: OutgoingPayment, refund: Refund) -> int:
     """Return the smallest value of `sent` that means that all was sent.
 
     `sent` is without fees, and the debit with them. In one asset the difference is known: all that
-    the receiver gets. In two it is not, so as much as a half of the debit counts as a fee.
+    the receiver gets, but for rounding. In two it is not, so as much as a half of the debit counts
+    as a fee.
     """
     assert refund.quote is not None
-    receive: Amount = refund.quote.receive
-    if own.sent.same_asset(receive):
-        return receive.value
+    if own.sent.same_asset(refund.quote.receive):
+        return _least(refund)
     return -(-own.debit.value // FEE_AT_MOST)
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.collect import Collect, from_json
+from checkout.domain.money import rounding
 from checkout.domain.payment import IN_DOUBT_AFTER, Attention, InFlight, Phase
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.refund import RefundRef
@@ -156,26 +157,38 @@ class Session(InFlight):
         return received * self.amount_total // self.receive.value
 
     @property
+    def amount_paid(self) -> int:
+        """Return `amount_received`, of which refunds are counted, in minor units of `currency`.
+
+        It is at most `amount_total`, unless more arrived than rounding explains (`overpaid`):
+        nobody paid the unit that wallets add by rounding.
+        """
+        received = self.amount_received or 0
+        completed = self.status is Status.COMPLETED and not self.overpaid
+        return min(received, self.amount_total) if completed else received
+
+    @property
     def refunded(self) -> int:
         """Return what was sent back, or is held to be, in minor units of `currency`."""
         return sum(each.amount for each in self.refunds or ())
 
     @property
     def refundable(self) -> int:
-        """Return what is left to refund, in minor units of `currency`: received, less refunded."""
+        """Return what is left to refund, in minor units of `currency`: paid, less refunded."""
         if not self.terminal or self.check_at is not None:
             return 0  # it is not certain yet what it received
-        return max((self.amount_received or 0) - self.refunded, 0)
+        return max(self.amount_paid - self.refunded, 0)
 
     @property
     def paid_as_quoted(self) -> bool:
         """Return whether the customer paid, by our own instruction, what the quote said.
 
-        Only then is it known what they paid: not of late money, nor of a part, nor of more.
+        Only then is it known what they paid: not of late money, nor of a part, nor of more, beyond
+        what rounding explains.
         """
         quoted = self.quote is not None and self.outgoing_payment is not None
-        least = self.receive.value - self.receive.value // 100 - 1
-        enough = least <= (self.received or 0) <= self.receive.value
+        least = self.receive.value - max(self.receive.value // 100, rounding(self.receive.value))
+        enough = (self.received or 0) >= least and not self.overpaid
         return self.status is Status.COMPLETED and quoted and enough
 
     @property
@@ -201,8 +214,13 @@ class Session(InFlight):
 
     @property
     def overpaid(self) -> bool:
-        """Whether more has arrived than was asked for, which the merchant may want to send back."""
-        return self.status is Status.COMPLETED and (self.received or 0) > self.receive.value
+        """Whether more has arrived than was asked for, which the merchant may want to send back.
+
+        One unit of the wallet is rounding, and less than one unit of `currency` cannot be sent.
+        """
+        most = self.receive.value + rounding(self.receive.value)
+        more = (self.received or 0) > most and (self.amount_received or 0) > self.amount_total
+        return self.status is Status.COMPLETED and more
 
     @property
     def needs_attention(self) -> bool:

@@ -76,8 +76,8 @@ Until one of these holds:
                                     fence
     nothing, and the wait is over   the fence
 
-    The least accepted is the amount; where the money was converted, less the merchant's tolerance
-    for roundings (money.py). Of a small price one unit may be missing once the customer's wallet
+    The least accepted is the amount; where the money may have been converted, less the merchant's
+    tolerance for roundings (money.py). Of a small price one unit may be missing once the customer's wallet
     shows the same sum as sent in two looks, a second apart, and no failure.
     The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
     if the wallet reports that the payment failed (the callback, too, asks it each second from the

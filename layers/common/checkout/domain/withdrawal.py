@@ -52,4 +52,4 @@ def waits(session: Session, withdrawal: Withdrawal | None) -> bool:
     """Return whether a withdrawal waits for the shop: nobody has answered, nor refunded all."""
     if withdrawal is None or withdrawal.answered_by is not None:
         return False
-    return session.refunded < (session.amount_received or session.amount_total)
+    return session.refunded < (session.amount_paid or session.amount_total)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
+from checkout.domain.mandate import Margin
 from checkout.domain.people import Actor
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
@@ -73,11 +74,11 @@ def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Re
     return refund
 
 
-def ask_budget(services: DashboardServices, key: Actor, amount: int) -> None:
+def ask_budget(services: DashboardServices, key: Actor, amount: int, margin: Margin) -> None:
     """Ask the wallet for the approval of a refund budget. Raise as `budget.ask` does."""
     from checkout.flows.refund import budget  # it loads the wallets' client
 
-    asked = budget.ask(services.paying(), key, amount).asked
+    asked = budget.ask(services.paying(), key, amount, margin).asked
     audit.note(services, key, Action.BUDGET_ASKED, str(asked.limit) if asked else None)
 
 

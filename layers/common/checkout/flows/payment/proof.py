@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from checkout.domain.money import least_accepted
+from checkout.domain.money import least_accepted, may_be_converted
 from checkout.domain.payment import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
 from checkout.domain.session_events import Event
 from checkout.flows.payment.visit import WalletVisit
@@ -95,11 +95,13 @@ def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool =
 
     `ended`: the customer's wallet says that the payment is over, and has not failed.
     """
-    quote = record.quote  # without one, the money came from outside
+    quote, receiver = record.quote, record.incoming_payment
+    # Without a quote the money came from outside.
+    converted = quote is not None and receiver is not None and may_be_converted(quote, receiver.id)
     return received >= least_accepted(
         record.receive.value,
         tolerance=visit.merchant.tolerance,
-        converted=quote is not None and not quote.debit.same_asset(record.receive),
+        converted=converted,
         ended=ended,
     )
 

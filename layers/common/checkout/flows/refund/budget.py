@@ -7,7 +7,7 @@ domain/refund_transitions.py.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -23,8 +23,10 @@ from checkout.domain.ids import new_nonce
 from checkout.domain.machine import Change, IllegalTransition
 from checkout.domain.mandate import (
     ROTATED_EVERY,
+    USUAL_MARGIN,
     Mandate,
     MandateEvent,
+    Margin,
     Terms,
     first_period,
 )
@@ -39,12 +41,13 @@ from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, commit, move, write_decided
 from checkout.flows.refund import approve, budget_request, request
 from checkout.flows.refund.approve import APPROVE_WITHIN, DEADLINE, of_merchant, own_wallet
+from checkout.flows.refund.request import ALLOWANCE_KEPT
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Interval, Limits
 from checkout.open_payments.models import AccessToken, Amount, Quote
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +64,17 @@ class Finish:
 # Approve
 
 
-def ask(services: PayServices, key: Actor, amount: int) -> Mandate:
+def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
     """Ask the merchant's wallet to approve `amount` minor units a month; return the page too.
 
-    A budget that is in use stays so until the new one is approved. Raises AmountTooSmall,
-    AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantWalletError.
+    `margin` is what refunds may cost more without a person, once this is approved. A budget that is
+    in use stays so until then. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
+    RefundUnexpectedState, MerchantWalletError.
     """
     value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
     mandate = budget_request.begun(services, key)
-    terms = _terms(mandate, merchant, value, services)
+    terms = replace(_terms(mandate, merchant, value, services), margin=margin)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
         grant, page = approval.ask(
@@ -269,10 +273,10 @@ def pay(
 ) -> Refund:
     """Pay a refund from the budget if that is due and it fits, else leave it to an approval.
 
-    `shown`: a person has seen the price that is stored, and confirmed it. Raises IllegalTransition,
-    and StaleSession after a lost race.
+    `shown`: a person has confirmed the price that is stored; without one, nobody has. Raises
+    IllegalTransition, and StaleSession after a lost race.
     """
-    now = services.clock.now()
+    shown, now = shown and refund.quote is not None, services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
         return refund
     merchant = merchants.get(services.merchants, refund.merchant)
@@ -314,10 +318,21 @@ def _intended(
     `approve.price` does.
     """
     fields, quote = _price(visit, refund, mandate, shown=shown)
-    if not shown and quote.debit.value > refund.cost_at_most:
+    if not shown and quote.debit.value > _most(refund, mandate):
         raise _Passed(RefundProblem.TOO_DEAR, fields)
     mandate, token = mandates.usable(visit, mandate)
-    return _intend(visit, refund, mandate, quote, fields), token
+    return _intend(visit, refund, mandate, quote, fields, shown=shown), token
+
+
+def _most(refund: Refund, mandate: Mandate) -> int:
+    """Return the most that the budget pays without a person, in units of the merchant's wallet.
+
+    The price is that of our own wallet, and the refund's amount what has arrived. What the
+    customer's wallet has quoted for the sale changes neither.
+    """
+    assert mandate.terms is not None
+    most = mandate.terms.margin.most(refund.cost.value)
+    return most if refund.budget_most is None else min(most, refund.budget_most)
 
 
 def _price(
@@ -329,7 +344,7 @@ def _price(
     """
     assert mandate.terms is not None
     payer, receiver = mandate.terms.payer, refund.incoming_payment
-    if not shown or refund.quote is None or receiver is None:
+    if not shown or refund.quote is None or receiver is None:  # `shown` implies a quote
         return approve.price(visit, refund, payer)
     if (refund.identity or 0) != visit.merchant.identity:  # another client's quote
         raise _Passed(RefundProblem.PRICE_CHANGED, {})
@@ -346,10 +361,29 @@ def _price(
     return {"payer": payer, "quote": quote}, quote
 
 
+def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
+    """Return the count of what the refund costs beyond its amount, in minor units rounded up.
+
+    The request has counted the amount. None if whoever asked for it has no limit of a day, or if it
+    costs no more.
+    """
+    more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
+    if refund.allowance is None or refund.allowance_most is None or more < 1:
+        return None
+    until = refund.created_at + ALLOWANCE_KEPT
+    return Allowance(id=refund.allowance, amount=more, most=refund.allowance_most, until=until)
+
+
 def _intend(
-    visit: WalletVisit, refund: Refund, mandate: Mandate, quote: Quote, fields: dict[str, Any]
+    visit: WalletVisit,
+    refund: Refund,
+    mandate: Mandate,
+    quote: Quote,
+    fields: dict[str, Any],
+    *,
+    shown: bool,
 ) -> Refund:
-    """Write the intent (R2), with its debit in the mandate.
+    """Write the intent (R2), with its debit in the mandate, and in the limits of the actor.
 
     Raises _Passed if it does not fit, NoToken if the mandate has another token by now,
     IllegalTransition, StaleSession.
@@ -377,9 +411,12 @@ def _intend(
         spent = mandate.spent_in(period) + quote.debit.value
         try:
             counted = change(services, mandate, MandateEvent.SPENT, period=period, spent=spent)
-            return commit(services, intended, also=counted)
+            allowance = None if shown else _beyond(refund, quote.debit)
+            return commit(services, intended, also=counted, allowance=allowance)
         except IllegalTransition:  # a rotation stands
             raise mandates.NoToken(gone=False) from None
+        except AllowanceUsed:
+            raise _Passed(RefundProblem.TOO_DEAR, fields) from None
         except StaleSession as stale:
             if cast(Refund, stale.current).version != refund.version:
                 raise

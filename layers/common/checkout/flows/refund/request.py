@@ -49,6 +49,7 @@ from checkout.ports.services import Services
 from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
 
 REFUNDS_MAX: Final = 100  # of a session
+ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day: until it is over, and refunds are
 TRIES: Final = 20  # many refunds of one session may be requested at once
 _MISSING: Final = "No such refund. Compare its id, and use a key of the same merchant."
 
@@ -97,6 +98,8 @@ def create(
         refund = _refund(services, key, session, asked, wallet, refund_id)
         if asked.by_budget and not refund.terminal:
             refund = replace(refund, **_from_budget(services, session, refund))
+        allowance = _allowance(key, refund)
+        refund = _limited(refund, key, allowance)
         give = refund.give.value if refund.give is not None else 0
         held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
         event = Event.PAID_ELSEWHERE if refund.terminal else Event.REFUND_REQUESTED
@@ -107,7 +110,7 @@ def create(
                 change,
                 _of_refund(refund, reserve),
                 new=refund,
-                allowance=_allowance(key, refund),
+                allowance=allowance,
             )
         except StaleSession:
             continue
@@ -135,7 +138,7 @@ def _allowance(key: Actor, refund: Refund) -> Allowance | None:
         id=f"{cap.counted_as or key.id}#{day.isoformat()}",
         amount=refund.amount,
         most=cap.day,
-        until=refund.created_at + timedelta(days=2),
+        until=refund.created_at + ALLOWANCE_KEPT,
     )
 
 
@@ -342,6 +345,17 @@ def _from_budget(services: Services, session: Session, refund: Refund) -> dict[s
     return {"budget_at": now} if fits else {"problem": RefundProblem.OVER_BUDGET}
 
 
+def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
+    """Return the refund with the limits of the actor, which hold for what it costs, too."""
+    once = key.refund_cap.once if key.refund_cap is not None else None
+    return replace(
+        refund,
+        budget_most=None if once is None else refund.cost.value * once // refund.amount,
+        allowance=allowance.id if allowance else None,
+        allowance_most=allowance.most if allowance else None,
+    )
+
+
 def _left(session: Session) -> int:
     """Return what is left to refund. Raises if it is not certain, or nothing."""
     if session.partly_paid:
@@ -405,18 +419,30 @@ def _give(session: Session, amount: int) -> Amount:
     It is counted from all refunds together, so that the parts add up to the whole, exactly. A
     refund at cost, or a note, has given its share of what they paid. Raises AmountTooSmall.
     """
-    assert session.quote is not None
-    debit, received = session.quote.debit, session.amount_received or 1
-    given = sum(
-        each.give or debit.value * each.amount // received for each in session.refunds or ()
-    )
-    value = debit.value * (session.refunded + amount) // received - given
+    paid, whole = session.amount_paid or 1, _given_of_all(session)
+    given = sum(each.give or whole.value * each.amount // paid for each in session.refunds or ())
+    value = whole.value * (session.refunded + amount) // paid - given
     if value < 1:
         raise AmountTooSmall(
-            f"This is less than one unit of the customer's currency, {debit.asset_code}.",
+            f"This is less than one unit of the customer's currency, {whole.asset_code}.",
             param="amount",
         )
-    return Amount(value, debit.asset_code, debit.asset_scale)
+    return replace(whole, value=value)
+
+
+def _given_of_all(session: Session) -> Amount:
+    """Return what the customer's wallet gets of the whole session.
+
+    Only that wallet has quoted what they paid. In the currency of the shop's wallet it is believed
+    up to what has arrived: the rest, if true, was a fee of their provider. In another currency the
+    price decides, which the shop's wallet quotes (budget.py).
+    """
+    assert session.quote is not None
+    debit, receive = session.quote.debit, session.receive
+    if debit.asset_code != receive.asset_code:
+        return debit
+    up, down = 10**debit.asset_scale, 10**receive.asset_scale
+    return replace(debit, value=min(debit.value, (session.received or 0) * up // down))
 
 
 def _cost(session: Session, amount: int) -> Amount:
