@@ -2,7 +2,8 @@
 
 The files have a row for each session, for each line item, for each payment attempt, and for each
 sum that was received or sent back. Amounts are in minor units, as in the API, and as decimals. Text
-that a spreadsheet would run as a formula is prefixed with an apostrophe.
+that a spreadsheet would run as a formula is prefixed with an apostrophe; an Amount never is, since
+it is a number of ours, also if it begins with a minus.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from checkout.domain.public import timestamp
 from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.domain.statement import money_of
+from checkout.domain.statement import money_of, total
 from checkout.flows.checkout import details
 from checkout.flows.merchant import actions, export
 from checkout.open_payments.models import Amount
@@ -40,9 +41,10 @@ from dashboard.view import moment
 
 router = APIRouter(prefix="/export")
 ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
+_WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
 
-Row = Sequence[str | int]
+Row = Sequence[str | int | Amount]
 Opened = Callable[[Session], CustomerDetails]
 Refunds = Mapping[str, Refund]  # of the part's sessions, by their ids
 
@@ -97,7 +99,7 @@ async def export_file(
     whole = actions.download(services, key, filters.text, filters.query, file=name)
     merchant = services.merchants.get(key.merchant)
     opened = partial(details.opened, services.vault, merchant)
-    refunds = export.refunds(services, whole) if file == "accounting" else {}
+    refunds = export.refunds(services, whole) if file in _WITH_REFUNDS else {}
     source = Source(now, opened, refunds)
     text, count = _written(file, whole.sessions, source, titles=not append)
     part = whole.cut(key, count)
@@ -115,7 +117,8 @@ def csv_file(name: str, text: str, headers: Mapping[str, str] | None = None) -> 
 
 def _transactions(session: Session, source: Source) -> Iterable[Row]:
     given, now = source.opened(session), source.now
-    received = replace(session.receive, value=session.received or 0).decimal()
+    received = replace(session.receive, value=session.received or 0)
+    refunds = [each for each in _ended(session, source) if not each.noted]
     yield (
         session.id,
         session.status_at(now).value,
@@ -143,7 +146,15 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
         json.dumps({each.label: each.shown for each in given.answers}, ensure_ascii=False)
         if given.answers
         else "",
+        _decimal(sum(each.sent for each in refunds), session),
+        total((each.paid for each in refunds if each.paid), replace(session.receive, value=0)),
     )
+
+
+def _ended(session: Session, source: Source) -> list[Refund]:
+    """Return the session's refunds and notes that have ended with money sent back."""
+    found = (source.refunds.get(each.id) for each in session.refunds or ())
+    return [each for each in found if each and each.ended_at and (each.sent or each.noted)]
 
 
 def _address(address: Address | None) -> Row:
@@ -178,11 +189,18 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
     for attempt in public_attempts(session):
         debit, error = attempt["customer_debit"], attempt["error"]
         row_values = attempt | {
-            "customer_debit": _debit(debit) if debit else "",
+            "customer_debit": str(_debit(debit)) if debit else "",
             "error": error["code"] if error else "",
         }
+        price = (_debit(debit), debit["asset_code"].lower()) if debit else ("", "")
         row = ["" if row_values[name] is None else row_values[name] for name in _ATTEMPT_FIELDS]
-        yield (session.id, session.status_at(source.now).value, timestamp(session.created_at), *row)
+        yield (
+            session.id,
+            session.status_at(source.now).value,
+            timestamp(session.created_at),
+            *row,
+            *price,
+        )
 
 
 def _accounting(session: Session, source: Source) -> Iterable[Row]:
@@ -195,23 +213,21 @@ def _accounting(session: Session, source: Source) -> Iterable[Row]:
     money = money_of(session)
     if money is not None:
         kind = "payment" if money.completed else "without_payment"
-        paid, received = _decimal(money.paid, session), money.received.decimal()
-        difference = money.difference.decimal()
-        yield (timestamp(money.at), kind, *about, "", currency, paid, difference, received, "", "")
-    for each in session.refunds or ():
-        refund = source.refunds.get(each.id)
-        if refund is None or refund.ended_at is None or not (refund.sent or refund.noted):
-            continue
+        sums = (_decimal(money.paid, session), money.difference, money.received)
+        yield (timestamp(money.at), kind, *about, "", currency, *sums, *[""] * 4)
+    for refund in _ended(session, source):
+        assert refund.ended_at is not None
         kind = "paid_elsewhere" if refund.noted else "refund"
         sent = "" if refund.noted else _decimal(refund.sent, session)
         noted = _decimal(refund.amount, session) if refund.noted else ""
         at = timestamp(refund.ended_at)
-        yield (at, kind, *about, refund.id, currency, "", "", "", sent, noted)
+        paid = refund.paid
+        cost = (paid, paid.asset_code.lower()) if paid else ("", "")
+        yield (at, kind, *about, refund.id, currency, "", "", "", sent, noted, *cost)
 
 
-def _debit(debit: dict[str, Any]) -> str:
-    amount = Amount(int(debit["value"]), debit["asset_code"], debit["asset_scale"])
-    return str(amount)
+def _debit(debit: dict[str, Any]) -> Amount:
+    return Amount(int(debit["value"]), debit["asset_code"], debit["asset_scale"])
 
 
 _ADDRESS: Final = (*(each.value for each in Part), "country")
@@ -239,6 +255,8 @@ _TRANSACTION_TITLES: Final = (
     "customer_phone",
     *(f"{place}_{part}" for place in Place for part in _ADDRESS),
     "answers",
+    "refunded_decimal",
+    "refund_cost_decimal",
 )
 _ITEM_TITLES: Final = (
     "session",
@@ -284,12 +302,17 @@ _ACCOUNTING_TITLES: Final = (
     "received_decimal",
     "refunded_decimal",
     "paid_elsewhere_decimal",
+    "refund_cost_decimal",
+    "refund_cost_currency",
 )
 _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
     "transactions": (_TRANSACTION_TITLES, _transactions),
     "items": (_ITEM_TITLES, _items),
     "attempts": (
-        ("session", "session_status", "session_created_at", *_ATTEMPT_FIELDS),
+        (
+            *("session", "session_status", "session_created_at", *_ATTEMPT_FIELDS),
+            *("customer_debit_decimal", "customer_debit_currency"),
+        ),
         _attempts,
     ),
     "accounting": (_ACCOUNTING_TITLES, _accounting),
@@ -318,11 +341,13 @@ def lines(rows: Iterable[Row]) -> str:
     return text.getvalue()
 
 
-def _safe(value: str | int) -> str | int:
-    """Return a text so that no spreadsheet takes it for a formula.
+def _safe(value: str | int | Amount) -> str | int:
+    """Return an Amount in digits, and a text so that no spreadsheet takes it for a formula.
 
     Some do so behind blanks and invisible characters, or for the wide forms of the signs.
     """
+    if isinstance(value, Amount):
+        return value.decimal()
     if not isinstance(value, str):
         return value
     shown = (each for each in value if unicodedata.category(each)[0] not in "CZ")
@@ -330,6 +355,6 @@ def _safe(value: str | int) -> str | int:
     return f"'{value}" if first.startswith(_FORMULA) or value[:1] in ("\t", "\r", "\n") else value
 
 
-def _decimal(value: int, session: Session) -> str:
+def _decimal(value: int, session: Session) -> Amount:
     scale = session.receive.asset_scale
-    return from_minor_units(value, currency=session.currency, wallet_scale=scale).decimal()
+    return from_minor_units(value, currency=session.currency, wallet_scale=scale)

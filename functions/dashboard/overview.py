@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from functools import partial
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.people import Actor
-from checkout.domain.statement import statement
+from checkout.domain.statement import less, statement, total
 from checkout.domain.tally import OTHER, DayTally
 from checkout.flows.merchant import figures
 from checkout.flows.merchant.statement import READ_FOR, refunds_of
@@ -25,7 +25,7 @@ from dashboard.chart import Chart, chart
 from dashboard.dependencies import Injected, Key
 from dashboard.rendering import page
 from dashboard.texts import REASON, REASON_UNKNOWN
-from dashboard.view import moment, sum_of
+from dashboard.view import moment, readable, sum_of
 
 router = APIRouter()
 HOURS: Final = 24
@@ -185,9 +185,10 @@ def _figures(
 def _refunded(
     services: DashboardServices, key: Actor, these: Sequence[DayTally], money: Money
 ) -> Figure:
-    """Return what was refunded, by the day on which a refund ended, as in the statement.
+    """Return what was refunded, and what it cost, by the days of the statement.
 
-    No daily sum has it, so the refunds are read; not all, if there are very many.
+    A refund is in the day on which it ended. No daily sum has it, so the refunds are read; not all,
+    if there are very many.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -197,9 +198,11 @@ def _refunded(
     nothing = Amount(0, key.asset_code, key.asset_scale)
     days = statement((), found, nothing, first=first, last=last)
     number, back = sum(each.refunds for each in days), sum(each.refunded for each in days)
-    paid = sum(each.amount for each in these)
-    left = f"{money(paid - back)} is left" if paid >= back else "more than was paid"
-    said = f"{number:,} refund{'s' if number != 1 else ''}; {left}" if number else "no refunds"
+    cost = total((each.cost for each in days), nothing)
+    rest = less(replace(cost, value=-cost.value), -sum(each.amount for each in these))
+    left = f"{readable(rest)} is left" if rest.value >= 0 else "more than was paid"
+    of_it = f"{number:,} refund{'s' if number != 1 else ''}, which cost {readable(cost)}"
+    said = f"{of_it}; {left}" if number else "no refunds"
     return Figure("Refunded", money(back), said)
 
 

@@ -292,6 +292,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
     status, badge = texts.status_of(refund)
     quote, amount = refund.quote, minor_of(refund, key, refund.amount)
     gets = quote.receive if quote else refund.give
+    cost = refund.spent or (quote.debit if quote else None)
     return RefundShown(
         id=refund.id,
         session=refund.session,
@@ -306,7 +307,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         claim=_claim_ends(refund, now),
         elsewhere=refund.elsewhere,
         noted=refund.noted,
-        cost=readable(quote.debit) if quote else None,
+        cost=readable(cost) if cost else None,
         gets=readable(gets) if gets else None,
         dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
         sent=minor_of(refund, key, refund.sent) if refund.sent else None,

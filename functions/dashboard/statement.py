@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
-from checkout.domain.statement import StatementDay
+from checkout.domain.statement import StatementDay, total
 from checkout.flows.merchant import statement
 from checkout.flows.merchant.statement import DAYS_MAX
 from checkout.open_payments.models import Amount
@@ -24,7 +24,7 @@ from dashboard.view import readable, sum_of
 router = APIRouter(prefix="/statement")
 TITLES: Final = (
     *("day", "currency", "payments", "paid_decimal", "difference_decimal", "received_decimal"),
-    *("refunds", "refunded_decimal", "net_decimal"),
+    *("refunds", "refunded_decimal", "net_decimal", "refund_cost_decimal"),
 )
 
 
@@ -40,6 +40,7 @@ class Row:
     received: str
     refunds: int
     refunded: str
+    cost: str
     net: str
 
 
@@ -100,38 +101,35 @@ async def statement_file(services: Injected, key: Key, days: Chosen) -> Response
 
 def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> Row:
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
+    nothing = Amount(0, key.asset_code, key.asset_scale)
     return Row(
         name=name,
         moved=any(each.payments or each.refunds or each.received.value for each in days),
         payments=sum(each.payments for each in days),
         paid=sum_of(key, paid),
-        difference=readable(_sum([each.difference for each in days])),
-        received=readable(_sum([each.received for each in days])),
+        difference=readable(total((each.difference for each in days), nothing)),
+        received=readable(total((each.received for each in days), nothing)),
         refunds=sum(each.refunds for each in days),
         refunded=sum_of(key, refunded),
-        net=readable(_sum([each.net for each in days])),
+        cost=readable(total((each.cost for each in days), nothing)),
+        net=readable(total((each.net for each in days), nothing)),
     )
 
 
-def _sum(amounts: list[Amount]) -> Amount:
-    """Return the sum of amounts that have one asset and scale."""
-    one = amounts[0]
-    return Amount(sum(each.value for each in amounts), one.asset_code, one.asset_scale)
-
-
-def _line(each: StatementDay, key: Actor) -> tuple[str | int, ...]:
-    def minor(value: int) -> str:
+def _line(each: StatementDay, key: Actor) -> tuple[str | int | Amount, ...]:
+    def minor(value: int) -> Amount:
         scale = key.asset_scale
-        return from_minor_units(value, currency=key.asset_code, wallet_scale=scale).decimal()
+        return from_minor_units(value, currency=key.asset_code, wallet_scale=scale)
 
     return (
         each.day.isoformat(),
         key.asset_code.lower(),
         each.payments,
         minor(each.paid),
-        each.difference.decimal(),
-        each.received.decimal(),
+        each.difference,
+        each.received,
         each.refunds,
         minor(each.refunded),
-        each.net.decimal(),
+        each.net,
+        each.cost,
     )

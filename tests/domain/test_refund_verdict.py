@@ -99,6 +99,27 @@ def test_in_two_assets_up_to_a_half_may_be_a_fee(
     assert (verdict.outcome, verdict.sent) == (outcome, sent)
 
 
+@pytest.mark.parametrize(
+    ("converted", "payment", "theirs", "spent"),
+    [
+        (False, own(0), 500, 600),  # all of it, by the price
+        (False, own(500), 0, 600),
+        (False, own(250), 0, 250),  # a part, by the own wallet
+        (False, own(250), 250, 250),
+        (False, own(250), 300, 360),  # the customer's shows more: three fifths of the price
+        (False, None, 1, 2),
+        (True, own(280), 200, 280),
+        (True, own(3), 230, 300),
+    ],
+)
+def test_what_the_wallet_has_paid_is_the_price_or_for_a_part_the_greater_word(
+    converted: bool, payment: OutgoingPayment | None, theirs: int, spent: int
+) -> None:
+    now = END + 10 * MINUTE
+    verdict = decide(sent_refund(converted=converted), payment, theirs, now=now)
+    assert verdict.spent == Amount(spent, "USD", 2)
+
+
 def test_one_unit_that_a_conversion_has_lost_is_no_part() -> None:
     assert decide(sent_refund(converted=True), own(500), 459, now=NOW).outcome is S
     assert decide(sent_refund(converted=True), own(500), 455, now=NOW).outcome is W

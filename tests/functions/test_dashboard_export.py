@@ -12,7 +12,8 @@ import pytest
 from checkout.domain.session import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
 from tests.support.basics import NOW, words
-from tests.support.dashboard_pages import Browser, Dashboard, of_api, parts, rows
+from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, parts, rows
+from tests.support.flows import World
 from tests.support.shop_records import paid
 
 
@@ -49,8 +50,9 @@ def test_the_filtered_set_is_the_apis_row_by_row(shop: Dashboard, status: str) -
         shipping_state shipping_postal_code shipping_country
         billing_name billing_line1 billing_line2 billing_district billing_city
         billing_state billing_postal_code billing_country answers
+        refunded_decimal refund_cost_decimal
         """)
-        assert list(row)[-24:] == added, "columns are added at the end"
+        assert list(row)[-26:] == added, "columns are added at the end"
 
 
 def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(shop: Dashboard) -> None:
@@ -99,6 +101,16 @@ def test_each_line_item_has_a_row(shop: Dashboard, browser: Browser) -> None:
         "total_decimal": "37.50",
     }
     assert (second["line"], second["name"], second["total_decimal"]) == ("2", "Cup", "0.05")
+
+
+def test_the_price_of_an_attempt_is_a_number_too() -> None:
+    world = World()
+    world.pay(world.create(2000))
+    with dashboard_of(world) as browser:
+        [row] = rows(browser, "/export/attempts.csv")
+    assert row["customer_debit"] == "18.54 EUR"
+    assert list(row)[-2:] == ["customer_debit_decimal", "customer_debit_currency"]
+    assert (row["customer_debit_decimal"], row["customer_debit_currency"]) == ("18.54", "eur")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from checkout.domain.refund import RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows.merchant import statement
+from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
 from dashboard import chart, overview, texts
 from tests.support.basics import NOW, a_refund, count_ends
@@ -90,15 +91,16 @@ def test_what_was_refunded_is_among_the_figures(shop: Dashboard, browser: Browse
         refund = a_refund(
             RefundStatus.SUCCEEDED, id=named, session=session.id, amount=sent, sent=sent
         )
+        refund = replace(refund, spent=Amount(sent + 11, "USD", 2))
         store_refund(shop.dynamo, PREFIX, replace(refund, created_at=at, ended_at=at))
     waits = a_refund(id="re_" + "9" * 22, session=session.id, amount=400)
     store_refund(shop.dynamo, PREFIX, waits)
     main = browser.get("/overview").page.main
-    assert "Refunded 40.00 USD 2 refunds; 60.00 USD is left" in main
+    assert "Refunded 40.00 USD 2 refunds, which cost 40.22 USD; 59.78 USD is left" in main
     main = browser.get("/overview?period=yesterday").page.main
-    assert "Refunded 5.00 USD 1 refund; more than was paid" in main
+    assert "Refunded 5.00 USD 1 refund, which cost 5.11 USD; more than was paid" in main
     main = browser.get("/overview?period=month").page.main
-    assert "Refunded 115.00 USD 4 refunds; more than was paid" in main
+    assert "Refunded 115.00 USD 4 refunds, which cost 115.44 USD; more than was paid" in main
     assert "Refunded 0.00 USD" in shop.signed_in(shop.other_secret).get("/overview").page.main
 
 

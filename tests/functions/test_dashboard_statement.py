@@ -18,16 +18,21 @@ from checkout.adapters.side_by_side import in_turn
 from checkout.domain.ids import new_session_id
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment import Attention
-from checkout.domain.refund import RefundStatus
-from checkout.domain.session import Status
+from checkout.domain.refund import AmountMode, RefundStatus
+from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
+from checkout.flows.checkout import ends
 from checkout.flows.merchant import statement
+from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
 from tests.support.basics import NOW, a_refund
-from tests.support.dashboard_pages import Browser, Dashboard, of_api, rows
+from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, rows
+from tests.support.flows import CEDAR, World
 from tests.support.merchant_api import PREFIX
+from tests.support.refund_books import BOB, ask, balance, fund, send, wait
+from tests.support.refund_books import paid as paid_by
 from tests.support.services import store_refund
 from tests.support.shop_records import paid, put, refund_of, story
 
@@ -47,22 +52,25 @@ def test_a_day_has_what_was_paid_received_and_sent_back(shop: Dashboard, browser
     late = story(Event.WALLET_SUBMITTED, Event.CANCEL_REQUESTED, Event.LATE_PAYMENT)
     shop.store(status=Status.CANCELED, received=700, history=late, attention=Attention.LATE_PAYMENT)
     shop.store(status=Status.CANCELED)
-    refund_of(shop, over, 350)
+    refund_of(shop, over, 350, spent=Amount(371, "USD", 2))
+    in_euros = Amount(300, "EUR", 2)  # before the wallet changed
+    refund_of(shop, shop.stored(over.id), 300, currency="eur", spent=in_euros, cost=in_euros)
     page = browser.get("/statement?from=2026-02-28").page
     assert (
-        "2026-02-28 1 12.00 USD 0.00 USD 12.00 USD 0 0.00 USD 12.00 USD "
-        "2026-03-01 2 40.00 USD 10.50 USD 50.50 USD 1 3.50 USD 47.00 USD "
-        "All 3 52.00 USD 10.50 USD 62.50 USD 1 3.50 USD 59.00 USD" in page.main
+        "2026-02-28 1 12.00 USD 0.00 USD 12.00 USD 0 0.00 USD 0.00 USD 12.00 USD "
+        "2026-03-01 2 40.00 USD 10.50 USD 50.50 USD 1 3.50 USD 3.71 USD 46.79 USD "
+        "All 3 52.00 USD 10.50 USD 62.50 USD 1 3.50 USD 3.71 USD 58.79 USD" in page.main
     )
     sums = {"paid": "40.00", "difference": "10.50", "received": "50.50", "refunded": "3.50"}
-    decimals = {f"{name}_decimal": value for name, value in (sums | {"net": "47.00"}).items()}
+    sums |= {"net": "46.79", "refund_cost": "3.71"}
+    decimals = {f"{name}_decimal": value for name, value in sums.items()}
     counts = {"day": "2026-03-01", "currency": "usd", "payments": "2", "refunds": "1"}
     assert days_of(browser, "from=2026-03-01") == [counts | decimals]
 
 
 def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser) -> None:
     session = paid(shop, received=2350, client_reference_id="A-7")
-    refund = refund_of(shop, session, 350)
+    refund = refund_of(shop, session, 350, spent=Amount(371, "USD", 2))
     refund_of(shop, shop.stored(session.id), 0)
     note = refund_of(shop, shop.stored(session.id), 0)
     noted = replace(note, status=RefundStatus.PAID_ELSEWHERE, amount=125, elsewhere="in cash")
@@ -73,16 +81,21 @@ def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser)
     of_it = (session.id, "A-7", "A-7")
     without = ("2026-02-28T12:00:00.000Z", "without_payment", found[3]["session"], "", "", "")
     assert [tuple(each.values()) for each in found] == [
-        (lately, "payment", *of_it, "", "usd", "20.00", "3.50", "23.50", "", ""),
-        (lately, "refund", *of_it, refund.id, "usd", "", "", "", "3.50", ""),
-        (lately, "paid_elsewhere", *of_it, note.id, "usd", "", "", "", "", "1.25"),
-        (*without, "usd", "0.00", "7.00", "7.00", "", ""),
+        (lately, "payment", *of_it, "", "usd", "20.00", "3.50", "23.50", "", "", "", ""),
+        (lately, "refund", *of_it, refund.id, "usd", "", "", "", "3.50", "", "3.71", "usd"),
+        (lately, "paid_elsewhere", *of_it, note.id, "usd", "", "", "", "", "1.25", "", ""),
+        (*without, "usd", "0.00", "7.00", "7.00", "", "", "", ""),
     ]
+    [of_one] = rows(browser, f"/export/transactions.csv?q={session.id}")
+    assert (of_one["refunded_decimal"], of_one["refund_cost_decimal"]) == ("3.50", "3.71")
 
 
 def test_what_is_not_received_yet_is_a_difference(shop: Dashboard, browser: Browser) -> None:
     """A merchant who trusts the customer's wallet: the own wallet has not shown the money."""
     paid(shop, received=None)
+    for file in ("/export/accounting.csv", "/statement.csv?from=2026-03-01"):
+        difference = rows(browser, file)[0]["difference_decimal"]
+        assert difference == "-20.00", "a number, not a text"
     assert "1 20.00 USD -20.00 USD 0.00 USD 0" in browser.get("/statement").page.main
 
 
@@ -90,8 +103,9 @@ def test_units_below_a_cent_are_not_lost(shop: Dashboard, browser: Browser) -> N
     paid(shop, receive=Amount(20_000_000, "USD", 6), received=20_004_200)
     paid(shop)
     paid(shop, receive=Amount(2_000, "EUR", 2), currency="eur")  # before the wallet changed
+    refund_of(shop, paid(shop), 100, spent=Amount(1_010_300, "USD", 6))
     main = browser.get("/statement").page.main
-    assert "2 40.00 USD 0.0042 USD 40.0042 USD" in main
+    assert "3 60.00 USD 0.0042 USD 60.0042 USD 1 1.00 USD 1.0103 USD 58.9939 USD" in main
 
 
 def test_days_that_are_none_are_said(browser: Browser) -> None:
@@ -161,6 +175,70 @@ def test_what_ended_long_after_it_began_is_in_the_sums_of_its_day(
     assert "Refunded 3.50 USD" in browser.get("/overview").page.main
 
 
+# --- files and the wallet's own ledger agree
+
+
+def part_that_came_and_was_accepted(world: World) -> Session:
+    """Half of the price arrives, and the merchant accepts it as paid."""
+    session = world.settle(world.pay(world.create(), f"{CEDAR}/partial"))
+    ended = ends.accept_as_paid(world.services, world.key(), session.id)
+    world.sweep(rounds=4)
+    return ended
+
+
+def late_money(world: World) -> Session:
+    session = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    return session
+
+
+def test_what_was_received_less_what_refunds_cost_is_the_change_of_the_wallets_balance() -> None:
+    """Each end of a refund, in each kind of money; the sandbox's wallet keeps the books."""
+    world = World()
+    fund(world)
+    opening = balance(world, world.shop)
+    sold = [paid_by(world, wallet=f"{CEDAR}/{name}") for name in ("alice", "alice", "alice")]
+    wait(world, send(world, ask(world, sold[0], 700)))
+    wait(world, send(world, ask(world, sold[0])))
+    wait(world, send(world, ask(world, sold[1], 500, mode=AmountMode.AT_COST)))
+    request.cancel(world.services, world.key(), ask(world, sold[2], 300).id)
+    ask(world, sold[2], 400, elsewhere="In cash")
+    ask(world, sold[2], 100)  # nobody approves it
+    for name in ("refund-partial", "refund-unseen", "refund-fails"):
+        wait(world, send(world, ask(world, paid_by(world, wallet=f"{CEDAR}/{name}"))))
+    wait(world, send(world, ask(world, part_that_came_and_was_accepted(world))))
+    wait(world, send(world, ask(world, late_money(world), 1500, wallet=BOB)))
+    ended = Counter(
+        each.status
+        for each in world.services.refunds.page(world.key().lists, limit=100, after=None).refunds
+    )
+    assert ended == {
+        RefundStatus.SUCCEEDED: 6,
+        RefundStatus.FAILED: 1,
+        RefundStatus.CANCELED: 1,
+        RefundStatus.PAID_ELSEWHERE: 1,
+        RefundStatus.NEEDS_APPROVAL: 2,
+    }
+    changed = balance(world, world.shop) - opening
+    with dashboard_of(world) as browser:
+        for file in (
+            "/statement.csv?from=2026-03-01",
+            "/export/accounting.csv",
+            "/export/transactions.csv",
+        ):
+            found = rows(browser, file)
+            received, cost, refunded = (
+                sum(cents(each[f"{name}_decimal"]) for each in found)
+                for name in ("received", "refund_cost", "refunded")
+            )
+            assert received - cost == changed, file
+            assert cost != refunded, "the nominal sum is another one"
+        [day] = days_of(browser, "from=2026-03-01")
+        assert cents(day["net_decimal"]) == changed
+        assert f"which cost {cost / 100:,.2f} USD" in browser.get("/overview").page.main
+
+
 # --- figures, list, statement and export agree
 
 
@@ -172,6 +250,7 @@ class Books:
     payments: Counter[date] = field(default_factory=Counter)
     received: Counter[date] = field(default_factory=Counter)
     refunded: Counter[date] = field(default_factory=Counter)
+    cost: Counter[date] = field(default_factory=Counter)
 
 
 class Shop:
@@ -210,8 +289,10 @@ class Shop:
     def refund(self) -> None:
         session = self.shop.stored(self.random.choice(self.sold))
         sent = min(session.refundable, self.random.randint(0, 2000))
-        refund_of(self.shop, session, sent)
+        cost = sent + self.random.randint(0, 100) * (sent > 0)
+        refund_of(self.shop, session, sent, spent=Amount(cost, "USD", 2))
         self.books.refunded[self.shop.clock.now().date()] += sent
+        self.books.cost[self.shop.clock.now().date()] += cost
 
     def money_comes_late(self) -> None:
         session = self.shop.stored(self.unsold.pop(self.random.randrange(len(self.unsold))))
@@ -243,13 +324,14 @@ class Shop:
         assert (sum(sums), len(sums)) == (paid_sum, payments)
         for each in days_of(browser, "from=2026-03-01"):
             day = date.fromisoformat(each["day"])
-            received, refunded = self.books.received[day], self.books.refunded[day]
+            received, cost = self.books.received[day], self.books.cost[day]
             assert {name: cents(value) for name, value in each.items() if "decimal" in name} == {
                 "paid_decimal": self.books.paid[day],
                 "difference_decimal": received - self.books.paid[day],
                 "received_decimal": received,
-                "refunded_decimal": refunded,
-                "net_decimal": received - refunded,
+                "refunded_decimal": self.books.refunded[day],
+                "refund_cost_decimal": cost,
+                "net_decimal": received - cost,
             }
             assert int(each["payments"]) == self.books.payments[day]
         exported = rows(browser, "/export/accounting.csv")
@@ -257,6 +339,7 @@ class Shop:
             ("paid_decimal", self.books.paid),
             ("received_decimal", self.books.received),
             ("refunded_decimal", self.books.refunded),
+            ("refund_cost_decimal", self.books.cost),
         ):
             assert sum(cents(each[name]) for each in exported) == books.total()
         by_session = rows(browser, "/export/transactions.csv?status=completed")
@@ -264,6 +347,11 @@ class Shop:
             min(cents(each["received_decimal"]), int(each["amount_total"])) for each in by_session
         ]
         assert sum(exact) == paid_sum
+        for name, books in (
+            ("refunded_decimal", self.books.refunded),
+            ("refund_cost_decimal", self.books.cost),
+        ):
+            assert sum(cents(each[name]) for each in by_session) == books.total()
 
 
 def cents(shown: str) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from checkout.domain.errors import WalletInvalid
 from checkout.domain.payment import Attention
+from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund, RefundProblem, RefundStatus
 from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
@@ -81,12 +82,17 @@ def test_a_receiver_that_is_away_for_a_second_gets_nothing_and_the_next_refund(
 
 def test_a_receiver_that_ends_midway_leaves_a_part_that_nobody_calls_failed(world: World) -> None:
     address, session = paid(world, "refund-partial")
-    before = balance(world, address)
+    before, had = balance(world, address), world.received()
     refund = wait(world, send(world, ask(world, session)))
     got = balance(world, address) - before
     assert got == PRICE // 2
     assert (refund.status, refund.problem) == (RefundStatus.FAILED, RefundProblem.SENT_IN_PART)
     assert refund.sent * PRICE >= got * 2000, "no less than what arrived counts"
+    assert public_refund(refund, base_url="https://pay.example")["cost"] == {
+        "value": str(had - world.received()),
+        "asset_code": "USD",
+        "asset_scale": 2,
+    }
     assert world.session(session.id).refundable == 2000 - refund.sent
 
 

@@ -43,6 +43,7 @@ from checkout.flows.payment import writes
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.models import Amount
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.state import Account
 from tests.support.basics import at_once
@@ -726,13 +727,14 @@ def test_no_secret_is_stored_in_the_clear_nor_kept_after_the_end(world: World) -
 
 
 def test_an_erased_customer_leaves_no_trace_in_a_refund(world: World) -> None:
-    session = paid(world)
+    session, had = paid(world), world.received()
     done = send(world, ask(world, session, 500))
     pending = ask(world, session, 500)
     records, wallet = DynamoRecords(world.dynamo, PREFIX), Customer((ALICE,))
     first = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     assert first.kept[erase.Kept.REFUNDING] == 1
     assert again(world, done).wallet == ""
+    assert again(world, done).paid == Amount(had - world.received(), "USD", 2), "a sum of the shop"
     request.cancel(world.services, world.key(), pending.id)
     second = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     assert (second.erased["refunds"], second.kept[erase.Kept.REFUNDING]) == (1, 0)

@@ -33,6 +33,7 @@ def public_refund(refund: Refund, *, base_url: str) -> dict[str, Any]:
     It has no field for grants, tokens and interact addresses, so it cannot show them.
     """
     waits, noted = refund.approval_waits, refund.elsewhere is not None
+    price = refund.quote.debit if refund.quote else None
     page = f"{base_url}/dashboard/refunds/{refund.id}"
     return {
         "id": refund.id,
@@ -47,7 +48,7 @@ def public_refund(refund: Refund, *, base_url: str) -> dict[str, Any]:
         "paid_elsewhere": refund.elsewhere,
         "amount_sent": refund.sent,
         "arrival_confirmed": bool(refund.confirmed) if refund.terminal and not noted else None,
-        "cost": amount(refund.quote.debit if refund.quote else None),
+        "cost": amount(refund.spent or price),
         "customer_receives": amount(refund.quote.receive if refund.quote else refund.give),
         "customer_wallet": refund.wallet or None,
         "outgoing_payment": refund.outgoing_payment,

@@ -145,7 +145,9 @@ class Refund(Record):
     beyond its amount is counted in the `allowance` of the day, up to `allowance_most` minor units.
     A payment from the budget counts `counted` units of the merchant's wallet in the budget's month
     that began at `period`; with `by_budget` its token reads it. `sent` is the part of `amount` that
-    was sent; `confirmed` is 1 if the customer's wallet has shown all of it.
+    was sent; `confirmed` is 1 if the customer's wallet has shown all of it. `spent` is what the
+    merchant's wallet paid for that, written with the end; None where nothing was sent, and of ends
+    by earlier releases.
 
     `elsewhere` is how the merchant says that they have paid the customer back by other means; None
     of all other refunds. Such a note sends nothing, and its `wallet` is the one that paid, "" if it
@@ -202,6 +204,7 @@ class Refund(Record):
     attention: Attention | None = None
     sent: int = 0
     confirmed: int = 0  # 1 if the customer's wallet has shown all of it
+    spent: Amount | None = None
     ended_at: datetime | None = None
     identity: int | None = None
     later_json: str | None = None
@@ -219,6 +222,16 @@ class Refund(Record):
     def noted(self) -> bool:
         """Whether it only says that the customer was paid back elsewhere."""
         return self.status is RefundStatus.PAID_ELSEWHERE
+
+    @property
+    def paid(self) -> Amount | None:
+        """Return what the merchant's wallet paid for what was sent, or None if nothing was sent.
+
+        If an earlier release has written the end, this is the price, or `cost` after an erasure.
+        """
+        if not self.sent:
+            return None
+        return self.spent or (self.quote.debit if self.quote else self.cost)
 
     @property
     def payment_in_flight(self) -> bool:

@@ -7,7 +7,7 @@ that are counted are minor units of the session's currency, rounded up, so that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -37,10 +37,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`sent` is the part of the refund's amount that counts as sent, in minor units."""
+    """`sent` is the part of the refund's amount that counts as sent, in minor units.
+
+    `spent` is what the merchant's wallet has paid for it: of all the quote's debit. Of a part it is
+    what that wallet says, or the part of the debit for what the customer's wallet shows, if that
+    says more. Whether a fee was kept for a part is not known.
+    """
 
     outcome: Outcome
     sent: int = 0
+    spent: Amount | None = None
     confirmed: bool = False
 
 
@@ -58,9 +64,9 @@ def decide(
     quote's `receive`; None if that could not be read.
     """
     assert refund.quote is not None
-    asked, least = refund.quote.receive.value, _least(refund)
+    asked, debit, least = refund.quote.receive.value, refund.quote.debit, _least(refund)
     if theirs is not None and theirs >= least:
-        return Verdict(Outcome.SUCCEEDED, refund.amount, confirmed=True)
+        return Verdict(Outcome.SUCCEEDED, refund.amount, debit, confirmed=True)
     ended = refund.quote_ends_at
     if own is None:
         over = now >= ended + CLOCKS
@@ -78,8 +84,10 @@ def decide(
     if sent == 0:
         return Verdict(Outcome.NOTHING)
     if sent < refund.amount:
-        return Verdict(Outcome.FAILED, sent)
-    return Verdict(Outcome.SUCCEEDED, sent)
+        by_price = _share(debit.value, theirs or 0, asked)
+        spent = by_price if own is None or by_theirs > by_own else own.sent.value
+        return Verdict(Outcome.FAILED, sent, replace(debit, value=spent))
+    return Verdict(Outcome.SUCCEEDED, sent, debit)
 
 
 def next_look(refund: Refund, now: datetime) -> datetime | None:

@@ -8,7 +8,7 @@ it ended.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -42,7 +42,10 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class StatementDay:
-    """The sums of a day. `paid` and `refunded` are in minor units, as is `refund.sent`."""
+    """The sums of a day. `paid` and `refunded` are in minor units, as is `refund.sent`.
+
+    `cost` is what the wallet paid for the refunds, with fees, in the scale of `received`.
+    """
 
     day: date
     payments: int
@@ -50,6 +53,7 @@ class StatementDay:
     received: Amount
     refunds: int
     refunded: int
+    cost: Amount
 
     @property
     def difference(self) -> Amount:
@@ -58,8 +62,8 @@ class StatementDay:
 
     @property
     def net(self) -> Amount:
-        """Return what was received, less what was refunded."""
-        return less(self.received, self.refunded)
+        """Return by how much the wallet's balance has changed: received, less the cost."""
+        return replace(self.received, value=self.received.value - self.cost.value)
 
 
 def less(amount: Amount, minor: int) -> Amount:
@@ -68,6 +72,13 @@ def less(amount: Amount, minor: int) -> Amount:
     scale = max(digits, amount.asset_scale)
     value = _units(amount, scale) - minor * 10 ** (scale - digits)
     return Amount(value, amount.asset_code, scale)
+
+
+def total(amounts: Iterable[Amount], nothing: Amount) -> Amount:
+    """Return the sum of the amounts in the asset of `nothing`, in the finest scale of them all."""
+    found = [each for each in amounts if each.asset_code == nothing.asset_code]
+    scale = max([nothing.asset_scale, *(each.asset_scale for each in found)])
+    return Amount(sum(_units(each, scale) for each in found), nothing.asset_code, scale)
 
 
 def _units(amount: Amount, scale: int) -> int:
@@ -101,12 +112,12 @@ def statement(
 ) -> tuple[StatementDay, ...]:
     """Return the days from `first` to `last`. `nothing` is zero in the wallet's asset and scale.
 
-    Sessions in another asset, from before a merchant's wallet changed, are left out. All sums have
-    the finest scale of those that are there.
+    Sessions and refunds in another asset, from before a merchant's wallet changed, are left out.
+    All sums have the finest scale of those that are there.
     """
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     found: dict[date, list[Money]] = {day: [] for day in days}
-    back: dict[date, list[int]] = {day: [] for day in days}
+    back: dict[date, list[tuple[int, Amount]]] = {day: [] for day in days}
     scale = nothing.asset_scale
     for session in sessions:
         money = money_of(session)
@@ -116,18 +127,24 @@ def statement(
             found[day].append(money)
             scale = max(scale, money.received.asset_scale)
     for refund in refunds:
-        if refund.sent and refund.ended_at is not None and (day := _day(refund.ended_at)) in back:
-            back[day].append(refund.sent)
+        spent, ended_at = refund.paid, refund.ended_at
+        if spent is None or ended_at is None or spent.asset_code != nothing.asset_code:
+            continue
+        if (day := _day(ended_at)) in back:
+            # Another wallet may have paid a refund of a session in another currency.
+            same = refund.currency.upper() == nothing.asset_code
+            back[day].append((refund.sent if same else 0, spent))
+            scale = max(scale, spent.asset_scale)
+    nothing = replace(nothing, asset_scale=scale)
     return tuple(
         StatementDay(
             day=day,
             payments=sum(each.completed for each in found[day]),
             paid=sum(each.paid for each in found[day]),
-            received=Amount(
-                sum(_units(each.received, scale) for each in found[day]), nothing.asset_code, scale
-            ),
+            received=total((each.received for each in found[day]), nothing),
             refunds=len(back[day]),
-            refunded=sum(back[day]),
+            refunded=sum(sent for sent, _ in back[day]),
+            cost=total((spent for _, spent in back[day]), nothing),
         )
         for day in days
     )

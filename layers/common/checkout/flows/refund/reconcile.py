@@ -127,6 +127,7 @@ def _decided(
             RefundEvent.SUCCEEDED,
             kept=refund.amount,
             sent=refund.amount,
+            spent=verdict.spent,
             confirmed=int(verdict.confirmed),
         )
     if verdict.outcome is Outcome.FAILED:
@@ -137,6 +138,7 @@ def _decided(
             RefundEvent.FAILED,
             kept=verdict.sent,
             sent=verdict.sent,
+            spent=verdict.spent,
             problem=problem,
         )
     if verdict.outcome is Outcome.NOTHING:
