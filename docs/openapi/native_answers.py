@@ -243,7 +243,8 @@ class Refund(Answer):
     """Whether the customer's wallet has shown all of it; null while the refund is pending,
     or if it was paid elsewhere."""
     cost: Amount | None
-    """The price that your wallet pays, with its fees; null until it was asked for it."""
+    """The price that your wallet pays, with its fees; null until it was asked for it. Once the
+    refund has ended, what it has paid; of a part, as far as the wallets say."""
     customer_receives: Amount | None
     """The amount that the customer's wallet gets; null if that is not known yet."""
     customer_wallet: AnyUrl | None

@@ -1460,6 +1460,19 @@ REFUND_MUTANTS: Final = (
         only="shop pays half",
     ),
     line(
+        "what a part of a refund has cost is the customer's word",
+        f"{_VERDICT}:decide",
+        "by_price if own is None or by_theirs > by_own else own.sent.value",
+        "by_price",
+        only="shop pays half",
+    ),
+    line(
+        "a refund has cost its amount",
+        f"{_VERDICT}:decide",
+        "debit, confirmed=True)",
+        "replace(debit, value=refund.amount), confirmed=True)",
+    ),
+    line(
         "a canceled refund keeps its amount",
         f"{_REQUEST}:cancel",
         "kept=0,",

@@ -422,9 +422,18 @@ class RefundChecks:
                 self._fail("canceled_is_not_paid_back", f"{sent} of {refund.amount}")
             if refund.status is RefundStatus.FAILED and refund.sent < sent:
                 self._fail("what_was_sent_is_recorded", f"{refund.sent}, not {sent}")
+            self._cost(refund)
             self._told_of(refund)
         for session in self._world.checker.kept:  # a refund may end after its session was deleted
             self._all_held({each.id: each.amount for each in session.refunds or ()})
+
+    def _cost(self, refund: Refund) -> None:
+        """The books have what left the shop's wallet: no less than it says, and at most the debit."""
+        paid = [each for each in self._payments(refund.id) if each.parts_sent]
+        least, most = sum(each.sent for each in paid), sum(each.debit.value for each in paid)
+        cost = refund.paid.value if refund.paid else 0
+        if not least <= cost <= most:
+            self._fail("the_cost_of_a_refund_is_recorded", f"{cost}, not {least} to {most}")
 
     def _told_of(self, refund: Refund) -> None:
         """Each event that the merchant wants was made once."""

@@ -198,14 +198,14 @@ def _book_refund(order: Order, payment: OrderPayment, told: dict[str, Any]) -> N
         if known is None:
             ended = datetime.fromisoformat(told["ended_at"]) if told["ended_at"] else None
             info = OrderRefund()
-            info.info_data = {"refund": told["id"]}
+            info.info_data = {"refund": told["id"], "cost": told["cost"]}
             payment.create_external_refund(amount=amount, execution_date=ended, info=info.info)
         elif known.state not in (
             OrderRefund.REFUND_STATE_DONE,
             OrderRefund.REFUND_STATE_EXTERNAL,
         ):
             known.amount = amount
-            known.info_data = {**known.info_data, "refund": told["id"]}
+            known.info_data |= {"refund": told["id"], "cost": told["cost"]}
             known.done()
     elif known is not None and known.state in (
         OrderRefund.REFUND_STATE_CREATED,

@@ -6,8 +6,9 @@ Nothing is rounded, and there are no floats. pretix's own table of decimal place
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 # The codes of ISO 4217 list one with another number of digits than two.
 # fmt: off
@@ -36,6 +37,11 @@ def units(amount: Decimal, currency: str) -> int:
     if found != found.to_integral_value():
         raise NotExact(f"{amount} {currency} is not a whole number of the smallest unit.")
     return int(found)
+
+
+def shown(amount: Mapping[str, Any]) -> str:
+    """Return a wallet's amount, as the checkout's API has it, for people: "15.33 USD"."""
+    return f"{Decimal(amount['value']).scaleb(-amount['asset_scale']):f} {amount['asset_code']}"
 
 
 def decimal(value: int, currency: str) -> Decimal:

@@ -24,7 +24,7 @@ from pretix.multidomain.urlreverse import eventreverse, eventreverse_absolute
 
 from pretix_checkout_sessions import booking, endpoint
 from pretix_checkout_sessions.checkout import Answer, Checkout, CheckoutError
-from pretix_checkout_sessions.money import NotExact, decimal, supported, units
+from pretix_checkout_sessions.money import NotExact, decimal, shown, supported, units
 
 _LANGUAGES: Final = ("en", "es", "fr", "de", "pt", "ar", "hi", "sw")  # of the checkout's pages
 _PAYABLE: Final = ("open", "awaiting_approval", "processing")
@@ -349,9 +349,12 @@ class CheckoutSessions(BasePaymentProvider):
         return self._links("transactions", booking.sessions_of(payment), booking.booked_of(payment))
 
     def refund_control_render(self, request: HttpRequest, refund: OrderRefund) -> str:
-        """Return the link to the page of the dashboard on which the refund is approved."""
-        identity = refund.info_data.get("refund")
-        return self._links("refunds", [identity] if identity else [], None)
+        """Return the link to the page on which the refund is approved, and then what it cost."""
+        identity, cost = refund.info_data.get("refund"), refund.info_data.get("cost")
+        html = self._links("refunds", [identity] if identity else [], None)
+        if cost:
+            html += format_html("<p>{} {}</p>", _("Paid by your wallet:"), shown(cost))
+        return html
 
     def _links(self, kind: str, identities: list[str], booked: Answer | None) -> str:
         base, html = self.settings.get("base_url") or "", format_html("")
@@ -373,8 +376,9 @@ class CheckoutSessions(BasePaymentProvider):
         return html
 
     def refund_control_render_short(self, refund: OrderRefund) -> str:
-        """Return the refund's id at the checkout."""
-        return self.refund_matching_id(refund) or ""
+        """Return the refund's id at the checkout, and what it cost."""
+        identity, cost = self.refund_matching_id(refund) or "", refund.info_data.get("cost")
+        return f"{identity} ({shown(cost)})" if cost else identity
 
     def matching_id(self, payment: OrderPayment) -> str | None:
         """Return the session's id."""
@@ -390,8 +394,8 @@ class CheckoutSessions(BasePaymentProvider):
         return {"sessions": booking.sessions_of(payment)}
 
     def api_refund_details(self, refund: OrderRefund) -> Answer:
-        """Return the refund's id at the checkout."""
-        return {"refund": refund.info_data.get("refund")}
+        """Return the refund's id at the checkout, and what the organizer's wallet paid for it."""
+        return {name: refund.info_data.get(name) for name in ("refund", "cost")}
 
     def shred_payment_info(self, obj: OrderPayment | OrderRefund) -> None:
         """Keep the ids: they are not personal data, and late money is booked by them."""

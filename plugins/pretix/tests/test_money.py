@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from pretix_checkout_sessions.checkout import genuine
-from pretix_checkout_sessions.money import NotExact, decimal, supported, units
+from pretix_checkout_sessions.money import NotExact, decimal, shown, supported, units
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,8 @@ def _mac(body: bytes, sent_at: int, secret: str) -> str:
     import hmac
 
     return hmac.digest(secret.encode(), f"{sent_at}.".encode() + body, "sha256").hex()
+
+
+def test_a_wallets_amount_is_shown_with_all_its_digits() -> None:
+    assert shown({"value": "1533", "asset_code": "USD", "asset_scale": 2}) == "15.33 USD"
+    assert shown({"value": "10", "asset_code": "USD", "asset_scale": 9}) == "0.000000010 USD"

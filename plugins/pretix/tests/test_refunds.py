@@ -42,7 +42,9 @@ def test_a_refund_of_all_is_in_transit_until_the_wallet_has_paid_it(
     paid.has(("refunded", "20.00"), status="c")
     told = world.api("GET", f"/api/checkout/refunds/{paid.refund_ids()[0]}")
     cost = told["cost"]  # the fees of the way back are the organizer's
-    assert before - world.balance() == Decimal(cost["value"]).scaleb(-cost["asset_scale"])
+    spent = before - world.balance()
+    assert spent == Decimal(cost["value"]).scaleb(-cost["asset_scale"])
+    assert f"Paid by your wallet: {spent} USD" in paid.seen_by_organizer()
     session = world.session(paid.session)
     assert session["amount_refunded"] == 2000
     assert paid.booked() == 0
@@ -77,6 +79,7 @@ def test_a_refund_from_the_dashboard_is_shown_as_begun_elsewhere(
     world.approve_refund(world.refund(paid.session, 500))
     paid.has_refunds(("external", "5.00"))
     assert "started externally" in paid.seen_by_organizer()
+    assert "Paid by your wallet: 5.1" in paid.seen_by_organizer()
 
 
 def test_a_refund_that_pretix_forgot_is_booked_when_it_is_paid(
@@ -110,10 +113,12 @@ def test_a_refund_that_failed_after_a_part_keeps_the_part(paid: Bought, shop: Sh
             "id": paid.refund_ids()[0],
             "status": "failed",
             "amount_sent": 300,
+            "cost": {"value": "311", "asset_code": "USD", "asset_scale": 2},
             "ended_at": "2026-11-25T12:00:00Z",
             "metadata": {},
         }
         for _ in range(2):
             book_refunds(payment, [told])
     assert paid.refunds() == [("done", Decimal("3.00"))]
+    assert "Paid by your wallet: 3.11 USD" in paid.seen_by_organizer()
     assert paid.booked() == Decimal("17.00")

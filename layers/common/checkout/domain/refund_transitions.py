@@ -67,6 +67,7 @@ Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
         that does not answer decides nothing, and releases nothing. Nor does one that says that the
         payment was made by another client: the merchant's identity has changed. If the customer's
         says "not found", it counts as no answer: it may have received more than ours says.
+        The same write stores what the merchant's wallet has paid (`spent`).
     M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
         before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
         merchant approves once more, and that token can only read. A payment from the budget is read
