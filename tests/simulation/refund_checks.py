@@ -428,7 +428,7 @@ class RefundChecks:
             self._all_held({each.id: each.amount for each in session.refunds or ()})
 
     def _cost(self, refund: Refund) -> None:
-        """The books have what left the shop's wallet: no less than it says, and at most the debit."""
+        """The cost is no less than what the shop's wallet says was sent, and at most the debit."""
         paid = [each for each in self._payments(refund.id) if each.parts_sent]
         least, most = sum(each.sent for each in paid), sum(each.debit.value for each in paid)
         cost = refund.paid.value if refund.paid else 0

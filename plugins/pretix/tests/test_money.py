@@ -33,6 +33,11 @@ def test_what_cannot_be_said_exactly_is_refused(amount: str, currency: str) -> N
         units(Decimal(amount), currency)
 
 
+def test_a_wallets_amount_is_shown_with_all_its_digits() -> None:
+    assert shown({"value": "1533", "asset_code": "USD", "asset_scale": 2}) == "15.33 USD"
+    assert shown({"value": "10", "asset_code": "USD", "asset_scale": 9}) == "0.000000010 USD"
+
+
 def test_a_currency_with_more_digits_than_pretix_stores_is_not_offered() -> None:
     assert [code for code in ("USD", "JPY", "MGA", "KWD", "CLF", "XXX") if supported(code)] == [
         "USD",
@@ -57,8 +62,3 @@ def _mac(body: bytes, sent_at: int, secret: str) -> str:
     import hmac
 
     return hmac.digest(secret.encode(), f"{sent_at}.".encode() + body, "sha256").hex()
-
-
-def test_a_wallets_amount_is_shown_with_all_its_digits() -> None:
-    assert shown({"value": "1533", "asset_code": "USD", "asset_scale": 2}) == "15.33 USD"
-    assert shown({"value": "10", "asset_code": "USD", "asset_scale": 9}) == "0.000000010 USD"
