@@ -19,7 +19,7 @@ from dashboard.dependencies import Injected, Key
 from dashboard.export import csv_file, lines
 from dashboard.filters import day_of
 from dashboard.rendering import page
-from dashboard.view import readable, sum_of
+from dashboard.view import readable
 
 router = APIRouter(prefix="/statement")
 TITLES: Final = (
@@ -106,30 +106,35 @@ def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> Row:
         name=name,
         moved=any(each.payments or each.refunds or each.received.value for each in days),
         payments=sum(each.payments for each in days),
-        paid=sum_of(key, paid),
-        difference=readable(total((each.difference for each in days), nothing)),
-        received=readable(total((each.received for each in days), nothing)),
+        paid=_number(_minor(paid, key)),
+        difference=_number(total((each.difference for each in days), nothing)),
+        received=_number(total((each.received for each in days), nothing)),
         refunds=sum(each.refunds for each in days),
-        refunded=sum_of(key, refunded),
-        cost=readable(total((each.cost for each in days), nothing)),
-        net=readable(total((each.net for each in days), nothing)),
+        refunded=_number(_minor(refunded, key)),
+        cost=_number(total((each.cost for each in days), nothing)),
+        net=_number(total((each.net for each in days), nothing)),
     )
 
 
-def _line(each: StatementDay, key: Actor) -> tuple[str | int | Amount, ...]:
-    def minor(value: int) -> Amount:
-        scale = key.asset_scale
-        return from_minor_units(value, currency=key.asset_code, wallet_scale=scale)
+def _number(amount: Amount) -> str:
+    """Return the amount for people, without the currency, which the table's caption has."""
+    return readable(amount).partition("\N{NO-BREAK SPACE}")[0]
 
+
+def _minor(value: int, key: Actor) -> Amount:
+    return from_minor_units(value, currency=key.asset_code, wallet_scale=key.asset_scale)
+
+
+def _line(each: StatementDay, key: Actor) -> tuple[str | int | Amount, ...]:
     return (
         each.day.isoformat(),
         key.asset_code.lower(),
         each.payments,
-        minor(each.paid),
+        _minor(each.paid, key),
         each.difference,
         each.received,
         each.refunds,
-        minor(each.refunded),
+        _minor(each.refunded, key),
         each.net,
         each.cost,
     )

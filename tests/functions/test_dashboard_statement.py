@@ -57,9 +57,9 @@ def test_a_day_has_what_was_paid_received_and_sent_back(shop: Dashboard, browser
     refund_of(shop, shop.stored(over.id), 300, currency="eur", spent=in_euros, cost=in_euros)
     page = browser.get("/statement?from=2026-02-28").page
     assert (
-        "2026-02-28 1 12.00 USD 0.00 USD 12.00 USD 0 0.00 USD 0.00 USD 12.00 USD "
-        "2026-03-01 2 40.00 USD 10.50 USD 50.50 USD 1 3.50 USD 3.71 USD 46.79 USD "
-        "All 3 52.00 USD 10.50 USD 62.50 USD 1 3.50 USD 3.71 USD 58.79 USD" in page.main
+        "2026-02-28 1 12.00 0.00 12.00 0 0.00 0.00 12.00 "
+        "2026-03-01 2 40.00 10.50 50.50 1 3.50 3.71 46.79 "
+        "All 3 52.00 10.50 62.50 1 3.50 3.71 58.79" in page.main
     )
     sums = {"paid": "40.00", "difference": "10.50", "received": "50.50", "refunded": "3.50"}
     sums |= {"net": "46.79", "refund_cost": "3.71"}
@@ -96,7 +96,7 @@ def test_what_is_not_received_yet_is_a_difference(shop: Dashboard, browser: Brow
     for file in ("/export/accounting.csv", "/statement.csv?from=2026-03-01"):
         difference = rows(browser, file)[0]["difference_decimal"]
         assert difference == "-20.00", "a number, not a text"
-    assert "1 20.00 USD -20.00 USD 0.00 USD 0" in browser.get("/statement").page.main
+    assert "1 20.00 -20.00 0.00 0" in browser.get("/statement").page.main
 
 
 def test_units_below_a_cent_are_not_lost(shop: Dashboard, browser: Browser) -> None:
@@ -105,7 +105,7 @@ def test_units_below_a_cent_are_not_lost(shop: Dashboard, browser: Browser) -> N
     paid(shop, receive=Amount(2_000, "EUR", 2), currency="eur")  # before the wallet changed
     refund_of(shop, paid(shop), 100, spent=Amount(1_010_300, "USD", 6))
     main = browser.get("/statement").page.main
-    assert "3 60.00 USD 0.0042 USD 60.0042 USD 1 1.00 USD 1.0103 USD 58.9939 USD" in main
+    assert "3 60.00 0.0042 60.0042 1 1.00 1.0103 58.9939" in main
 
 
 def test_days_that_are_none_are_said(browser: Browser) -> None:
