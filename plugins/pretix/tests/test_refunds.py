@@ -79,7 +79,7 @@ def test_a_refund_from_the_dashboard_is_shown_as_begun_elsewhere(
     world.approve_refund(world.refund(paid.session, 500))
     paid.has_refunds(("external", "5.00"))
     assert "started externally" in paid.seen_by_organizer()
-    assert "Paid by your wallet: 5.1" in paid.seen_by_organizer()
+    assert "Paid by your wallet: 5.00 USD" in paid.seen_by_organizer()
 
 
 def test_a_refund_that_pretix_forgot_is_booked_when_it_is_paid(
