@@ -53,6 +53,12 @@ def email_of(fields: dict[str, Any]) -> str:
     return found
 
 
+def name_of(fields: dict[str, Any]) -> str | None:
+    """Remove and return the random name with which the form was rendered, or None without one."""
+    name: str = fields.pop("form_name", "")
+    return name if grammar.NONCE.fullmatch(name) else None
+
+
 def provider_of(fields: dict[str, Any]) -> str:
     """Remove and return the chosen provider's form of addresses, or "" without one.
 

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 
 from checkout.domain.addresses import label
 from checkout.domain.errors import ResourceMissing, WalletInvalid
+from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Problem
 from checkout.domain.public import timestamp
@@ -325,7 +326,7 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
         now=services.clock.now(),
         providers=services.providers,
         refunds=services.refunds.of(refunds) if refunds else (),
-        mails=receipt_mail.offered(services, session),
+        mails=new_nonce(services.random_bytes) if receipt_mail.offered(services, session) else None,
     )
 
 

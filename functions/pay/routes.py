@@ -24,6 +24,7 @@ from pay.inputs import (
     BODY_MAX,
     address_of,
     email_of,
+    name_of,
     price_of,
     provider_of,
     wallet_of,
@@ -73,11 +74,10 @@ async def receipt(services: Injected, request: Request, session_id: str) -> Resp
     fields: dict[str, str] = {}
     try:
         fields = await form_fields(request, most=BODY_MAX)
-        to = email_of(fields)
+        form, to = name_of(fields), email_of(fields)
         session = reconcile.view(services, session_id)
-        receipt_mail.send(
-            services, session, pages.letter(services, request, session, to), client=client
-        )
+        letter = pages.letter(services, request, session, to)
+        receipt_mail.send(services, session, letter, client=client, form=form)
     except CheckoutError as error:
         typed = fields.get("email", "")
         return form_again(error, services, request, session_id, email=typed)

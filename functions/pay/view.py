@@ -158,7 +158,8 @@ class Shown:
     without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
     module, `course` is the list of course.py. `gave` says whether the customer has given the
     details that the shop asks for, and can still correct them; what they are is not here, because
-    anybody who has the link sees the page.
+    anybody who has the link sees the page. `mails` is the name of the form that asks for the
+    receipt by e-mail, where that is offered.
     """
 
     reader: Reader
@@ -203,7 +204,7 @@ class Shown:
     completed_at: Moment | None
     problem: str | None
     not_charged: bool
-    mails: bool
+    mails: str | None
     gave: bool
     paths: Paths
 
@@ -297,7 +298,7 @@ def shown(
     now: datetime,
     providers: tuple[Provider, ...] = (),
     refunds: Sequence[Refund] = (),
-    mails: bool = False,
+    mails: str | None = None,
 ) -> Shown:
     """Return the view of a settled `session` at `now`.
 

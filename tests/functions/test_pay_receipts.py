@@ -152,6 +152,16 @@ def test_a_session_sends_three_receipts_and_no_more(buyer: Customer, outbox: Out
     assert ask(buyer, other).status == 303, "another payment has its own"
 
 
+def test_a_form_that_is_sent_twice_sends_one_receipt(buyer: Customer, outbox: Outbox) -> None:
+    session = paid(buyer)
+    field = buyer.open(session, "/success").page.one("input", name="form_name")
+    form = {"email": TO, "form_name": field.attributes["value"]}
+    for _ in range(2):
+        sent = buyer.ask("POST", f"/pay/{session.id}/receipt", data=form)
+        assert sent.headers["location"] == f"/pay/{session.id}/success?mailed=1"
+    assert len(outbox.letters) == 1
+
+
 def test_a_client_is_limited_as_well(outbox: Outbox) -> None:
     world = World()
     limits = services.limits(world.core.clock, world.dynamo, PREFIX, 30)

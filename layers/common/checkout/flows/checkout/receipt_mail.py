@@ -28,8 +28,10 @@ def offered(services: PayServices, session: Session) -> bool:
     return services.clock.now() < session.completed_at + OFFERED_FOR
 
 
-def send(services: PayServices, session: Session, letter: Letter, *, client: str) -> None:
-    """Send the receipt of a session that has one to offer.
+def send(
+    services: PayServices, session: Session, letter: Letter, *, client: str, form: str | None = None
+) -> None:
+    """Send the receipt of a session that has one to offer, once for the name of its `form`.
 
     Raises ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
     """
@@ -37,6 +39,9 @@ def send(services: PayServices, session: Session, letter: Letter, *, client: str
         raise ResourceMissing("There is no receipt to send.")
     limits.admit(services, RECEIPT, client)
     until = session.completed_at + OFFERED_FOR
-    if not services.limits.take_letter(session.id, most=RECEIPTS_MAX, until=until):
+    taken = services.limits.take_letter
+    if form is not None and not taken(f"{session.id} {form}", most=1, until=until):
+        return
+    if not taken(session.id, most=RECEIPTS_MAX, until=until):
         raise ReceiptsUsedUp("The receipt has already been sent three times, the maximum.")
     services.mail.send(letter)
