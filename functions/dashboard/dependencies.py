@@ -7,18 +7,22 @@ ours and its token follows from the browser's cookie.
 from __future__ import annotations
 
 import hmac
+import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Request
 
 from checkout import wiring
-from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
+from checkout.domain.errors import ContentTypeInvalid, IdempotencyKeyReused, ParameterInvalid
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.providers import name_of
+from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.merchant import needs, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.open_payments.urls import split
@@ -27,10 +31,14 @@ from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes
 from dashboard import rights
 from dashboard.multipart import parts
-from dashboard.texts import OVERLAPS
+from dashboard.texts import OVERLAPS, USED_ALREADY
+
+T = TypeVar("T")
 
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
+NAME_FIELD: Final = "form_name"
+_NAME: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class Visit:
     """A browser, before the sign-in is checked.
 
     `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
+    `form_name` is new in each request: the forms of its page make something once (`once`).
     """
 
     home: str
@@ -58,6 +67,7 @@ class Visit:
     secure: bool
     token: str = field(repr=False)
     fresh: bool
+    form_name: str
 
     @property
     def form_token(self) -> str:
@@ -85,7 +95,8 @@ async def visit(injected: Injected, request: Request) -> Visit:
     fresh = not sign_in.is_token(token)
     if fresh:
         token = sign_in.new_token(injected.random_bytes)
-    found = Visit(f"{base.path}/dashboard", cookie, secure, token, fresh)
+    name = injected.random_bytes(16).hex()
+    found = Visit(f"{base.path}/dashboard", cookie, secure, token, fresh, name)
     request.state.visit = found
     return found
 
@@ -126,7 +137,7 @@ async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> Actor
 
 
 async def posted(injected: Injected, visited: Visited, request: Request) -> dict[str, str]:
-    """Return the fields of our own form, without its token.
+    """Return the fields of our own form, without its token and name.
 
     Raise ParameterInvalid, ContentTypeInvalid, BodyTooLarge.
     """
@@ -136,9 +147,14 @@ async def posted(injected: Injected, visited: Visited, request: Request) -> dict
 
 
 async def posted_fields(injected: DashboardServices, request: Request) -> dict[str, str]:
-    """Return the fields of a form whose token is still to be verified. Raise as `posted` does."""
+    """Return the fields of a form whose token is still to be verified. Raise as `posted` does.
+
+    The form's name is kept with the request, for `once`.
+    """
     _require(request, injected, FORM)
-    return await form_fields(request)
+    fields = await form_fields(request)
+    request.state.form_name = fields.pop(NAME_FIELD, "")
+    return fields
 
 
 def verify_token(visited: Visit, fields: dict[str, str]) -> None:
@@ -156,7 +172,54 @@ async def uploaded(injected: Injected, visited: Visited, request: Request) -> di
     _require(request, injected, FORM_WITH_FILE)
     fields = parts(request.headers["content-type"], await body_bytes(request))
     _verify(visited, fields.pop(TOKEN_FIELD, b""))
+    fields.pop(NAME_FIELD, None)
     return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """What a form has made, and its place. It is None if another request with this form made it."""
+
+    place: str
+    made: T | None
+
+
+def once(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    form: dict[str, str],
+    act: Callable[[Reserve[T] | None], T],
+    place: Callable[[T], str],
+) -> Done[T]:
+    """Do what a verified form asks for, once for the name with which its page was rendered.
+
+    `place` names what `act` has made. A form that was sent before, with the same fields, gets the
+    same place. A form without a name is done each time. Raise IdempotencyKeyReused if it was sent
+    with other fields, and the errors of `act`.
+    """
+    made: T | None = None
+
+    def make(reserve: Reserve[T] | None) -> T:
+        nonlocal made
+        made = act(reserve)
+        return made
+
+    path, name = request.url.path, request.state.form_name
+    named = _NAME.fullmatch(name) is not None
+    posted_form: Posted[T] = Posted(
+        merchant=key.merchant,
+        key=f"form-{fingerprint_of(path, name)}" if named else None,
+        # The name, which is not stored, keeps what was typed from being guessed by it.
+        fingerprint=fingerprint_of(path, [name, form]),
+        render=lambda done: json_text(place(done)),  # erasing a customer reads JSON
+        status=303,
+    )
+    try:
+        done = answer(services, posted_form, make)
+    except IdempotencyKeyReused:
+        raise IdempotencyKeyReused(USED_ALREADY) from None
+    return Done(json.loads(done.body), made)
 
 
 def overlap_of(form: dict[str, str]) -> timedelta:

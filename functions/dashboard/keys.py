@@ -18,10 +18,10 @@ from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
+from dashboard.dependencies import Form, Injected, Key, Visited, once, overlap_of
 from dashboard.limits import cap_of, limits_of
 from dashboard.rendering import page, refused, saved
-from dashboard.texts import OVERLAPS, SCOPES
+from dashboard.texts import OVERLAPS, SCOPES, SENT_TWICE
 from dashboard.view import moment
 
 router = APIRouter(prefix="/keys")
@@ -57,17 +57,27 @@ async def list_keys(services: Injected, request: Request, key: Key) -> Response:
 async def create(services: Injected, request: Request, key: Key, form: Form) -> Response:
     """Create an API key. Only this response shows it."""
     try:
-        made = api_keys.create(
+        done = once(
             services,
+            request,
             key,
-            name=form.get("name", ""),
-            scopes=_scopes_of(form, key),
-            ends_at=_end_of(form),
-            refund_cap=cap_of(form, key),
+            form,
+            lambda reserve: api_keys.create(
+                services,
+                key,
+                name=form.get("name", ""),
+                scopes=_scopes_of(form, key),
+                ends_at=_end_of(form),
+                refund_cap=cap_of(form, key),
+                reserve=reserve,
+            ),
+            lambda new: new.key.id,
         )
     except CheckoutError as error:
         return refused(error, _page, services, request, key)
-    return _page(services, request, key, made=made)
+    if done.made is None:
+        return _page(services, request, key, alert=SENT_TWICE, status=409)
+    return _page(services, request, key, made=done.made)
 
 
 @router.post("/{key_id}/roll")

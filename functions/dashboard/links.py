@@ -21,7 +21,7 @@ from checkout.open_payments.urls import origin
 from checkout.pages import Moment, allow_pictures
 from checkout.ports.services import DashboardServices
 from dashboard import texts
-from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.dependencies import Form, Injected, Key, Visited, once
 from dashboard.rendering import page, refused, saved, see
 from dashboard.view import USUAL_COLOR, moment, readable
 from pay.colors import accent
@@ -68,23 +68,31 @@ async def create(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
     try:
-        made = links.create(
+        done = once(
             services,
+            request,
             key,
-            name=form.get("name", ""),
-            amount=form.get("amount", ""),
-            stock=form.get("stock", ""),
-            success_url=form.get("success_url", ""),
-            asks={each: form.get(_field(each), "") for each in texts.ASKED},
-            ships_to=form.get("ships_to", ""),
-            questions=[_question(form, number) for number in _NUMBERS],
-            description=form.get("description", ""),
-            image=form.get("image", ""),
-            at_once=form.get("at_once", ""),
+            form,
+            lambda reserve: links.create(
+                services,
+                key,
+                name=form.get("name", ""),
+                amount=form.get("amount", ""),
+                stock=form.get("stock", ""),
+                success_url=form.get("success_url", ""),
+                asks={each: form.get(_field(each), "") for each in texts.ASKED},
+                ships_to=form.get("ships_to", ""),
+                questions=[_question(form, number) for number in _NUMBERS],
+                description=form.get("description", ""),
+                image=form.get("image", ""),
+                at_once=form.get("at_once", ""),
+                reserve=reserve,
+            ),
+            lambda link: f"/links/{link.id}",
         )
     except CheckoutError as error:
         return refused(error, _list, services, request, key, typed=form)
-    return see(visit, f"/links/{made.id}")
+    return see(visit, done.place)
 
 
 @router.get("/{link_id}")

@@ -18,7 +18,7 @@ from checkout.domain.people import Actor, Member
 from checkout.flows import merchants
 from checkout.flows.merchant import notices
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.dependencies import Form, Injected, Key, Visited, once
 from dashboard.rendering import page, saved
 from dashboard.texts import PACE, TOPIC
 
@@ -54,15 +54,24 @@ async def choose(
     def save() -> None:
         from pay.notices import confirmation  # most visits send nothing
 
-        stored, token = notices.choose(
+        done = once(
             services,
+            request,
             member,
-            address=form.get("email", ""),
-            topics=[each for each in Topic if f"topic-{each}" in form],
-            pace=Pace.DAILY if form.get("pace") == Pace.DAILY else Pace.AT_ONCE,
-            language=form.get("language", ""),
+            form,
+            lambda reserve: notices.choose(
+                services,
+                member,
+                address=form.get("email", ""),
+                topics=[each for each in Topic if f"topic-{each}" in form],
+                pace=Pace.DAILY if form.get("pace") == Pace.DAILY else Pace.AT_ONCE,
+                language=form.get("language", ""),
+                reserve=reserve,
+            ),
+            lambda _: _SAVED,
         )
-        if token is not None and stored.asked is not None and services.mail is not None:
+        stored, token = done.made or (None, None)
+        if token and stored and stored.asked is not None and services.mail is not None:
             shop = merchants.get(services.merchants, key.merchant).name
             link = f"{services.base_url}/dashboard/notices/confirm/{token}"
             services.mail.send(

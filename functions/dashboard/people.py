@@ -17,10 +17,10 @@ from checkout.flows.merchant import people, settings
 from checkout.flows.merchant.people import Invited
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.dependencies import Form, Injected, Key, Visited, once
 from dashboard.limits import cap_of, limits_of
 from dashboard.rendering import page, refused, saved
-from dashboard.texts import ROLE
+from dashboard.texts import ROLE, SENT_TWICE
 from dashboard.view import moment
 
 router = APIRouter(prefix="/people")
@@ -61,10 +61,20 @@ async def list_people(services: Injected, request: Request, key: Key) -> Respons
 async def invite(services: Injected, request: Request, key: Key, form: Form) -> Response:
     """Invite a person. Only this response shows the link."""
     try:
-        invited = people.invite(services, key, name=form.get("name", ""), role=_role_of(form))
+        name, role = form.get("name", ""), _role_of(form)
+        done = once(
+            services,
+            request,
+            key,
+            form,
+            lambda reserve: people.invite(services, key, name=name, role=role, reserve=reserve),
+            lambda new: new.invitation.id,
+        )
     except CheckoutError as error:
         return refused(error, _page, services, request, key)
-    return _page(services, request, key, invited=invited)
+    if done.made is None:
+        return _page(services, request, key, alert=SENT_TWICE, status=409)
+    return _page(services, request, key, invited=done.made)
 
 
 @router.post("/key-sign-in")

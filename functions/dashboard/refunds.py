@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -33,7 +34,7 @@ from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleSession
 from dashboard import refund_texts as texts
-from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.dependencies import Form, Injected, Key, Visited, once
 from dashboard.rendering import page, refused, see
 from dashboard.view import moment, plain, readable
 
@@ -99,9 +100,13 @@ async def request_refund(
 
     try:
         asked = _asked(services, key, session_id, form)
-        refund = actions.request_refund(services, key, asked)
+        act = partial(actions.request_refund, services, key, asked)
+        done = once(services, request, key, form, act, _path)
     except CheckoutError as error:
         return refused(error, shown_again, services, request, key, session_id)
+    refund = done.made
+    if refund is None:  # the first request asks for its price, or pays it
+        return see(visit, done.place)
     if refund.budget_at is not None:
         from checkout.flows.refund import budget
 
@@ -109,7 +114,7 @@ async def request_refund(
     # A price that is too high for the budget alone is there already, to be confirmed.
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(services, visit, request, key, refund.id)
-    return see(visit, f"/refunds/{refund.id}")
+    return see(visit, done.place)
 
 
 @router.post("/transactions/{session_id}/paid_elsewhere")
@@ -121,10 +126,11 @@ async def note_paid_elsewhere(
 
     try:
         asked = replace(_asked(services, key, session_id, form), elsewhere=_how(form))
-        noted = actions.note_paid_elsewhere(services, key, asked)
+        act = partial(actions.note_paid_elsewhere, services, key, asked)
+        done = once(services, request, key, form, act, _path)
     except CheckoutError as error:
         return refused(error, shown_again, services, request, key, session_id)
-    return see(visit, f"/refunds/{noted.id}")
+    return see(visit, done.place)
 
 
 @router.get("/refunds/{refund_id}")
@@ -220,6 +226,10 @@ def _prepared(
         # The refund is there: its page says what hinders it.
         return _page(services, request, key, refund_id, alert=error.message)
     return see(visit, f"/refunds/{refund_id}")
+
+
+def _path(refund: Refund) -> str:
+    return f"/refunds/{refund.id}"
 
 
 def _asked(

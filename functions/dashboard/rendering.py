@@ -63,6 +63,7 @@ def page(
         "test_wallets": wiring.test_wallets(),
         "home": visit.home if visit else None,
         "form_token": visit.form_token if visit else "",
+        "form_name": visit.form_name if visit else "",
         "sections": SECTIONS if key else (),
         "section": None,
         "who": key.label if key else None,

@@ -18,6 +18,15 @@ from checkout.domain.webhooks import EventStatus, Format, GivenUp
 from checkout.flows.merchant.needs import Case
 from checkout.open_payments.errors import Reason
 
+USED_ALREADY: Final = (
+    "This form has been used already, with something else in it. Look at what that has made. If "
+    "you want this, too, send it again from this page."
+)
+SENT_TWICE: Final = (
+    "This form was sent twice, and what it asks for was done once. A key, link or secret is only "
+    "in the first answer. If you have not seen it, replace or withdraw it here."
+)
+
 STATUS: Final[dict[Status, str]] = {
     Status.OPEN: "Open",
     Status.PREPARING: "Preparing",

@@ -9,6 +9,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
@@ -31,13 +32,13 @@ from checkout.flows import merchants
 from checkout.flows.merchant import actions
 from checkout.flows.merchant.needs import health
 from checkout.flows.webhooks import delivery_log, endpoints
-from checkout.flows.webhooks.endpoints import Failed, Resent
+from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
+from dashboard.dependencies import Form, Injected, Key, Visited, once, overlap_of
 from dashboard.rendering import page, refused, saved, see
 from dashboard.routing import NamesFirst
-from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS
+from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
 from dashboard.view import Attempt, attempt, delivered, moment
 
 router = APIRouter(prefix="/webhooks", route_class=NamesFirst)
@@ -123,19 +124,29 @@ async def configure(services: Injected, request: Request, key: Key, form: Form) 
     chosen, more = _which(form), {"format": _format_of(form)}
     new = chosen == NEW
     try:
-        done = actions.set_webhook(
+        done = once(
             services,
+            request,
             key,
-            url=url,
-            events=events,
-            endpoint=None if new else chosen,
-            add=new,
-            more=more,
+            form,
+            lambda reserve: actions.set_webhook(
+                services,
+                key,
+                url=url,
+                events=events,
+                endpoint=None if new else chosen,
+                add=new,
+                more=more,
+                reserve=reserve,
+            ),
+            partial(_identity, key),
         )
     except CheckoutError as error:
         return refused(error, _page, services, request, key, chosen=chosen, typed=form)
-    identity = endpoint_id(key.merchant, done.endpoint)
-    return _page(services, request, key, chosen=identity, secret=done.secret)
+    identity = done.place
+    if done.made is None:
+        return _page(services, request, key, chosen=identity, alert=SENT_TWICE, status=409)
+    return _page(services, request, key, chosen=identity, secret=done.made.secret)
 
 
 @router.post("/remove")
@@ -162,10 +173,22 @@ async def roll(services: Injected, request: Request, key: Key, form: Form) -> Re
     """Replace the signing secret. Only this response shows the new one."""
     chosen = _which(form)
     try:
-        done = actions.roll_webhook_secret(services, key, overlap=overlap_of(form), endpoint=chosen)
+        overlap = overlap_of(form)
+        done = once(
+            services,
+            request,
+            key,
+            form,
+            lambda reserve: actions.roll_webhook_secret(
+                services, key, overlap=overlap, endpoint=chosen, reserve=reserve
+            ),
+            partial(_identity, key),
+        )
     except CheckoutError as error:
         return refused(error, _page, services, request, key, chosen=chosen)
-    return _page(services, request, key, chosen=chosen, secret=done.secret)
+    if done.made is None:
+        return _page(services, request, key, chosen=chosen, alert=SENT_TWICE, status=409)
+    return _page(services, request, key, chosen=chosen, secret=done.made.secret)
 
 
 @router.post("/test")
@@ -175,10 +198,19 @@ async def send_test(
     """Send a test event, and show its delivery."""
     chosen = _which(form)
     try:
-        event = actions.send_test_event(services, key, endpoint=chosen)
+        done = once(
+            services,
+            request,
+            key,
+            form,
+            lambda reserve: actions.send_test_event(
+                services, key, endpoint=chosen, reserve=reserve
+            ),
+            lambda event: f"/webhooks/{event.id}",
+        )
     except CheckoutError as error:
         return refused(error, _page, services, request, key, chosen=chosen)
-    return see(visit, f"/webhooks/{event.id}")
+    return see(visit, done.place)
 
 
 @router.post("/resend-failed")
@@ -317,6 +349,10 @@ def elsewhere(
     return [
         Elsewhere(each.id, urls[each.endpoint], shown.status, shown.look) for each, shown in found
     ]
+
+
+def _identity(key: Actor, done: Configured) -> str:
+    return endpoint_id(key.merchant, done.endpoint)
 
 
 def _which(form: dict[str, str]) -> str | None:

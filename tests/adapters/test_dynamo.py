@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -9,11 +10,19 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import DatabaseUrl, DynamoDatabase, parse_database_url, places, wire
+from checkout.adapters.dynamo import (
+    DatabaseUrl,
+    DynamoDatabase,
+    DynamoSubscribers,
+    parse_database_url,
+    places,
+    wire,
+)
 from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
 from checkout.domain.machine import Change
+from checkout.domain.notices import Pace, Subscriber, Topic
 from checkout.domain.parts import Lists
 from checkout.domain.payment import Phase
 from checkout.domain.session import Session, Status
@@ -22,8 +31,15 @@ from checkout.domain.transitions import advance
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
 from checkout.ports.runtime import WHOLE, ShardRange
-from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
-from tests.support.basics import GAVE_A_WALLET, NOW, a_session, words
+from checkout.ports.sessions import (
+    DueSessions,
+    KeyHeld,
+    Reservation,
+    StaleSession,
+    Stretch,
+    Walk,
+)
+from tests.support.basics import GAVE_A_WALLET, NOW, HandClock, a_link, a_session, words
 from tests.support.samples import (
     DAY,
     MS,
@@ -31,6 +47,7 @@ from tests.support.samples import (
     a_merchant,
     a_reservation,
     an_event,
+    an_invitation,
     cancel,
     checked,
     full_session,
@@ -145,6 +162,66 @@ def test_a_change_and_its_answer_are_written_together_or_not_at_all(store: Store
     assert held.value.reservation == reservation
     assert store.sessions.get(other.id) == other
     assert store.events.get("evt_2") is None
+
+
+CHOICE = Subscriber(
+    id="ntc_1",
+    merchant="mer_1",
+    member="mbr_1",
+    topics=(Topic.WALLET,),
+    pace=Pace.DAILY,
+    language="en",
+    writer="first",
+    version=1,
+)
+
+
+def choices(store: Store) -> DynamoSubscribers:
+    return DynamoSubscribers(store.client, store.prefix, HandClock())
+
+
+# What a form makes: the new record's write, and what is stored of it.
+MADE: dict[str, tuple[Callable[[Store, Reservation], object], Callable[[Store], object]]] = {
+    "a link": (
+        lambda store, of: store.links.add(a_link(left=40, rows=8), of),
+        lambda store: store.links.get(a_link().id),
+    ),
+    "an event": (
+        lambda store, of: store.events.add(an_event(), of),
+        lambda store: store.events.get(an_event().id),
+    ),
+    "an invitation": (
+        lambda store, of: store.people.invite(an_invitation(), of),
+        lambda store: store.people.invitation(an_invitation().hash),
+    ),
+    "a key": (
+        lambda store, of: store.api_keys.add(a_key(hash="2" * 64), a_merchant(), of),
+        lambda store: store.api_keys.find("2" * 64),
+    ),
+    "a choice of notices": (
+        lambda store, of: choices(store).put(CHOICE, of),
+        lambda store: choices(store).get(CHOICE.id),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+@ON_MOTO_TOO
+def test_a_new_record_and_its_answer_are_written_together_or_not_at_all(
+    store: Store, what: str
+) -> None:
+    make, found = MADE[what]
+    store.merchants.add(a_merchant(), a_key())
+    other = a_reservation("other")
+    store.sessions.create(a_session(), other)
+    with pytest.raises(KeyHeld) as held:
+        make(store, a_reservation())
+    assert held.value.reservation == other
+    assert found(store) is None
+    mine = a_reservation(key="99" * 32)
+    make(store, mine)
+    assert found(store) is not None
+    assert store.sessions.reservation(mine.key) == mine
 
 
 def test_the_loser_of_a_race_with_the_same_key_learns_the_answer(store: Store) -> None:

@@ -86,6 +86,13 @@ def balance(place: Place, page: Page, address: str) -> int:
     return decode(json.loads(saved.read_text("utf-8"))["state"]).accounts[address].balance
 
 
+def sent(place: Place, page: Page) -> int:
+    """Return how many outgoing payments are in the providers' books, once they are saved."""
+    page.wait_for_timeout(2_500)
+    saved: Path = place.wallets_folder / "wallets.json"
+    return len(decode(json.loads(saved.read_text("utf-8"))["state"]).outgoing)
+
+
 def opened(page: Page, place: Place, session: str) -> None:
     page.goto(f"{home(place)}/transactions/{session}")
 
@@ -211,6 +218,46 @@ def test_without_a_budget_a_finger_is_at_the_merchants_wallet_after_three_taps(
     page.get_by_role("link", name="Approve in your wallet").tap()
     expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))
     assert presses == ["touch"] * 3
+
+
+@pytest.mark.parametrize(("script", "pause"), [(False, 0), (False, 180), (False, 400), (True, 180)])
+def test_a_form_that_is_pressed_twice_and_again_after_back_refunds_once(
+    browser: Browser, place: Place, script: bool, pause: int
+) -> None:
+    """Press again after `pause` milliseconds.
+
+    Without script, both presses reach the service, and "Back" shows a new form.
+    """
+    owner = browser.new_page()
+    sign_in(owner, place)
+    approve_budget(owner, place, "500")
+    owner.context.close()
+    page = browser.new_context(java_script_enabled=script).new_page()
+    sign_in(page, place)
+    session = sold(place)
+    before = sent(place, page)
+    opened(page, place, session)
+    page.get_by_text("Refund…").click()
+    page.locator("#refund-amount").fill("5.00")
+    at = box(page.get_by_role("button", name="Refund now"))
+    for wait in (pause, 0):
+        page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        page.wait_for_timeout(wait)
+    refunded(page)
+    refund = page.url
+    assert call(place, f"/{session}").json()["amount_refunded"] == 500
+    if script:
+        page.go_back()
+        page.get_by_text("Refund…").click()
+        page.locator("#refund-amount").fill("5.00")
+        page.get_by_role("button", name="Refund now").click()
+        expect(page).to_have_url(refund)
+    assert call(place, f"/{session}").json()["amount_refunded"] == 500
+    assert sent(place, page) == before + 1
+    ask(page, place, session, "5.00", "now")  # a visit of its own
+    refunded(page)
+    assert page.url != refund
+    page.context.close()
 
 
 def test_two_parts_one_at_once_and_one_at_the_price_that_was_shown(

@@ -106,6 +106,33 @@ def test_a_refund_whose_price_cannot_be_asked_is_there_and_says_why(
     assert wallets_page(owner.get(f"/refunds/{made.id}"))
 
 
+def test_a_used_form_makes_nothing_else_and_its_page_is_a_new_form(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    form = f"/transactions/{sold.id}/refund"
+    name = owner.get(f"/transactions/{sold.id}").page.all("input", name="form_name")[0]
+    typed = {"amount": "5", "form_name": name.attributes["value"]}
+    first = owner.post(form, typed)
+    used = owner.post(form, {**typed, "amount": "6"})
+    assert used.status == 400
+    assert "This form has been used already" in used.page.main
+    assert world.session(sold.id).refunded == 500
+    names = {each.attributes["value"] for each in used.page.all("input", name="form_name")}
+    assert len(names - {typed["form_name"]}) == 1
+    world.clock.pass_time(24 * 3600)
+    owner.sign_in(world.api_key)
+    assert owner.post(form, typed).location != first.location, "a day later, nobody presses twice"
+
+
+@pytest.mark.parametrize("name", ["", "x", "0" * 33, "é" * 32, "A" * 32])
+def test_a_form_without_a_name_of_ours_is_done_each_time(
+    world: World, owner: Browser, sold: Session, name: str
+) -> None:
+    for _ in range(2):
+        owner.post(f"/transactions/{sold.id}/refund", {"amount": "5", "form_name": name})
+    assert world.session(sold.id).refunded == 1000
+
+
 @pytest.mark.parametrize(
     ("form", "typed", "says"),
     [

@@ -139,6 +139,17 @@ def test_the_secret_rolls_with_an_overlap(shop: Dashboard, browser: Browser) -> 
     assert browser.post("/webhooks/roll", {"overlap": "5"}).status == 400
 
 
+def test_a_secret_that_is_rolled_by_a_form_sent_twice_still_has_its_overlap(
+    shop: Dashboard, browser: Browser
+) -> None:
+    configured(browser)
+    form = {"overlap": "86400", "form_name": "0" * 32}
+    browser.post("/webhooks/roll", form)
+    rolled = endpoint(shop)
+    assert browser.post("/webhooks/roll", form).status == 409
+    assert endpoint(shop) == rolled
+
+
 def test_without_an_address_there_is_nothing_to_roll_test_or_enable(browser: Browser) -> None:
     for form in ("roll", "test", "enable"):
         answer = browser.post(f"/webhooks/{form}", {"overlap": "0"})

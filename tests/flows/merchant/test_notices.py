@@ -437,7 +437,7 @@ def test_a_change_over_a_newer_one_is_refused(shop: Shop) -> None:
         def get(self, subscriber: str) -> Any:
             return shop.services.subscribers.get(subscriber)
 
-        def put(self, subscriber: Subscriber) -> bool:
+        def put(self, subscriber: Subscriber, reservation: Any = None) -> bool:
             return False
 
     late = replace(shop.desk, subscribers=Late())

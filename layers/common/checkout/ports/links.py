@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from checkout.domain.links import PaymentLink
+from checkout.ports.sessions import Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,9 @@ class LinkPage:
 class Links(Protocol):
     """Store payment links. `Sessions.create` and `save` change their stock with sessions."""
 
-    def add(self, link: PaymentLink) -> None: ...
+    def add(self, link: PaymentLink, reservation: Reservation | None = None) -> None:
+        """Write a new link, and the reservation in the same transaction. Raises KeyHeld."""
+        ...
 
     def get(self, link_id: str) -> PaymentLink | None:
         """Read the link, strongly consistent."""

@@ -96,10 +96,11 @@ class ApiKeys(Protocol):
         """Return all keys of a merchant, unordered, by an index that lags a little."""
         ...
 
-    def add(self, key: ApiKey, merchant: Merchant) -> bool:
+    def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         """Write the key and the merchant's next version, if the merchant is as it was read.
 
-        So a limit holds that was counted after the merchant was read. Return False otherwise.
+        So a limit holds that was counted after the merchant was read. Return False otherwise. The
+        reservation is written in the same transaction. Raises KeyHeld.
         """
         ...
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Invitation, Member, Passkey
+from checkout.ports.sessions import Reservation
 
 
 class People(Protocol):
@@ -29,7 +30,9 @@ class People(Protocol):
         """Return the merchant's invitations, unordered, by an index that lags a little."""
         ...
 
-    def invite(self, invitation: Invitation) -> None: ...
+    def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
+        """Write a new invitation, and the reservation in the same transaction. Raises KeyHeld."""
+        ...
 
     def withdraw(self, ended: Invitation) -> bool:
         """Write the end of the invitation, if it had none before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from checkout.domain.notices import Subscriber
+from checkout.ports.sessions import Reservation
 
 
 class Subscribers(Protocol):
@@ -14,9 +15,10 @@ class Subscribers(Protocol):
         """Read the record, strongly consistent."""
         ...
 
-    def put(self, subscriber: Subscriber) -> bool:
+    def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
         """Write the record if the stored version is one less; a first version if there is none.
 
-        Returns False if somebody else has written meanwhile.
+        Returns False if somebody else has written meanwhile. The reservation is written in the same
+        transaction. Raises KeyHeld.
         """
         ...

@@ -10,6 +10,7 @@ from typing import Protocol
 from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
+from checkout.ports.sessions import Reservation
 from checkout.ports.stale import Stale
 
 
@@ -43,8 +44,11 @@ class EventPage:
 class Events(Protocol):
     """Store webhook events. `Sessions.save` adds those of sessions."""
 
-    def add(self, event: WebhookEvent) -> None:
-        """Write a new event that belongs to no session."""
+    def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
+        """Write a new event that belongs to no session, and the reservation with it.
+
+        Both are written in one transaction. Raises KeyHeld.
+        """
         ...
 
     def add_copy(self, event: WebhookEvent) -> None:

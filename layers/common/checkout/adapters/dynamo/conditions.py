@@ -202,6 +202,21 @@ def raise_if_held(error: ClientError, reservation: Reservation, *, index: int) -
         raise KeyHeld(reservation_from(held)) from None
 
 
+def put_reserved(
+    write: Callable[..., Any], table: str, reservation: Reservation, *puts: dict[str, Any]
+) -> None:
+    """Make these PutItems and that of the reservation in one transaction. Raise KeyHeld.
+
+    `write` makes a TransactWriteItems; `table` is that of the reservations.
+    """
+    items = [{"Put": put} for put in (*puts, put_reservation(table, reservation))]
+    try:
+        write(**transaction(*items))
+    except ClientError as error:
+        raise_if_held(error, reservation, index=len(puts))
+        raise
+
+
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
     """Return the PutItem of a record's next `version`, if the previous one is stored."""
     return {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from botocore.exceptions import ClientError
@@ -18,13 +19,21 @@ from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get, readable
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import TAKEN, failed_item, met, put_new, put_next
+from checkout.adapters.dynamo.conditions import (
+    TAKEN,
+    failed_item,
+    met,
+    put_new,
+    put_next,
+    put_reserved,
+)
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
+from checkout.ports.sessions import Reservation
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
 _EVENT: Final = Codec(
@@ -50,12 +59,18 @@ class DynamoEvents:
     ) -> None:
         self._client = client
         self._table = f"{prefix}-webhook_events"
+        self._reservations = f"{prefix}-idempotency_keys"
         self._persistent = Persistent(sleep, random_bytes)
 
-    def add(self, event: WebhookEvent) -> None:
+    def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
         item = event_item(event)
+        put = put_new(self._table, item, "id")
         try:
-            self._persistent.ask(self._client.put_item, **put_new(self._table, item, "id"))
+            if reservation is None:
+                self._persistent.ask(self._client.put_item, **put)
+            else:
+                write = partial(self._persistent.ask, self._client.transact_write_items)
+                put_reserved(write, self._reservations, reservation, put)
         except ClientError as error:
             if failed_item(error) != item:  # otherwise it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error

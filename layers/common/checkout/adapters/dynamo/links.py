@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -18,13 +19,19 @@ from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import condition_failed, met, transaction
+from checkout.adapters.dynamo.conditions import (
+    condition_failed,
+    met,
+    put_reserved,
+    transaction,
+)
 from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.grammar import position
 from checkout.domain.ids import new_nonce
 from checkout.domain.links import PaymentLink, shares
 from checkout.ports.links import LinkPage
 from checkout.ports.runtime import RandomBytes
+from checkout.ports.sessions import Reservation
 
 # `merchant` is the key of the list of sessions, which must not contain links.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
@@ -67,18 +74,24 @@ class DynamoLinks:
     ) -> None:
         self._client = client
         self._table = f"{prefix}-checkout_sessions"
+        self._reservations = f"{prefix}-idempotency_keys"
         self._persistent = Persistent(sleep, random_bytes)
         self._random_bytes = random_bytes
 
-    def add(self, link: PaymentLink) -> None:
+    def add(self, link: PaymentLink, reservation: Reservation | None = None) -> None:
         # The id is new, so writing it again after a lost answer does no harm.
         place = {
             "search_key": text(_listed_under(link.merchant)),
             "created_key": text(position(link.created_at, link.id)),
         }
         own, *others = _parts(link)
-        self._persistent.batch_put(self._client, self._table, others)
         item = _LINK.encode(link) | own | place
+        if reservation is not None:
+            puts = [{"TableName": self._table, "Item": each} for each in (item, *others)]
+            write = partial(self._persistent.ask, self._client.transact_write_items)
+            put_reserved(write, self._reservations, reservation, *puts)
+            return
+        self._persistent.batch_put(self._client, self._table, others)
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def get(self, link_id: str) -> PaymentLink | None:

@@ -180,6 +180,7 @@ class DynamoApiKeys:
         self._courtesy = courtesy or client
         self._merchants = f"{prefix}-merchants"
         self._keys = f"{prefix}-api_keys"
+        self._reservations = f"{prefix}-idempotency_keys"
 
     def find(self, key_hash: str) -> ApiKey | None:
         item = get(self._client, self._keys, hash=text(key_hash))
@@ -210,11 +211,11 @@ class DynamoApiKeys:
         """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
         return all_of(self._client, self._keys, merchant_id, key_from)
 
-    def add(self, key: ApiKey, merchant: Merchant) -> bool:
+    def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         # The next version, so that of two keys that were counted for at once one is added.
         after = merchant_item(merchant.changed())
         put = put_next(self._merchants, after, merchant.version + 1)
-        return self._written({"Put": put}, self._new(key))
+        return self._written({"Put": put}, self._new(key), reservation=reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
         return self._written(self._as_read(merchant), self._new(new), self._end(ended, _LASTING))
@@ -240,11 +241,14 @@ class DynamoApiKeys:
             if found != put["Item"]:  # otherwise it is our own write, whose answer was lost
                 raise StaleMerchant(merchant_from(found)) from None
 
-    def _written(self, *items: dict[str, Any]) -> bool:
-        """Write a transaction; return False if a condition failed."""
+    def _written(self, *items: dict[str, Any], reservation: Reservation | None = None) -> bool:
+        """Write a transaction; return False if a condition failed. Raise KeyHeld."""
+        kept = [{"Put": put_reservation(self._reservations, reservation)}] if reservation else []
         try:
-            ask(self._client.transact_write_items, **transaction(*items))
+            ask(self._client.transact_write_items, **transaction(*items, *kept))
         except ClientError as error:
+            if reservation is not None:
+                raise_if_held(error, reservation, index=len(items))
             failed_item(error)  # raises every other error
             return False
         return True

@@ -8,6 +8,7 @@ another owner stays.
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -15,13 +16,21 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, all_of, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import failed_item, met, put_new, put_next, transaction
+from checkout.adapters.dynamo.conditions import (
+    failed_item,
+    met,
+    put_new,
+    put_next,
+    put_reserved,
+    transaction,
+)
 from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Invitation, Member, Role
 from checkout.domain.retention import RETENTION
+from checkout.ports.sessions import Reservation
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)
@@ -39,6 +48,7 @@ class DynamoPeople:
         self._retention = retention
         self._table = f"{prefix}-api_keys"
         self._merchants = f"{prefix}-merchants"
+        self._reservations = f"{prefix}-idempotency_keys"
 
     def member(self, member_id: str) -> Member | None:
         item = get(self._client, self._table, hash=_member_key(member_id))
@@ -54,10 +64,15 @@ class DynamoPeople:
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
         return all_of(self._client, self._table, f"invitation#{merchant_id}", invitation_from)
 
-    def invite(self, invitation: Invitation) -> None:
+    def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
         # The same hash is the same invitation, so writing it again after a lost answer does no
         # harm.
-        ask(self._client.put_item, TableName=self._table, Item=self._invitation_item(invitation))
+        put = {"TableName": self._table, "Item": self._invitation_item(invitation)}
+        if reservation is None:
+            ask(self._client.put_item, **put)
+        else:
+            write = partial(ask, self._client.transact_write_items)
+            put_reserved(write, self._reservations, reservation, put)
 
     def withdraw(self, ended: Invitation) -> bool:
         return met(

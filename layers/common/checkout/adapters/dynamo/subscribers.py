@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from botocore.exceptions import ClientError
@@ -10,11 +11,12 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import failed_item, put_new, put_next
+from checkout.adapters.dynamo.conditions import failed_item, put_new, put_next, put_reserved
 from checkout.adapters.dynamo.places import LATER, due_shard, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.notices import Subscriber
 from checkout.ports.runtime import Clock
+from checkout.ports.sessions import Reservation
 
 STOPPED_KEPT: Final = timedelta(days=1)
 # `merchant` is the key of the list of sessions, which must not contain subscribers.
@@ -29,13 +31,14 @@ class DynamoSubscribers:
     def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
         self._client = client
         self._table = f"{prefix}-checkout_sessions"
+        self._reservations = f"{prefix}-idempotency_keys"
         self._clock = clock
 
     def get(self, subscriber_id: str) -> Subscriber | None:
         item = get(self._client, self._table, id=text(subscriber_id))
         return subscriber_from(item) if item else None
 
-    def put(self, subscriber: Subscriber) -> bool:
+    def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
         item = self._item(subscriber)
         first = subscriber.version == 1
         request = (
@@ -44,7 +47,11 @@ class DynamoSubscribers:
             else put_next(self._table, item, subscriber.version)
         )
         try:
-            ask(self._client.put_item, **request)
+            if reservation is None:
+                ask(self._client.put_item, **request)
+            else:
+                write = partial(ask, self._client.transact_write_items)
+                put_reserved(write, self._reservations, reservation, request)
         except ClientError as error:
             found = failed_item(error)  # our own write, if its answer was lost
             return found is not None and found["writer"] == item["writer"]

@@ -20,6 +20,7 @@ from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import ends, lookup
 from checkout.flows.checkout.lists import ListQuery
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import export
 from checkout.flows.merchant.export import Part
 from checkout.flows.refund import budget_request
@@ -53,16 +54,26 @@ def give_up_session(services: DashboardServices, key: Actor, session_id: str) ->
     return _end(services, key, session_id, ends.give_up, Action.SESSION_GIVEN_UP)
 
 
-def request_refund(services: DashboardServices, key: Actor, asked: NewRefund) -> Refund:
+def request_refund(
+    services: DashboardServices,
+    key: Actor,
+    asked: NewRefund,
+    reserve: Reserve[Refund] | None = None,
+) -> Refund:
     """Request a refund. Raise as `refund.request.create` does."""
-    refund = refunds.create(services, key, asked)
+    refund = refunds.create(services, key, asked, reserve)
     audit.note(services, key, Action.REFUND_REQUESTED, refund.id)
     return refund
 
 
-def note_paid_elsewhere(services: DashboardServices, key: Actor, asked: NewRefund) -> Refund:
+def note_paid_elsewhere(
+    services: DashboardServices,
+    key: Actor,
+    asked: NewRefund,
+    reserve: Reserve[Refund] | None = None,
+) -> Refund:
     """Note that a customer was paid back elsewhere. Raise as `refund.request.create` does."""
-    noted = refunds.create(services, key, asked)
+    noted = refunds.create(services, key, asked, reserve)
     audit.note(services, key, Action.PAID_ELSEWHERE, noted.id)
     return noted
 
@@ -153,19 +164,30 @@ def enable_webhook(services: DashboardServices, key: Actor, *, endpoint: str | N
 
 
 def roll_webhook_secret(
-    services: DashboardServices, key: Actor, *, overlap: timedelta, endpoint: str | None = None
+    services: DashboardServices,
+    key: Actor,
+    *,
+    overlap: timedelta,
+    endpoint: str | None = None,
+    reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Replace a signing secret. Raise as `endpoints.roll_secret` does."""
-    done = endpoints.roll_secret(services, key.merchant, overlap=overlap, endpoint=endpoint)
+    done = endpoints.roll_secret(
+        services, key.merchant, overlap=overlap, endpoint=endpoint, reserve=reserve
+    )
     audit.note(services, key, Action.WEBHOOK_SECRET_ROLLED, _without_query(done.endpoint))
     return done
 
 
 def send_test_event(
-    services: DashboardServices, key: Actor, *, endpoint: str | None = None
+    services: DashboardServices,
+    key: Actor,
+    *,
+    endpoint: str | None = None,
+    reserve: Reserve[WebhookEvent] | None = None,
 ) -> WebhookEvent:
     """Send a test event. Raise as `endpoints.ping` does."""
-    event = endpoints.ping(services, key.merchant, endpoint=endpoint)
+    event = endpoints.ping(services, key.merchant, endpoint=endpoint, reserve=reserve)
     audit.note(services, key, Action.TEST_EVENT_SENT, event.id)
     return event
 

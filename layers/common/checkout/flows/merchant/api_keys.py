@@ -21,10 +21,11 @@ from checkout.domain.errors import (
     PermissionMissing,
     ResourceMissing,
 )
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
+from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_nonce
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
 from checkout.flows import audit, merchants
+from checkout.flows.idempotency import Reserve
 from checkout.ports.services import DashboardServices, Services
 
 NAME_MAX: Final = 60  # characters
@@ -93,11 +94,13 @@ def create(
     scopes: tuple[Scope, ...] = USUAL,
     ends_at: datetime | None = None,
     refund_cap: RefundCap | None = None,
+    reserve: Reserve[NewKey] | None = None,
 ) -> NewKey:
     """Create a key with these scopes, which ends at that time, if there is one.
 
-    It does no more than its maker may, and does not outlive a key that makes it. Raise
-    ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict, PermissionMissing.
+    It does no more than its maker may, and does not outlive a key that makes it. The record that
+    `reserve` makes is written with it. Raise ParameterMissing, ParameterInvalid,
+    KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld with `reserve`.
     """
     name = _name(name)
     now = services.clock.now()
@@ -112,7 +115,8 @@ def create(
     maker = key.id if isinstance(key, Member) else None
     options = {"ends_at": ends_at, "maker": maker, "refund_cap": refund_cap}
     made = new_key(services, merchant, name=name, scopes=scopes, **options)
-    if not services.api_keys.add(made.key, merchant):
+    reservation = reserve(made, new_nonce(services.random_bytes)) if reserve else None
+    if not services.api_keys.add(made.key, merchant, reservation):
         raise _busy()
     audit.note(services, key, Action.KEY_CREATED, made.key.label)
     return made

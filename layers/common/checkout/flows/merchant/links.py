@@ -35,7 +35,7 @@ from checkout.domain.grammar import (
     picture_url,
     redirect_url,
 )
-from checkout.domain.ids import new_link_id, new_session_id
+from checkout.domain.ids import new_link_id, new_nonce, new_session_id
 from checkout.domain.links import (
     AT_ONCE_MAX,
     NAME_MAX,
@@ -55,6 +55,7 @@ from checkout.domain.typed_amount import typed_amount
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import details
 from checkout.flows.cursors import cursor, position_of
+from checkout.flows.idempotency import Reserve
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
@@ -112,15 +113,17 @@ def create(
     description: str = "",
     image: str = "",
     at_once: str = "",
+    reserve: Reserve[PaymentLink] | None = None,
 ) -> PaymentLink:
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
     receipt. `asks` says of a detail or an address whether it is `required` or `optional`; what is
     empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty;
-    `at_once` is how many items a customer may buy at once, one if it is empty. Raise
-    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
-    ResourceMissing, Conflict.
+    `at_once` is how many items a customer may buy at once, one if it is empty. The record that
+    `reserve` makes is written with the link. Raise ParameterMissing, ParameterInvalid,
+    AmountTooSmall, AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with
+    `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
@@ -146,7 +149,7 @@ def create(
     )
     if collect:
         details.make_key(services, merchant.id)
-    services.links.add(link)
+    services.links.add(link, reserve(link, new_nonce(services.random_bytes)) if reserve else None)
     audit.note(services, key, Action.LINK_CREATED, link.id)
     return link
 

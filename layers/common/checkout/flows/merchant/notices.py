@@ -37,12 +37,14 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.notices import CONFIRM_WITHIN, Pace, Subscriber, Told, Topic, remembered
 from checkout.domain.people import Member, Right, may
 from checkout.flows import audit
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case, Need
 from checkout.ports.mail import Notice
 from checkout.ports.services import DashboardServices, PayServices
 
 CONFIRMATIONS_MAX: Final = 5  # e-mails a day to addresses that a member has given
+Chosen = tuple[Subscriber, str | None]
 REFUSED_AGAIN: Final = timedelta(hours=1)  # after the mail service has refused an e-mail
 TOPICS: Final[dict[Case, Topic]] = {
     Case.PARTIAL_PAYMENT: Topic.PAYMENTS,
@@ -73,11 +75,12 @@ def choose(
     topics: Collection[Topic],
     pace: Pace,
     language: str,
-) -> tuple[Subscriber, str | None]:
+    reserve: Reserve[Chosen] | None = None,
+) -> Chosen:
     """Store the choice; return it, and the token of the link that confirms an address that is new.
 
-    The caller sends the link to `asked`. Raise EmailInvalid, ParameterInvalid, RateLimited,
-    Conflict.
+    The caller sends the link to `asked`. The record that `reserve` makes is written with the
+    choice. Raise EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
     """
     if services.mail is None:
         raise ParameterInvalid("This service sends no e-mail.")
@@ -116,7 +119,8 @@ def choose(
     # Without a confirmed address there is nothing to look at before the link has ended.
     look_at = after.asked_until if after.address is None else after.next_look(now)
     after = replace(after, look_at=look_at)
-    if not services.subscribers.put(after):
+    reservation = reserve((after, token), after.writer) if reserve else None
+    if not services.subscribers.put(after, reservation):
         raise Conflict("Your notices have changed in the meantime. Check them and try again.")
     audit.note(services, member, Action.SETTINGS_CHANGED, "notices")
     return after, token

@@ -27,6 +27,7 @@ from checkout.domain.ids import (
     new_invitation_id,
     new_invitation_token,
     new_member_id,
+    new_nonce,
 )
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import (
@@ -41,6 +42,7 @@ from checkout.domain.people import (
     Role,
 )
 from checkout.flows import audit
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 
@@ -82,15 +84,33 @@ def listed(services: DashboardServices, merchant: str) -> PeopleList:
     )
 
 
-def invite(services: DashboardServices, actor: Actor, *, name: str, role: Role) -> Invited:
-    """Invite a person. Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState."""
-    invited = invite_to(services, actor.merchant, name=name, role=role, invited_by=actor.id)
+def invite(
+    services: DashboardServices,
+    actor: Actor,
+    *,
+    name: str,
+    role: Role,
+    reserve: Reserve[Invited] | None = None,
+) -> Invited:
+    """Invite a person, and write what `reserve` makes with the invitation.
+
+    Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, and KeyHeld with `reserve`.
+    """
+    invited = invite_to(
+        services, actor.merchant, name=name, role=role, invited_by=actor.id, reserve=reserve
+    )
     audit.note(services, actor, Action.MEMBER_INVITED, f"{invited.invitation.name}, {role}")
     return invited
 
 
 def invite_to(
-    services: DashboardServices, merchant: str, *, name: str, role: Role, invited_by: str = OPERATOR
+    services: DashboardServices,
+    merchant: str,
+    *,
+    name: str,
+    role: Role,
+    invited_by: str = OPERATOR,
+    reserve: Reserve[Invited] | None = None,
 ) -> Invited:
     """Invite a person as the operator, without an entry in the audit log. Raise as `invite`."""
     name = _name(name)
@@ -102,7 +122,7 @@ def invite_to(
         raise MemberUnexpectedState(
             "The first member must be an owner: invite yourself first, and accept."
         )
-    return _invited(services, merchant, name, role, invited_by)
+    return _invited(services, merchant, name, role, invited_by, reserve)
 
 
 def invite_shop(services: DashboardServices, *, name: str) -> Invited:
@@ -116,7 +136,12 @@ def invite_shop(services: DashboardServices, *, name: str) -> Invited:
 
 
 def _invited(
-    services: DashboardServices, merchant: str, name: str, role: Role, invited_by: str
+    services: DashboardServices,
+    merchant: str,
+    name: str,
+    role: Role,
+    invited_by: str,
+    reserve: Reserve[Invited] | None = None,
 ) -> Invited:
     """Store an invitation, and return it with its link."""
     token, now = new_invitation_token(services.random_bytes), services.clock.now()
@@ -131,8 +156,10 @@ def _invited(
         created_at=now,
         expires_at=now + INVITATION_LASTS,
     )
-    services.people.invite(invitation)
-    return Invited(invitation, f"{services.base_url}/dashboard/invitation/{token}")
+    invited = Invited(invitation, f"{services.base_url}/dashboard/invitation/{token}")
+    writer = new_nonce(services.random_bytes)
+    services.people.invite(invitation, reserve(invited, writer) if reserve else None)
+    return invited
 
 
 def withdraw(services: DashboardServices, actor: Actor, invitation_id: str) -> None:

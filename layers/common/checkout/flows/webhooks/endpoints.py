@@ -179,10 +179,12 @@ def roll_secret(
     *,
     overlap: timedelta,
     endpoint: str | None = None,
+    reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Make a new secret; the previous one also signs until `overlap` (0 to 7 days) is over.
 
-    Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict.
+    Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict, and
+    KeyHeld with `reserve`.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
@@ -196,14 +198,23 @@ def roll_secret(
         kept = (newest, *(each for each in before if overlap))
         return merchant.with_endpoint(found, replace(found, secrets=kept))
 
-    after = merchants.change(services.merchants, merchant_id, changed)
-    return Configured(after, _endpoint(after, endpoint), secret)
+    def configured(merchant: Merchant) -> Configured:
+        return Configured(merchant, _endpoint(merchant, endpoint), secret)
+
+    return _written(services, merchant_id, changed, configured, reserve)
 
 
 def ping(
-    services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    endpoint: str | None = None,
+    reserve: Reserve[WebhookEvent] | None = None,
 ) -> WebhookEvent:
-    """Send a test event to the endpoint. Raises ResourceMissing, WebhookUnexpectedState."""
+    """Send a test event to the endpoint.
+
+    Raises ResourceMissing, WebhookUnexpectedState, and KeyHeld with `reserve`.
+    """
     merchant = merchants.get(services.merchants, merchant_id)
     found = _endpoint(merchant, endpoint)
     if found.disabled_at is not None:
@@ -227,7 +238,8 @@ def ping(
             at=now,
         ),
     )
-    services.events.add(event)
+    writer = new_nonce(services.random_bytes)
+    services.events.add(event, reserve(event, writer) if reserve else None)
     services.queue.enqueue([QueuedEvent(event.id, merchant_id)])
     return event
 
