@@ -73,8 +73,8 @@ class CreateRefund(Form):
         Field(
             strict=False,
             description="`as_paid`: the customer gets back what they paid for this amount, in "
-            "their own currency; if that is yours, at most what arrived. `at_cost`: it costs you exactly the amount. By default `as_paid`, "
-            "where it is known what the customer paid.",
+            "their own currency; if that is yours, at most what arrived. `at_cost`: it costs you "
+            "exactly the amount. By default `as_paid`, where it is known what the customer paid.",
         ),
     ] = None
     reason: Annotated[

@@ -82,7 +82,8 @@ class RefundCap:
     """The most that an actor may refund at once, and in a day (UTC); None is no limit.
 
     In minor units of the merchant's currency. It counts what is requested, canceled or not, and
-    what the budget pays beyond that without a person. `counted_as` is the id of the first key in a row of replaced ones: they share one count of the day.
+    what the budget pays beyond that without a person. `counted_as` is the id of the first key in a
+    row of replaced ones: they share one count of the day.
     """
 
     once: int | None = None

@@ -15,7 +15,7 @@ from typing import Final
 from checkout.domain.money import least_accepted, may_be_converted
 from checkout.domain.payment import FENCE
 from checkout.domain.refund import Refund
-from checkout.open_payments.models import OutgoingPayment
+from checkout.open_payments.models import Amount, OutgoingPayment
 
 # Clocks of the two servers may differ; a payment that began in time may take as long as this.
 CLOCKS: Final = timedelta(seconds=30)
