@@ -15,6 +15,7 @@ from sandbox.wallets.answers import gnap, ok
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call, is_id
 from sandbox.wallets.clients import find
+from sandbox.wallets.interaction import behaviour
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.schema import failure
 from sandbox.wallets.state import Grant, GrantState, Interaction, Token
@@ -161,6 +162,7 @@ def _continue(backend: Backend, provider: Provider, call: Call, grant_id: str) -
     if ref is None:
         return _poll(backend, provider, grant)
     interaction = grant.interaction
+    _stumble(backend, grant)
     refused = {GrantState.REJECTED, GrantState.REVOKED}
     if interaction is None or interaction.ref != ref or grant.state in refused:
         raise gnap(404, "invalid_continuation", "grant not found")
@@ -169,6 +171,17 @@ def _continue(backend: Backend, provider: Provider, call: Call, grant_id: str) -
     if grant.state is not GrantState.APPROVED:
         raise gnap(401, "request_denied", "grant interaction not approved")
     return _issue(backend, provider, grant)
+
+
+def _stumble(backend: Backend, grant: Grant) -> None:
+    """Fail for some time after the approval, if the wallet is one that does."""
+    approved_at = grant.interaction.chosen_at if grant.interaction else None
+    how = behaviour(backend, grant)
+    if approved_at is None or backend.now() >= approved_at + how.stumbles:
+        return
+    if how.stumbles_at_keys:
+        raise gnap(400, "invalid_client", "could not determine client")
+    raise answers.plain(502, "Bad Gateway")
 
 
 def _poll(backend: Backend, provider: Provider, grant: Grant) -> Response:

@@ -44,7 +44,8 @@ class Behaviour:
     more, and so counts as closed, once `receiver_away_after` parts are sent. With
     `closed_from_outside` somebody else closes the incoming payment when this wallet is told to pay
     it. With `fails` a payment fails at once, and nothing is sent. Of what arrives, the wallet says
-    that the share `admits` was sent.
+    that the share `admits` was sent. For the time `stumbles` after an approval nobody can redeem
+    it: the server answers 502, or cannot read the client's keys with `stumbles_at_keys`.
 
     The rest is of a wallet that receives, as a customer's does in a refund. Payments to it go as
     those of the wallet `paid_like` do, or only the first one with `paid_like_once`. It is `gone`
@@ -85,6 +86,8 @@ class Behaviour:
     closed_from_outside: bool = False
     fails: bool = False
     admits: Fraction = Fraction(1)
+    stumbles: timedelta = timedelta(0)
+    stumbles_at_keys: bool = False
     paid_like: str | None = None
     paid_like_once: bool = False
     gone: bool = False
@@ -123,6 +126,15 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
     ),
     "interact-timeout": Behaviour(
         "The time to approve runs out immediately.", interaction_life=timedelta(0)
+    ),
+    "stumbles": Behaviour(
+        "Its server fails for 30 seconds after the approval (502). Then payments succeed.",
+        stumbles=timedelta(seconds=30),
+    ),
+    "reads-no-keys": Behaviour(
+        "It cannot read the shop's keys for 30 seconds after the approval. Then payments succeed.",
+        stumbles=timedelta(seconds=30),
+        stumbles_at_keys=True,
     ),
     "too-small": Behaviour(
         "Every amount is below this wallet's minimum: quotes are refused.", minimum_too_high=True

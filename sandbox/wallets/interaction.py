@@ -54,6 +54,7 @@ def choose(backend: Backend, grant: Grant, interaction: Interaction, *, approve:
         return
     approved = approve and behaviour(backend, grant).consent is not Consent.DECLINE
     interaction.chosen = True
+    interaction.chosen_at = backend.now()
     grant.state = GrantState.APPROVED if approved else GrantState.REJECTED
 
 

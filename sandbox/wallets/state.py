@@ -99,6 +99,7 @@ class Interaction:
     finish_uri: str | None
     client_nonce: str | None
     chosen: bool = False
+    chosen_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

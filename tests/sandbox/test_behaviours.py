@@ -142,6 +142,21 @@ def test_interact_timeout_is_over_at_once(world: World) -> None:
     assert back["message"] == "interaction expired"
 
 
+@pytest.mark.parametrize(("name", "answered"), [("stumbles", 502), ("reads-no-keys", 400)])
+def test_an_approval_cannot_be_redeemed_for_half_a_minute(
+    world: World, name: str, answered: int
+) -> None:
+    incoming = world.incoming_payment(SHOP, 2000)
+    pending = world.ask(wallet(name), {"receiver": incoming["id"]})
+    reference = world.approved_reference(pending)
+    world.clock.pass_(29)
+    onward = pending["continue"]
+    body, token = {"interact_ref": reference}, onward["access_token"]["value"]
+    assert world.call("POST", onward["uri"], body, token)[0] == answered
+    world.clock.pass_(1)
+    assert world.call("POST", onward["uri"], body, token)[0] == 200
+
+
 def test_too_small_tells_the_minimum(world: World) -> None:
     incoming = world.incoming_payment(SHOP, 2000)
     status, answer = world.quote(wallet("too-small"), incoming["id"])
