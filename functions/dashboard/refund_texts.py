@@ -49,6 +49,7 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.NOTED: "It was noted that the customer was paid back elsewhere",
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    RefundEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",
     RefundEvent.CLAIM_OFFERED: "You made a link on which the customer names another wallet",
     RefundEvent.CLAIMED: "The customer has named another wallet",
@@ -82,10 +83,14 @@ WAITING: Final = (
     "The payment may have been sent. Your wallet is asked until it says what became of it. If it "
     "shows nothing, that takes up to 15 minutes; nothing is ever sent twice."
 )
+REDEEMING: Final = (
+    "You have approved it, and your wallet is being asked for it. If nothing is sent within a "
+    "minute, you can approve it again here."
+)
 TO_BE_PAID: Final = "It is paid from your refund budget within a minute or two."
 TRIED_AGAIN: Final = (
     "A wallet did not answer. It is tried again from your refund budget for a day and a half, then "
-    "it waits for your approval."
+    "it waits for your approval. You need not wait: you can approve it yourself, or cancel it."
 )
 READ_AGAIN: Final = (
     "Your wallet has ended our access to this payment, so we cannot see what became of it. Approve "
@@ -134,6 +139,7 @@ BUDGET_STEP: Final[Mapping[str, str]] = {
     MandateEvent.REQUESTED: "Your server asked for a budget",
     MandateEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     MandateEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    MandateEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
     MandateEvent.APPROVAL_LOST: "The approval could not be used",
     MandateEvent.APPROVED: "You approved it",
     MandateEvent.ROTATED: "The access to your wallet works again",

@@ -55,7 +55,8 @@ class Step:
 class RefundShown:
     """A refund's details. `approval` is the page at the merchant's wallet, while one waits.
 
-    `budget` is what would be left of the month, if the refund budget can pay the price.
+    `budget` is what would be left of the month, if the refund budget can pay the price. `planned`:
+    the budget is to pay it, and until then the merchant can.
     `claimed`: the customer named `wallet` by a link. `claim` is when a link for that ends, if one
     can be made. `elsewhere` is how it was paid back by other means, and `noted` until that is taken
     back.
@@ -67,6 +68,7 @@ class RefundShown:
     badge: str
     status: str
     waits: bool
+    planned: bool
     sending: bool
     approval: str | None
     budget: str | None
@@ -299,6 +301,7 @@ def _page(
 def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundShown:
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
+    waits = refund.approval_waits and not refund.lease_live(now)
     status, badge = texts.status_of(refund)
     quote, amount = refund.quote, minor_of(refund, key, refund.amount)
     gets = quote.receive if quote else refund.give
@@ -309,10 +312,11 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         amount=amount,
         badge=badge,
         status=status,
-        waits=refund.approval_waits,
-        sending=not refund.terminal and not refund.approval_waits,
+        waits=waits,
+        planned=refund.budget_at is not None,
+        sending=not refund.terminal and not waits,
         budget=_budget(services, key, refund),
-        approval=refund.interact_url if ready and refund.approval_waits else None,
+        approval=refund.interact_url if ready and waits else None,
         claimed=bool(refund.claimed),
         claim=_claim_ends(refund, now),
         elsewhere=refund.elsewhere,
@@ -322,7 +326,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
         sent=minor_of(refund, key, refund.sent) if refund.sent else None,
         problem=texts.PROBLEM[refund.problem] if refund.problem else None,
-        hint=_hint(refund),
+        hint=_hint(refund, now),
         wallet=refund.wallet or "erased",
         mode="The customer gets back what they paid"
         if refund.mode is AmountMode.AS_PAID
@@ -373,7 +377,9 @@ def minor_of(refund: Refund, key: Actor, value: int) -> str:
     return readable(from_minor_units(value, currency=refund.currency, wallet_scale=scale))
 
 
-def _hint(refund: Refund) -> str | None:
+def _hint(refund: Refund, now: datetime) -> str | None:
+    if refund.lease_live(now):
+        return texts.REDEEMING
     if refund.budget_at is not None:
         return texts.TRIED_AGAIN if refund.budget_tries else texts.TO_BE_PAID
     if refund.payment_in_flight:

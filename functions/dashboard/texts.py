@@ -148,6 +148,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.PREPARATION_FAILED: "The preparation failed",
     Event.RETURN_REPORTED: "The customer's browser came back from the wallet without an approval",
     Event.APPROVAL_CLAIMED: "The customer came back from their wallet with an approval",
+    Event.APPROVAL_KEPT: "The wallet could not take the approval just then; it was kept",
     Event.APPROVAL_LOST: "The approval could not be used",
     Event.PAYMENT_INTENDED: "The payment was sent to the customer's wallet",
     Event.PAYMENT_REFUSED: "The customer's wallet refused the payment",

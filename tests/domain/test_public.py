@@ -35,6 +35,7 @@ HIDDEN = {
     "refunds",
     "phase",
     "lease_until",
+    "approve_until",
     "look_at",
     "check_at",
     "checks",

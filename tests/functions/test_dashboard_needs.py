@@ -228,6 +228,10 @@ def test_a_wallet_that_refuses_the_key_needs_somebody_until_it_takes_it(
     assert "has refused your wallet's key" in browser.get("/needs").page.main
     refused_key(shop, 3, Event.PREPARED, None)
     assert strip(browser) == ""
+    refused_key(shop, 4, Event.APPROVAL_KEPT, "merchant_wallet_error: client_unknown (400)")
+    assert strip(browser) == "A wallet provider has refused your wallet's key: see what to do"
+    refused_key(shop, 5, Event.PAYMENT_INTENDED, None)
+    assert strip(browser) == ""
 
 
 def test_many_flagged_sessions_are_read_up_to_a_limit_which_is_said(

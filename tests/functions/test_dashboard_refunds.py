@@ -28,10 +28,12 @@ from tests.support.dashboard_pages import (
     wallets_page,
 )
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
-from tests.support.refund_books import again, ask, balance, payments
+from tests.support.hosted_pages import Answer
+from tests.support.refund_books import again, allow, ask, balance, payments
 from tests.support.services import store_refund
 
 ALICE = f"{CEDAR}/alice"
+NOW_5 = {"amount": "5", "reason": "duplicate", "how": "now"}
 
 
 def request_all(owner: Browser, sold: Session, **typed: str) -> str:
@@ -80,6 +82,52 @@ def test_a_wallet_that_asks_to_wait_is_asked_again(
     world.clock.pass_time(10)
     answer = owner.get(path_of(again_link.attributes["href"]) + f"?{back.query}")
     assert path_of(answer.location) == path
+
+
+def test_a_refund_whose_approval_is_being_redeemed_offers_no_other_way(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    path = request_all(owner, sold)
+    back = approved(world, owner.get(path))
+    pages: list[Answer] = []
+    world.transport.before = on("POST", "/continue/", lambda: pages.append(owner.get(path)))
+    owner.get(back)
+    [page] = [each.page for each in pages]
+    assert "your wallet is being asked for it" in page.main
+    assert "Look again" in page.main
+    for way in ("Approve in your wallet", "Ask for the price", "Cancel"):
+        assert way not in page.main
+
+
+def test_after_a_death_at_the_wallet_the_used_approval_is_not_offered_again(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    path = request_all(owner, sold)
+    back = approved(world, owner.get(path))
+    world.transport.before = on("POST", "/continue/", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        owner.get(back)
+    world.clock.pass_time(46)
+    page = owner.get(path).page
+    assert "Show the price and approve" in page.main
+    assert "Approve in your wallet" not in page.main
+
+
+def test_a_refund_that_waits_for_a_busy_wallet_can_be_approved_or_canceled_on_its_page(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    allow(world, 100_00)
+    world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("busy")))
+    for way, then in (("prepare", "Approve in your wallet"), ("cancel", "Canceled")):
+        path = path_of(owner.post(f"/transactions/{sold.id}/refund", NOW_5).location)
+        page = owner.get(path).page
+        assert "To be sent" in page.main
+        assert "Approve it yourself" in page.main
+        assert "Cancel the refund" in page.main
+        world.transport.before = lambda request: None
+        assert owner.post(f"{path}/{way}").status == 303
+        assert then in owner.get(path).page.main
+        world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("busy")))
 
 
 def test_a_declined_approval_says_so_and_the_refund_still_waits(
@@ -313,6 +361,18 @@ def sent_back(world: World, owner: Browser, session: Session, fields: dict[str, 
     return owner.get(path).page.main
 
 
+def test_late_money_that_is_still_counted_says_when_it_can_be_refunded(
+    world: World, local: Browser
+) -> None:
+    late = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    world.pay_from_outside(late, 2000)
+    world.sweep()
+    shown = local.get(f"/transactions/{late.id}").page
+    assert "Needs attention" in shown.main
+    assert "You can refund it once it is certain how much has arrived" in shown.main
+    assert "Left to refund" not in shown.main
+
+
 def test_late_money_is_sent_back_to_the_wallet_that_the_shop_names(
     world: World, local: Browser
 ) -> None:
@@ -321,6 +381,7 @@ def test_late_money_is_sent_back_to_the_wallet_that_the_shop_names(
     world.pay_from_outside(late, 2000)
     world.sweep(rounds=3)
     text, fields = surplus_of(local, late)
+    assert "once it is certain" not in local.get(f"/transactions/{late.id}").page.main
     assert (text, fields) == ("Send 20.00 USD back", {"amount": "20.00"})
     before = balance(world, bob)
     assert "Refunded" in sent_back(world, local, late, fields | {"wallet": bob})

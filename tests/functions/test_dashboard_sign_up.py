@@ -19,7 +19,7 @@ from checkout.open_payments.transport import Response
 from tests.support import services
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import BASE, Dashboard, dashboard_over
-from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, raising
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.hosted_pages import Answer
 from tests.support.sign_up import (
     TEA,
@@ -178,6 +178,35 @@ def test_a_wallet_that_asks_to_wait_is_asked_again(world: World, shop: Dashboard
     assert "One moment" in waits.page.main
     world.clock.pass_time(10)
     assert browser.get(f"/wallet/callback?{back.query}").location == "/dashboard"
+
+
+def test_a_wallet_that_stumbles_proves_its_owner_with_one_approval(
+    world: World, shop: Dashboard
+) -> None:
+    browser = signed_up(shop)
+    back = returned(world, browser)
+    world.client_host_down = True  # so the wallet cannot read who asks
+    for _ in range(3):
+        waits = browser.get(back)
+        assert "One moment" in waits.page.main
+        assert newest(shop).ownership is Ownership.UNPROVEN
+        world.clock.pass_time(10)
+    world.client_host_down = False
+    assert browser.get(back).location == "/dashboard"
+    assert newest(shop).ownership is Ownership.PROVEN
+
+
+def test_a_proof_that_no_wallet_takes_is_given_up_after_three_minutes(
+    world: World, shop: Dashboard
+) -> None:
+    browser = signed_up(shop)
+    back = returned(world, browser)
+    world.transport.before = on("POST", "/continue/", raising(NotSent("down")))
+    began = world.clock.now()
+    while (answer := browser.get(back)).status == 200:
+        world.clock.pass_time(10)
+    assert answer.status == 424
+    assert 170 < (world.clock.now() - began).total_seconds() < 200
 
 
 def test_the_approval_is_given_back_and_reads_only(world: World, shop: Dashboard) -> None:

@@ -14,7 +14,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.checkout import reconcile
 from checkout.flows.merchant import setup
 from tests.support.flows import CEDAR, World
-from tests.support.hosted_pages import Customer, customer
+from tests.support.hosted_pages import Answer, Customer, customer
 
 pytestmark = pytest.mark.untraced
 
@@ -143,6 +143,30 @@ def test_a_customer_who_comes_then_is_told_that_the_shop_cannot_be_paid_now(
     assert world.pay(world.session(session.id)).status is Status.COMPLETED
 
 
+def waited(buyer: Customer, back: str, *, up_in: int = 999) -> Answer:
+    """Follow the wallet's link as often as the page says; our host is up after so many tries."""
+    while (answer := buyer.back_from(back)).status == 200:
+        assert "Your wallet needs a moment" in answer.page.main
+        assert answer.headers["refresh"] == "10"
+        buyer.world.clock.pass_time(10)
+        up_in -= 1
+        buyer.world.client_host_down = up_in > 0
+    return answer
+
+
+def test_a_customer_who_returns_while_our_host_is_down_for_a_minute_pays_with_one_approval(
+    buyer: Customer,
+) -> None:
+    world, session = buyer.world, buyer.world.create()
+    assert buyer.form(session, "https://localhost:4101/alice").status == 303
+    back = world.network.approve(str(world.session(session.id).interact_url))
+    before = world.network.state.accounts[world.shop].balance
+    world.client_host_down = True
+    assert waited(buyer, back, up_in=4).location == f"/pay/{session.id}/success"
+    assert world.session(session.id).status is Status.COMPLETED
+    assert world.network.state.accounts[world.shop].balance == before + 2000
+
+
 def test_a_customer_who_returns_then_is_not_charged_reads_so_and_pays_later(
     buyer: Customer,
 ) -> None:
@@ -151,7 +175,7 @@ def test_a_customer_who_returns_then_is_not_charged_reads_so_and_pays_later(
     back = world.network.approve(str(world.session(session.id).interact_url))
     before = world.network.state.accounts[world.shop].balance
     world.client_host_down = True
-    assert buyer.back_from(back).location == f"/pay/{session.id}"
+    assert waited(buyer, back).location == f"/pay/{session.id}"
     for _ in range(10):
         page = buyer.ask("GET", f"/pay/{session.id}").page
         assert "The shop cannot take payments at the moment." in page.main

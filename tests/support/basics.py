@@ -177,7 +177,7 @@ def a_link(**changes: Any) -> PaymentLink:
 
 def come_back(services: PayServices, session_id: str, reference: str, presented: str) -> Finish:
     """Follow the wallet's link as a browser that waits as told; return what it gets in the end."""
-    for _ in range(5):
+    for _ in range(20):  # longer than an approval is kept
         found = finish(services, session_id, interact_ref=reference, presented_hash=presented)
         if not found.wait_seconds:
             break

@@ -61,7 +61,7 @@ def consent(world: World, refund: Refund) -> tuple[str, str]:
 
 def come_back(world: World, refund: Refund, callback: tuple[str, str]) -> Refund:
     """Follow the wallet's link as a browser that waits as told."""
-    for _ in range(5):
+    for _ in range(20):  # longer than an approval is kept
         found: Finish = approve.finish(
             world.services,
             world.key(),
@@ -148,7 +148,7 @@ def approve_budget(world: World, asked: Mandate) -> tuple[str, str]:
 
 def allowed(world: World, callback: tuple[str, str]) -> Mandate:
     """Follow the wallet's link as a browser that waits as told."""
-    for _ in range(5):
+    for _ in range(20):  # longer than an approval is kept
         found = budget.finish(
             world.services, world.key(), interact_ref=callback[0], presented_hash=callback[1]
         )

@@ -61,6 +61,7 @@ def full_session(**changes: Any) -> Session:
     everything: dict[str, Any] = {
         "phase": Phase.PAYING,
         "lease_until": NOW + 1 * MS,
+        "approve_until": NOW + 1 * MS,
         "look_at": NOW + 2 * MS,
         "check_at": NOW + 2 * MS,
         "checks": 3,

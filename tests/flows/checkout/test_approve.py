@@ -86,11 +86,87 @@ def test_trap_06_a_lost_continuation_answer_opens_the_session_and_no_money_moves
     world.transport.after = lose_answers("/continue/", OutcomeUnknown("lost"))
     lost = world.finish(session, callback).session
     assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
-    assert world.transport.count("POST", "/continue/") == 1
+    assert world.transport.count("POST", "/continue/") == 2  # the second is refused
     assert world.transport.count("DELETE", "/continue/") == 1
     assert world.received() == 0
     assert world.pay(lost).status is Status.COMPLETED
     assert world.received() == 2000
+
+
+STUMBLING = ("stumbles", "reads-no-keys")
+
+
+@pytest.mark.parametrize("wallet", STUMBLING)
+def test_a_wallet_that_stumbles_at_the_continuation_is_paid_from_with_one_approval(
+    world: World, wallet: str
+) -> None:
+    session, (reference, presented) = world.awaiting(wallet)
+    asked = {"interact_ref": reference, "presented_hash": presented}
+    world.clock.pass_time(5)
+    told = approve.finish(world.services, session.id, **asked)
+    kept = told.session
+    assert (told.wait_seconds, kept.status, kept.phase) == (10, Status.AWAITING_APPROVAL, None)
+    assert (kept.lease_until, kept.grant) == (None, session.grant)
+    assert [entry.event for entry in kept.history][-2:] == ["approval_claimed", "approval_kept"]
+    done = world.finish(session, (reference, presented)).session
+    assert (done.status, done.approve_until) == (Status.COMPLETED, None)
+    assert len(attempts_of(done)) == 1
+    assert world.received() == 2000
+
+
+@pytest.mark.parametrize(
+    "stumble",
+    [
+        lambda request: Response(503, {}, b""),
+        lambda request: Response(429, {}, b""),
+        raising(NotSent("down")),
+        raising(OutcomeUnknown("no answer")),
+    ],
+    ids=["503", "429", "unreachable", "silent"],
+)
+def test_an_approval_that_no_wallet_takes_is_kept_for_three_minutes_and_then_lost(
+    world: World, stumble: Callable[[Request], Response]
+) -> None:
+    session, callback = world.awaiting()
+    world.clock.pass_time(5)
+    began = world.clock.now()
+    answering(world, "POST", "/continue/", stumble)
+    lost = world.finish(session, callback).session
+    assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
+    assert (lost.grant, lost.approve_until) == (None, None)
+    assert 170 < (world.clock.now() - began).total_seconds() < 200
+    assert world.received() == 0
+
+
+@pytest.mark.parametrize("ending", [ends.cancel, ends.expire])
+def test_a_session_whose_approval_is_kept_can_be_ended_or_paid_from_another_wallet(
+    world: World, ending: Callable[..., object]
+) -> None:
+    for end in (True, False):
+        session, (reference, presented) = world.awaiting("stumbles")
+        asked = {"interact_ref": reference, "presented_hash": presented}
+        world.clock.pass_time(5)
+        assert approve.finish(world.services, session.id, **asked).wait_seconds == 10
+        if end:
+            ending(world.services, world.key(), session.id)
+        else:
+            assert world.pay(session).status is Status.COMPLETED
+        world.clock.pass_time(30)
+        late = approve.finish(world.services, session.id, **asked).session
+        assert late == world.session(session.id)
+        assert world.received() == (0 if end else 2000)
+
+
+def test_a_new_price_that_the_wallet_stumbles_at_is_asked_for_again(world: World) -> None:
+    session, callback = world.awaiting()
+    world.clock.pass_time(299)
+    refuses = [Response(503, {}, b""), Response(503, {}, b"")]
+    handle = world.network.handle
+    answering(
+        world, "POST", "/quotes", lambda request: refuses.pop() if refuses else handle(request)
+    )
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert (refuses, world.received()) == ([], 2000)
 
 
 def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_approved_limit() -> None:

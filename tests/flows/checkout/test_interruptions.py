@@ -141,7 +141,7 @@ def test_of_two_callbacks_at_once_the_loser_shows_what_the_winner_made_of_it(wor
 @pytest.mark.parametrize(
     ("part", "wait"), [("/continue/", 0), ("/quotes", 700)], ids=["continuation", "new quote"]
 )
-@pytest.mark.parametrize("answer", [status(400), unreachable])
+@pytest.mark.parametrize("answer", [status(400), unreachable])  # the latter for good
 def test_an_approval_that_cannot_be_used_opens_the_session(
     world: World, part: str, wait: int, answer: Answer
 ) -> None:

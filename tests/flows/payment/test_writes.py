@@ -205,6 +205,9 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.PREPARING, E.PREPARATION_FAILED): submit_what_is_no_wallet,
     (S.AWAITING_APPROVAL, E.RETURN_REPORTED): decline,
     (S.AWAITING_APPROVAL, E.APPROVAL_CLAIMED): pay,
+    (S.AWAITING_APPROVAL, E.APPROVAL_KEPT): lambda world: world.pay(
+        world.create(), f"{CEDAR}/stumbles"
+    ),
     (S.AWAITING_APPROVAL, E.APPROVAL_LOST): lose_the_approval,
     (S.AWAITING_APPROVAL, E.PAYMENT_INTENDED): pay,
     (S.AWAITING_APPROVAL, E.PAYMENT_REFUSED): be_refused,

@@ -17,6 +17,7 @@ from checkout.domain.errors import (
     AmountTooLarge,
     AmountTooSmall,
     CallbackInvalid,
+    CheckoutError,
     MerchantWalletError,
     RefundUnexpectedState,
     SessionBusy,
@@ -34,6 +35,7 @@ from checkout.flows.refund import budget, budget_request, reconcile, request, se
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
 from checkout.ports.sessions import StaleSession
+from sandbox.wallets.answers import resource
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import GrantState, OutgoingPayment
@@ -41,6 +43,7 @@ from tests.flows.deadly import Killed
 from tests.support.basics import HandClock
 from tests.support.flows import (
     BASE_URL,
+    CEDAR,
     World,
     answering,
     interrupt,
@@ -57,6 +60,8 @@ from tests.support.refund_books import (
     approve_budget,
     ask,
     balance,
+    come_back,
+    consent,
     end_budget,
     fund,
     mandate,
@@ -195,6 +200,17 @@ def test_an_approval_that_is_being_redeemed_is_left_alone(world: World) -> None:
     assert allowed(world, callback).active
     assert found[0].status is MandateStatus.PENDING
     assert [each.state for each in of_budget(world)].count(GrantState.ISSUED) == 1
+
+
+@pytest.mark.parametrize("wallet", ["stumbles", "reads-no-keys"])
+def test_a_wallet_that_stumbles_approves_the_budget_once(wallet: str) -> None:
+    world = World(shop=f"{CEDAR}/{wallet}")
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    after = allowed(world, callback)
+    assert after.active
+    events = [entry.event for entry in after.history]
+    assert events.count("approval_asked") == 1
+    assert "approval_kept" in events
 
 
 def test_an_approval_whose_answer_is_lost_leaves_the_budget_in_use(world: World) -> None:
@@ -550,6 +566,72 @@ def test_an_own_wallet_that_does_not_answer_is_tried_again(world: World) -> None
     world.transport.before = lambda request: None
     world.clock.pass_time(60)
     assert swept(world, refund).status is RefundStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (
+            resource(401, "Signature validation error: could not find key").response,
+            RefundProblem.MERCHANT_WALLET_ERROR,
+        ),
+        (Response(401, {}, b"Unauthorized"), RefundProblem.MERCHANT_WALLET_ERROR),
+        (Response(429, {}, b""), RefundProblem.CUSTOMER_WALLET_UNREACHABLE),
+    ],
+    ids=["keys", "401", "busy"],
+)
+def test_a_customers_wallet_that_cannot_read_our_keys_or_is_busy_is_asked_again(
+    world: World, answer: Response, problem: RefundProblem
+) -> None:
+    """It does not refuse the money, and is not told as if it did."""
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    network = world.transport.network
+    answering(world, "POST", "/incoming-payments", lambda request: answer)
+    world.sweep()
+    waits = again(world, refund)
+    assert (waits.problem, waits.budget_tries) == (problem, 1)
+    with pytest.raises(CheckoutError, match="Try again later") as told:
+        prepare(world, waits)
+    assert "does not take" not in told.value.message
+    world.transport.network = network
+    world.clock.pass_time(60)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+
+
+def test_a_problem_of_the_budget_ends_with_the_payment_that_a_person_approves(
+    world: World,
+) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    end_budget(world)
+    refund = swept(world, refund)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NO_BUDGET)
+    prepared = prepare(world, refund)
+    callback = consent(world, prepared)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=9)
+    sending = come_back(world, prepared, callback)
+    assert (sending.status, sending.problem) == (RefundStatus.SENDING, None)
+
+
+@pytest.mark.parametrize("by_hand", [True, False], ids=["approved", "canceled"])
+def test_a_refund_that_waits_for_a_busy_wallet_is_approved_by_hand_or_canceled(
+    world: World, by_hand: bool
+) -> None:
+    allow(world, LIMIT)
+    refund, sold = ask(world, paid(world), 700), payments(world)
+    world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("away")))
+    world.sweep()
+    world.transport.before = lambda request: None
+    if by_hand:
+        done = send(world, again(world, refund))
+        assert (done.status, done.budget_at) == (RefundStatus.SUCCEEDED, None)
+    else:
+        request.cancel(world.services, world.key(), refund.id)
+    world.clock.pass_time(60)
+    world.sweep()  # the budget does not pay it, too
+    assert payments(world) == sold + by_hand
+    assert from_budget(world) == []
 
 
 def test_a_customers_wallet_that_is_gone_is_left_to_a_person(world: World) -> None:

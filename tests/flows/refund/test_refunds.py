@@ -308,6 +308,29 @@ def test_a_lost_answer_of_the_approval_loses_it_and_the_next_one_pays(world: Wor
     assert send(world, lost).status is RefundStatus.SUCCEEDED
 
 
+@pytest.mark.parametrize("wallet", ["stumbles", "reads-no-keys"])
+def test_a_wallet_that_stumbles_pays_a_refund_with_one_approval(wallet: str) -> None:
+    world = World(shop=f"{CEDAR}/{wallet}")
+    fund(world)
+    prepared = prepare(world, ask(world, world.pay(world.create(currency="eur"), BOB)))
+    callback, sold = consent(world, prepared), payments(world)
+    done = come_back(world, prepared, callback)
+    assert done.status is RefundStatus.SUCCEEDED
+    assert payments(world) == sold + 1
+    assert "approval_kept" in [entry.event for entry in done.history]
+
+
+def test_a_refunds_approval_that_no_wallet_takes_is_lost_after_three_minutes(world: World) -> None:
+    prepared = prepare(world, ask(world, paid(world)))
+    callback, sold = consent(world, prepared), payments(world)
+    world.transport.before = on("POST", "/continue/", raising(NotSent("down")))
+    began = world.clock.now()
+    lost = come_back(world, prepared, callback)
+    assert (lost.problem, lost.grant) == (RefundProblem.APPROVAL_UNUSABLE, None)
+    assert 170 < (world.clock.now() - began).total_seconds() < 200
+    assert payments(world) == sold
+
+
 def test_a_price_that_has_risen_since_the_approval_is_not_paid() -> None:
     world = World(shop=f"{CEDAR}/expensive-renewal")
     fund(world)

@@ -49,6 +49,7 @@ class MandateEvent(StrEnum):
     REQUESTED = "requested"
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_KEPT = "approval_kept"
     APPROVAL_LOST = "approval_lost"
     APPROVED = "approved"
     SPENT = "spent"

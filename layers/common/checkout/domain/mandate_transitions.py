@@ -13,8 +13,9 @@ Approve (flows/refund/budget.py). No money can move.
         day that is never after the 28th. APPROVAL_ASKED stores it beside a grant that is in use.
     The merchant returns, and the callback's hash verifies.
     A2  APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    A3  Continue the grant. Refused or unknown: the grant is canceled and APPROVAL_LOST, and what
-        was in use stays so.
+    A3  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
+        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
+        stumble after that: the grant is canceled and APPROVAL_LOST, and what was in use stays so.
     A4  APPROVED -> active, by the lease that was taken: a process that takes it over cancels the
         grant.
         The token and the handle that cancels the grant are stored in one write in place of the
@@ -82,7 +83,8 @@ MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     # from                event                   to           when, and what goes
     **{(any_, _E.REQUESTED):        Row(any_,     ALWAYS) for any_ in _S},
     **{(any_, _E.APPROVAL_ASKED):   Row(any_,     IDLE, ("lease_until",)) for any_ in _S},
-    **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED) for any_ in _S},
+    **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED, ("interact_url",)) for any_ in _S},
+    **{(any_, _E.APPROVAL_KEPT):    Row(any_,     CLAIMED, ("lease_until",)) for any_ in _S},
     **{(any_, _E.APPROVAL_LOST):    Row(any_,     CLAIMED, APPROVAL) for any_ in _S},
     **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW, _TOLD) for any_ in _S},
     **{(any_, _E.GIVEN_BACK):       Row(any_,     ALWAYS, quiet=True) for any_ in _S},

@@ -78,9 +78,10 @@ class InFlight(Record):
     `receive` is what its incoming payment asks for, and `received` what that showed at the last
     check. `check_at` is when the wallets should be asked again: while a payment is in flight, and
     after the end until it is certain what the incoming payment received. The payer's wallet is not
-    asked before `hung_until`, after it has kept a check waiting. `event` is the id of the webhook
-    event of its end. `identity` is the number of the merchant's identity that asks the wallets
-    (Merchant.as_of); None is the first.
+    asked before `hung_until`, after it has kept a check waiting. `approve_until` is there once the
+    payer's wallet could not take an approval just now: it is asked again until then. `event` is the
+    id of the webhook event of its end. `identity` is the number of the merchant's identity that
+    asks the wallets (Merchant.as_of); None is the first.
     """
 
     expires_at: datetime
@@ -96,6 +97,7 @@ class InFlight(Record):
     quote: Quote | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
+    approve_until: datetime | None = None
     token: str | None = field(default=None, repr=False)
     instruction: Instruction | None = None
     outgoing_payment: str | None = None

@@ -48,6 +48,7 @@ class RefundEvent(StrEnum):
     NOTED = "noted"
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_KEPT = "approval_kept"
     APPROVAL_LOST = "approval_lost"
     CLAIM_OFFERED = "claim_offered"
     CLAIMED = "claimed"

@@ -28,7 +28,9 @@ Approve (flows/refund/approve.py). No money can move before R2.
         ends by itself.
     The merchant returns, and the callback's hash verifies.
     APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    C5  Continue the grant. Refused or unknown: no money can move, APPROVAL_LOST.
+    C5  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
+        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
+        stumble after that: no money can move, APPROVAL_LOST.
     R2  needs_approval -> sending. Stores the instruction, the quote in use and the token. It is
         durable before the call that moves money, and conditional on the version and the lease.
     C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
@@ -47,6 +49,7 @@ Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or t
     C1 to C3 as above, unless a person has seen the price. Without one it may cost its amount and
     the margin that the owner has approved with the budget, and no more than the limits of whoever
     asked for it. The mandate's token must be good for the next minute, or is rotated first.
+    Until R2 the merchant may approve it themselves, or cancel it: whoever writes first decides.
     R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
         which holds the debit from now on, and the count of a limited actor's day, which holds what
         the debit is beyond the amount. Then C6, once.
@@ -113,6 +116,7 @@ NOT_CLAIMED = When(
     lambda r, now: not r.claimed and not r.lease_live(now),
 )
 PLANNED = When("the budget is to pay it", lambda r, now: r.budget_at is not None)
+REDEEMED = When("an approval was claimed", lambda r, now: r.lease_until is not None)
 CLAIMED = When("approval claimed, lease live", lambda r, now: r.lease_live(now))
 TOKENLESS = When("the token is lost", lambda r, now: r.approval_waits)
 TOKENLESS_ASKED = When(
@@ -139,8 +143,9 @@ _S, _E = RefundStatus, RefundEvent
 # fmt: off
 REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     # from               event                     to                 when, and what goes
-    (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "problem")),
-    (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "budget_at", "problem")),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED, ("interact_url",)),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_KEPT):    Row(_S.NEEDS_APPROVAL, REDEEMED, ("lease_until",)),
     (_S.NEEDS_APPROVAL, _E.APPROVAL_LOST):    Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT),
     (_S.NEEDS_APPROVAL, _E.CLAIM_OFFERED):    Row(_S.NEEDS_APPROVAL, WAITS),
     (_S.NEEDS_APPROVAL, _E.CLAIMED):          Row(_S.NEEDS_APPROVAL, OFFERED, (*_ATTEMPT, "claim_open", "problem"), REFUND_UPDATED),
@@ -148,7 +153,7 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.NEEDS_APPROVAL, _E.BUDGET_WAITS):     Row(_S.NEEDS_APPROVAL, PLANNED, quiet=True),
     (_S.NEEDS_APPROVAL, _E.BUDGET_PASSED):    Row(_S.NEEDS_APPROVAL, PLANNED, ("budget_at",), REFUND_UPDATED),
     (_S.NEEDS_APPROVAL, _E.BUDGET_INTENDED):  Row(_S.SENDING,        PLANNED, ("budget_at", "problem")),
-    (_S.NEEDS_APPROVAL, _E.PAYMENT_INTENDED): Row(_S.SENDING,        CLAIMED, APPROVAL),
+    (_S.NEEDS_APPROVAL, _E.PAYMENT_INTENDED): Row(_S.SENDING,        CLAIMED, (*APPROVAL, "problem")),
     (_S.NEEDS_APPROVAL, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       IDLE, _ATTEMPT, REFUND_UPDATED),
     (_S.NEEDS_APPROVAL, _E.EXPIRY_PASSED):    Row(_S.CANCELED,       UNAPPROVED, _ATTEMPT, REFUND_UPDATED),
     (_S.SENDING,        _E.PAYMENT_CREATED):  Row(_S.SENDING),
@@ -157,7 +162,8 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.TOKEN_RENEWED):    Row(_S.SENDING,        ALWAYS, (*APPROVAL, "rotating")),
     (_S.SENDING,        _E.TOKEN_LOST):       Row(_S.SENDING,        READ, ("token", "rotating", "by_budget")),
     (_S.SENDING,        _E.APPROVAL_ASKED):   Row(_S.SENDING,        TOKENLESS, ("lease_until",)),
-    (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED),
+    (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED, ("interact_url",)),
+    (_S.SENDING,        _E.APPROVAL_KEPT):    Row(_S.SENDING,        REDEEMED, ("lease_until",)),
     (_S.SENDING,        _E.APPROVAL_LOST):    Row(_S.SENDING,        ALWAYS, APPROVAL),
     (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
     (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),

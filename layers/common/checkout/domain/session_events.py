@@ -14,6 +14,7 @@ class Event(StrEnum):
     PREPARATION_FAILED = "preparation_failed"
     RETURN_REPORTED = "return_reported"
     APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_KEPT = "approval_kept"
     APPROVAL_LOST = "approval_lost"
     PAYMENT_INTENDED = "payment_intended"
     PAYMENT_REFUSED = "payment_refused"

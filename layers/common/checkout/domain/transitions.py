@@ -38,8 +38,12 @@ Approve (flows/checkout/approve.py; flows/payment/approval.py, instruct.py). Run
 returns and the callback's hash verifies.
 
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
-    C7  Continue the grant. Refused or unknown: the token is lost, no money can move, -> open.
-        If the quote is about to expire, a new one is created for the same incoming payment.
+    C7  Continue the grant. If the wallet stumbles (no answer, 5xx, busy, it cannot read our keys),
+        it is asked again: no money can move before W6, and an interact_ref that was redeemed is
+        refused. If it still stumbles when the request has to end, APPROVAL_KEPT gives the claim
+        back, and the browser comes again with the same interact_ref, from W5, until three minutes
+        after the first of these writes. Refused, or a stumble after that: the token is lost, ->
+        open. If the quote is about to expire, a new one is created for the same incoming payment.
     W6  phase = paying. Stores the instruction (id and deadline), the access token and the
         quote in use.
         This is the point of no return. It is durable before the call that moves money.
@@ -195,6 +199,7 @@ NOT_IN_FLIGHT = When(
     in_time=True,
 )
 NOT_PAYING = When("no money instructed", lambda s, now: s.phase is not Phase.PAYING)
+CONTINUING = When("approval claimed", lambda s, now: s.phase is Phase.CONTINUING)
 CLAIMED = When(
     "approval claimed, lease live",
     lambda s, now: s.phase is Phase.CONTINUING and s.lease_live(now),
@@ -236,6 +241,7 @@ APPROVAL: Final = (
     "quote",
     "phase",
     "lease_until",
+    "approve_until",
     "look_at",
     "instruction",
     "check_at",
@@ -247,7 +253,8 @@ FENCE_MARKS: Final = ("closing_at", "closed_at")
 _S, _E = Status, Event
 _DONE: Final = (
     *SECRETS,
-    *("phase", "lease_until", "look_at", "check_at", "hung_until", "problem", "attention"),
+    *("phase", "lease_until", "approve_until", "look_at", "check_at", "hung_until"),
+    *("problem", "attention"),
 )
 _PLACE: Final = ("look_at",)  # from the first check on, a session is where the next one is due
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
@@ -269,8 +276,9 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.PREPARING,         _E.PREPARATION_FAILED): Row(_S.OPEN,              ALWAYS, APPROVAL),
     (_S.AWAITING_APPROVAL, _E.RETURN_REPORTED):    Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_KEPT):      Row(_S.AWAITING_APPROVAL, CONTINUING, ("phase", "lease_until")),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
-    (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until", "approve_until"), phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL, PAYMENT_FAILED),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_CREATED):    Row(_S.PROCESSING,        PAYING, ("phase",)),
     (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE, _PLACE),

@@ -77,6 +77,7 @@ PAYMENT: Final = (
     "request_id",
     "updated_at",
     "lease_until",
+    "approve_until",
     "look_at",
     "customer",
     "incoming_payment",

@@ -46,8 +46,9 @@ RESULTS: Final = {"grant_rejected": Outcome.DECLINED, "invalid_interaction": Out
 class Finish:
     """The session after a callback.
 
-    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time. It is
-    the browser that waits, because any number of copies may come before one of them has the claim.
+    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
+    now: call the same URL again after that time. It is the browser that waits, because any number
+    of copies may come before one of them has the claim.
     Nothing was done either if `asks`: the approval was begun in another browser, so ask this one
     first.
     """
@@ -94,6 +95,8 @@ def finish(
     provider = authority(session.customer.id)
     limits.admit_work(services, RETURN, client, provider=provider)
     session = _claim_and_pay(services, session, grant, interact_ref)
+    if session.approve_until is not None and session.phase is None:
+        return Finish(session, wait_seconds=approval.KEPT_PAUSE)
     if session.status is Status.COMPLETED:
         services.limits.know(provider)
         if session.link is not None and client is not None:
@@ -131,12 +134,24 @@ def _continue_and_pay(
     allowed = Limits(receiver=receiver, debit_amount=session.quote.debit)
     try:
         token = approval.redeem(visit, grant, interact_ref, payer=payer, limits=allowed)
-        quote = instruct.usable_quote(
-            visit, session.quote, payer, receiver=receiver, receive=session.receive
+    except op.OpenPaymentsError as error:
+        kept = approval.kept_until(visit.services, session.approve_until)
+        if approval.stumbled(error) and kept is not None:
+            note = note_of(_problem_of(error, Problem.WALLET_UNREACHABLE), error)
+            event = Event.APPROVAL_KEPT
+            return move(visit.services, session, event, note=note, approve_until=kept)
+        problem = _problem_of(error, Problem.APPROVAL_UNUSABLE)
+        return _lose_approval(visit, session, grant, problem, error)
+    held = session.quote
+    try:
+        quote = approval.in_spite_of_stumbles(
+            visit,
+            lambda: instruct.usable_quote(
+                visit, held, payer, receiver=receiver, receive=session.receive
+            ),
         )
     except op.OpenPaymentsError as error:
-        of_key = isinstance(error, op.Refused) and error.of_key
-        problem = Problem.MERCHANT_WALLET_ERROR if of_key else Problem.APPROVAL_UNUSABLE
+        problem = _problem_of(error, Problem.APPROVAL_UNUSABLE)
         return _lose_approval(visit, session, grant, problem, error)
     if quote is None:
         return _lose_approval(visit, session, grant, Problem.PRICE_CHANGED)
@@ -155,6 +170,12 @@ def _continue_and_pay(
     if sent.payment is None or session.status is not Status.PROCESSING:
         return session
     return completion.await_money(visit, session, sent.payment, token, patience=PATIENCE)
+
+
+def _problem_of(error: op.OpenPaymentsError, problem: Problem) -> Problem:
+    """Return `problem`, unless the error is about the shop's keys."""
+    of_key = isinstance(error, op.Refused) and error.of_key
+    return Problem.MERCHANT_WALLET_ERROR if of_key else problem
 
 
 def _lose_approval(

@@ -142,13 +142,13 @@ def _withdrawals(services: AnyServices, sessions: tuple[Session, ...]) -> Iterat
 
 
 def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
-    """Yield the case that a provider refused the merchant's key, and nothing was prepared since."""
+    """Yield the case that a provider refused the merchant's key, and none has taken it since."""
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
     )
     steps = [each for session in page.sessions for each in session.history]
     for step in sorted(steps, key=lambda each: each.at, reverse=True):
-        if step.event == Event.PREPARED:
+        if step.event in (Event.PREPARED, Event.PAYMENT_INTENDED):  # a provider took the key
             return
         name, _, kind = (step.note or "").partition(": ")
         if name == Problem.MERCHANT_WALLET_ERROR and kind.partition(" ")[0] in _REFUSED:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.audit import Action
@@ -104,17 +104,21 @@ def finish(
     if kept is None:
         raise ParameterInvalid("That took too long, or was sent twice. Confirm the wallet again.")
     plain = services.vault.open(kept.decode(), place=_place(merchant))
-    auth_server, text = json.loads(plain)
+    auth_server, text, *stored = json.loads(plain)
+    until = datetime.fromisoformat(stored[0]) if stored else None
     grant, wallet = sealed.grant_from(text), _wallet(merchant, auth_server)
     approval.verify(grant, wallet, interact_ref=interact_ref, presented_hash=presented_hash)
     wait = (grant.continuation.not_before - now).total_seconds()
     if wait > 0:
-        _keep(services, merchant, browser, auth_server, grant)
+        _keep(services, merchant, browser, auth_server, grant, until)
         return math.ceil(wait)
     visit = WalletVisit.begin(services.paying(), merchant, within=WITHIN)
     try:
         approval.redeem(visit, grant, interact_ref, payer=wallet, limits=None)
     except op.OpenPaymentsError as error:
+        if approval.stumbled(error) and (until := approval.kept_until(services, until)):
+            _keep(services, merchant, browser, auth_server, grant, until)
+            return approval.KEPT_PAUSE
         raise _of_wallet(error) from None
     approval.cancel(visit, auth_server, grant)
     take_wallet(services, merchant)
@@ -148,13 +152,22 @@ def _waiting(services: DashboardServices, actor: Actor) -> Merchant:
 
 
 def _keep(
-    services: DashboardServices, merchant: Merchant, browser: str, auth_server: str, grant: Grant
+    services: DashboardServices,
+    merchant: Merchant,
+    browser: str,
+    auth_server: str,
+    grant: Grant,
+    until: datetime | None = None,
 ) -> None:
-    """Keep the pending approval for this browser, in place of an earlier one."""
-    plain = compact([auth_server, sealed.grant_text(grant)])
+    """Keep the pending approval for this browser, in place of an earlier one.
+
+    `until` is when it ends, once the wallet could not take it just now.
+    """
+    stored = () if until is None else (until.isoformat(),)
+    plain = compact([auth_server, sealed.grant_text(grant), *stored])
     kept = services.vault.seal(plain, place=_place(merchant)).encode()
-    until = services.clock.now() + APPROVE_WITHIN
-    services.challenges.put(place_of(browser, _purpose(merchant)), kept, until)
+    ends = until or services.clock.now() + APPROVE_WITHIN
+    services.challenges.put(place_of(browser, _purpose(merchant)), kept, ends)
 
 
 def _wallet(merchant: Merchant, auth_server: str) -> WalletAddress:

@@ -1,4 +1,4 @@
-"""Ask for the payer's approval, verify it, claim it and redeem it once, or cancel it.
+"""Ask for the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
 
 The approval is an interactive grant (RFC 9635) with limits.
 """
@@ -6,7 +6,8 @@ The approval is an interactive grant (RFC 9635) with limits.
 from __future__ import annotations
 
 import contextlib
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from checkout.domain.errors import CallbackInvalid
@@ -26,10 +27,16 @@ from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 
 R = TypeVar("R", bound=InFlight)
+T = TypeVar("T")
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
-TOO_FAST_TRIES: Final = 2
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
+STUMBLE_PAUSE: Final = 2.0  # seconds after another stumble
+# A request asks again only while it has this left: for a slow answer, and for the payment after it.
+ROOM: Final = timedelta(seconds=12)
+# A wallet that cannot take an approval just now is asked again for this long, by the browser.
+KEPT_FOR: Final = timedelta(minutes=3)
+KEPT_PAUSE: Final = 10  # seconds until the browser comes again
 
 
 def ask(
@@ -96,21 +103,55 @@ def redeem(
     payer: WalletAddress,
     limits: Limits | None,
 ) -> AccessToken:
-    """Redeem the interact_ref (C7). Only "too fast" leaves it valid, so only that is repeated.
+    """Redeem the interact_ref (C7), in spite of stumbles. Raises open_payments errors."""
+    return in_spite_of_stumbles(
+        visit,
+        lambda: visit.client.continue_grant(
+            payer, grant.continuation, interact_ref=interact_ref, limits=limits
+        ),
+    )
+
+
+def in_spite_of_stumbles(visit: WalletVisit, call: Callable[[], T]) -> T:
+    """Make a call that an approval depends on; after a stumble again, while the visit has time.
 
     Raises open_payments errors.
     """
-    tries = 0
+    clock = visit.services.clock
     while True:
         try:
-            return visit.client.continue_grant(
-                payer, grant.continuation, interact_ref=interact_ref, limits=limits
-            )
-        except op.Refused as refused:
-            tries += 1
-            if refused.reason is not op.Reason.TOO_FAST or tries >= TOO_FAST_TRIES:
+            return call()
+        except op.OpenPaymentsError as error:
+            too_fast = isinstance(error, op.Refused) and error.reason is op.Reason.TOO_FAST
+            pause = TOO_FAST_PAUSE if too_fast else STUMBLE_PAUSE
+            if (
+                not stumbled(error)
+                or clock.now() + timedelta(seconds=pause) > visit.deadline - ROOM
+            ):
                 raise
-            visit.services.clock.sleep(TOO_FAST_PAUSE)
+            clock.sleep(pause)
+
+
+def stumbled(error: op.OpenPaymentsError) -> bool:
+    """Return whether the call may be made again after this error: the interact_ref may be valid.
+
+    It may if no answer came, the server failed or was busy, or could not read our keys. If it was
+    redeemed and the answer is lost, the next redemption is refused, and nothing is worse.
+    """
+    if isinstance(error, op.Refused):
+        return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)
+    return not isinstance(error, op.UntrustedAnswer)
+
+
+def kept_until(services: Services, approve_until: datetime | None) -> datetime | None:
+    """Return until when an approval is kept that the wallet could not take just now.
+
+    `approve_until` is when it ends already, if that is known. None if no time is left to ask again:
+    then it is lost.
+    """
+    now = services.clock.now()
+    until = min(approve_until or now + KEPT_FOR, now + KEPT_FOR)
+    return until if now + timedelta(seconds=KEPT_PAUSE) < until else None
 
 
 def cancel(visit: WalletVisit, auth_server: str, grant: Grant) -> None:

@@ -25,7 +25,13 @@ from checkout.domain.machine import IllegalTransition
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import IncomingPaymentRef, Instruction
 from checkout.domain.people import Actor
-from checkout.domain.refund import NOT_BY_BUDGET, Refund, RefundEvent, RefundProblem
+from checkout.domain.refund import (
+    NOT_BY_BUDGET,
+    Refund,
+    RefundEvent,
+    RefundProblem,
+    RefundStatus,
+)
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, sealed
 from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
@@ -51,7 +57,8 @@ LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
 class Finish:
     """The refund after a callback.
 
-    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time.
+    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
+    now: call the same URL again after that time.
     """
 
     refund: Refund
@@ -61,12 +68,16 @@ class Finish:
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """Ask for the price and for the merchant's approval, and return the refund with both.
 
-    A refund whose token is lost asks for an approval that can only read. Raises ResourceMissing,
-    RefundUnexpectedState, WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
-    AmountTooSmallForWallet.
+    A refund whose token is lost asks for an approval that can only read. One that the budget was to
+    pay is left to this approval.
+
+    Raises ResourceMissing, RefundUnexpectedState, WalletUnreachable, WalletInvalid,
+    WalletUnavailable, MerchantWalletError, AmountTooSmallForWallet.
     """
     refund = request.get(services, key, refund_id)
-    if not refund.approval_waits or refund.lease_live(services.clock.now()):
+    # One that waits for the budget may be approved by hand, too.
+    waits = refund.approval_waits or refund.status is RefundStatus.NEEDS_APPROVAL
+    if not waits or refund.lease_live(services.clock.now()):
         raise RefundUnexpectedState("This refund does not wait for your approval.")
     merchant = (
         merchants.of(services.merchants, refund)
@@ -220,9 +231,10 @@ def finish(
             RefundEvent.APPROVAL_CLAIMED,
             lease_until=services.clock.now() + approval.LEASE,
         )
-        if refund.payment_in_flight:
-            return Finish(_read_again(visit, refund, grant, interact_ref))
-        return Finish(_pay(visit, refund, grant, interact_ref))
+        redeemed = _read_again if refund.payment_in_flight else _pay
+        refund = redeemed(visit, refund, grant, interact_ref)
+        kept = refund.grant is not None and refund.lease_until is None
+        return Finish(refund, wait_seconds=approval.KEPT_PAUSE if kept else 0)
     except StaleSession as stale:  # another request was faster
         current: Any = stale.current
         return Finish(current)
@@ -240,13 +252,20 @@ def _pay(visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: 
         token = approval.redeem(
             visit, grant, interact_ref, payer=payer, limits=limits_of(receiver, refund.quote)
         )
-        quote = instruct.usable_quote(
+    except op.OpenPaymentsError as error:
+        return _keep_approval(visit, refund, grant, error)
+    held = refund.quote
+    try:
+        quote = approval.in_spite_of_stumbles(
             visit,
-            refund.quote,
-            payer,
-            receiver=receiver,
-            receive=refund.give,
-            debit=None if refund.give is not None else refund.cost,
+            lambda: instruct.usable_quote(
+                visit,
+                held,
+                payer,
+                receiver=receiver,
+                receive=refund.give,
+                debit=None if refund.give is not None else refund.cost,
+            ),
         )
     except op.OpenPaymentsError as error:
         return _lose_approval(visit, refund, grant, RefundProblem.APPROVAL_UNUSABLE, error)
@@ -315,7 +334,7 @@ def _read_again(
     try:
         token = approval.redeem(visit, grant, interact_ref, payer=refund.payer, limits=None)
     except op.OpenPaymentsError as error:
-        return _lose_approval(visit, refund, grant, RefundProblem.APPROVAL_UNUSABLE, error)
+        return _keep_approval(visit, refund, grant, error)
     refund = move(
         services,
         refund,
@@ -330,6 +349,18 @@ def _not_sent(visit: WalletVisit, refund: Refund, why: str) -> Refund:
     """Ask for approval: it is certain that this instruction paid nothing and never will."""
     problem = RefundProblem.NOT_SENT
     return nothing_sent(visit.services, refund, problem, note=f"{problem}: {why}")
+
+
+def _keep_approval(
+    visit: WalletVisit, refund: Refund, grant: sealed.Grant, error: op.OpenPaymentsError
+) -> Refund:
+    """Keep an approval that the wallet could not take just now, or forget it."""
+    kept = approval.kept_until(visit.services, refund.approve_until)
+    if not approval.stumbled(error) or kept is None:
+        return _lose_approval(visit, refund, grant, RefundProblem.APPROVAL_UNUSABLE, error)
+    note = RefundProblem.MERCHANT_WALLET_ERROR.value
+    event = RefundEvent.APPROVAL_KEPT
+    return move(visit.services, refund, event, note=note, approve_until=kept)
 
 
 def _lose_approval(
@@ -351,10 +382,15 @@ def _lose_approval(
 
 def _of_customer(error: op.OpenPaymentsError) -> CheckoutError:
     """Return the error to show for a failure of the customer's wallet."""
+    if isinstance(error, op.Refused) and (error.of_key or error.status == 401):
+        return MerchantWalletError(
+            "The customer's wallet could not verify your keys just now: "
+            f"{error.answered}. Try again later."
+        )
     gone = isinstance(error, op.Refused) and error.status in (404, 410)
     if gone or isinstance(error, op.NoSuchHost | op.UntrustedAnswer):
         return WalletInvalid("There is no wallet at the customer's address any more.")
-    if isinstance(error, op.Refused):
+    if isinstance(error, op.Refused) and error.reason is not op.Reason.BUSY:
         return WalletUnavailable(
             "The customer's wallet does not take this money: "
             f"{error.answered or error.reason.value}."

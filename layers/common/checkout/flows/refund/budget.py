@@ -54,7 +54,8 @@ from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
 class Finish:
     """The mandate after a callback.
 
-    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time.
+    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
+    now: call the same URL again after that time.
     """
 
     mandate: Mandate | None
@@ -155,7 +156,9 @@ def finish(services: PayServices, key: Actor, *, interact_ref: str, presented_ha
         return Finish(illegal.record)
     if mandate.grant != waiting or mandate.asked is None:
         return Finish(mandate)
-    return Finish(_redeemed(visit, mandate, grant, interact_ref))
+    mandate = _redeemed(visit, mandate, grant, interact_ref)
+    kept = mandate.grant == waiting and mandate.lease_until is None
+    return Finish(mandate, wait_seconds=approval.KEPT_PAUSE if kept else 0)
 
 
 def _redeemed(
@@ -169,8 +172,14 @@ def _redeemed(
             visit, grant, interact_ref, payer=asked.payer, limits=limits_of(asked)
         )
     except op.OpenPaymentsError as error:
+        if approval.stumbled(error):
+            kept = approval.kept_until(services, mandate.approve_until)
+            if kept is not None:
+                return _not_redeemed(
+                    services, mandate, MandateEvent.APPROVAL_KEPT, error, approve_until=kept
+                )
         approval.cancel(visit, asked.payer.auth_server, grant)
-        return _approval_lost(services, mandate, type(error).__name__)
+        return _not_redeemed(services, mandate, MandateEvent.APPROVAL_LOST, error)
     stored = sealed.seal_token(services.vault, mandate.id, token)
     older: Mandate | None = None
 
@@ -202,15 +211,19 @@ def _redeemed(
     return mandate
 
 
-def _approval_lost(services: PayServices, mandate: Mandate, why: str) -> Mandate:
-    claimed = mandate
-
-    def lost(current: Mandate) -> Change[Mandate] | None:
+def _not_redeemed(
+    services: PayServices,
+    claimed: Mandate,
+    event: MandateEvent,
+    error: op.OpenPaymentsError,
+    **changes: Any,
+) -> Mandate:
+    def decided(current: Mandate) -> Change[Mandate] | None:
         if not _still_claimed(current, claimed):
             return None
-        return change(services, current, MandateEvent.APPROVAL_LOST, note=why)
+        return change(services, current, event, note=type(error).__name__, **changes)
 
-    return write_decided(services, mandate, lost)
+    return write_decided(services, claimed, decided)
 
 
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
