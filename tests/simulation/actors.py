@@ -41,7 +41,7 @@ from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.faults import CALM, Around, Wider
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX, UNCONVERTED
-from tests.simulation.refunding import Labeler
+from tests.simulation.refunding import COMES_BACK, Labeler
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 if TYPE_CHECKING:
@@ -58,12 +58,17 @@ TASK_RECEIVES_MAX: Final = 3
 EARLY: Final = 0.25  # of the storms: money comes while its session waits for its customer
 ASKS: Final = 0.2  # of the storms: sessions ask for details before the wallet
 CROSSED: Final = 0.05  # of the storms: others write while a callback is frozen
+STUMBLE: Final = 0.1  # of the storms: wallets cannot take an approval for a while
 # Each of these in every storm: how some seeded bugs are hunted.
 EARLY_MONEY: Final = "money comes before the approval"
 LATE_MONEY: Final = "money comes after the end"
 CROSSED_CLAIMS: Final = "others write while a callback is frozen"
 ASKED_DETAILS: Final = "sessions ask for details"
-IN_ALL_STORMS: Final = (EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS, ASKED_DETAILS)
+STUMBLING_WALLETS: Final = "wallets stumble at the approval"
+IN_ALL_STORMS: Final = (
+    *(EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS, ASKED_DETAILS),
+    STUMBLING_WALLETS,
+)
 
 
 def populate(world: SimWorld) -> None:
@@ -396,7 +401,7 @@ class Customer(Reader):
         return approve.note_reported(services, session, result, browser=self.proof)
 
     def _callback(self, reference: str, presented: str) -> Session | None:
-        for _ in range(4):
+        for _ in range(COMES_BACK):
             answer = self._answer(reference, presented)
             if answer.value is None:
                 return None

@@ -99,6 +99,7 @@ class SimTransport:
         else:
             answer = self._faulty(request, what, fault, timeout)
         process.pass_turn(world.rng.randrange(5, 80), near=call)
+        world.checker.answered(request, answer)
         if isinstance(answer, Response):
             if answer.status == 201 and fault is not Http.GARBLED:
                 world.checker.accepted(request)

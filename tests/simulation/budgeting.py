@@ -21,6 +21,7 @@ from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM, Around
+from tests.simulation.refunding import COMES_BACK
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
@@ -86,7 +87,7 @@ class Owner:
 
     def _come_back(self, query: dict[str, list[str]]) -> None:
         world = self.world
-        for _ in range(4):
+        for _ in range(COMES_BACK):
             got = world.request(
                 "approve budget",
                 lambda s: budget.finish(
@@ -158,6 +159,7 @@ class BudgetChecks:
         webhook = TOLD.get((before.status, event))
         if webhook in self._world.wanted and webhook not in events:
             self._fail("each_end_of_the_budget_is_told", told)
+        self._world.checker.not_redeemed(before, after, event, by)
         if event is MandateEvent.APPROVAL_CLAIMED and before.grant is not None:
             grant = sealed.open_grant(self._world.vault, before.id, before.grant)
             self._world.checker.claimed(grant.continuation.uri.rsplit("/", 1)[-1], by)

@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 from checkout.adapters.dynamo import places
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.records import cart_id, session_from
+from checkout.domain.mandate import Mandate
 from checkout.domain.parts import Lists
 from checkout.domain.payment import Attention, Phase, Problem
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
+from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
 from tests.simulation import swarm
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
 
 Item = dict[str, Any]
+Approved = Session | Refund | Mandate
+BUSY: Final = (408, 409, 425, 429)
+KEPT_FOR: Final = timedelta(minutes=3)
+KEPT_PAUSE: Final = timedelta(seconds=10) + SKEW
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
 # The fields that W7 writes. It leaves all others as they were.
 BY_W7: Final = {
@@ -82,6 +89,7 @@ class Checker:
         self._copies: Counter[str] = Counter()
         self._claims: set[tuple[str, str]] = set()  # grant, actor
         self._continued: Counter[str] = Counter()
+        self._stumbled: set[str] = set()  # actors whose last continuation a wallet could not take
         self._read_at: dict[tuple[str, str], datetime] = {}  # actor, incoming payment
         self._preparing: dict[str, str] = {}  # session -> actor that claimed it
         # By actor: the session whose approval's token it has rotated, and the token of before.
@@ -249,6 +257,7 @@ class Checker:
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.instruction.id, after.quote.id))
         self._w7_comes_first(event, by)
+        self.not_redeemed(before, after, event, by)
         self._labels(before, after, event)
         self._shown(before, after, event)
         self._in_order(before, after, event, by)
@@ -270,6 +279,34 @@ class Checker:
     def claimed(self, grant_id: str, by: str) -> None:
         """Note that this actor may redeem the approval of this grant, once."""
         self._claims.add((grant_id, by))
+
+    def answered(self, request: Request, answer: Response | OpenPaymentsError) -> None:
+        """The current actor is told what became of its request."""
+        if request.method != "POST" or "/continue/" not in request.url:
+            return
+        stumbled = not isinstance(answer, Response)
+        if isinstance(answer, Response):
+            keys = b"invalid_client" in answer.body
+            stumbled = keys or answer.status >= 500 or answer.status in BUSY
+        (self._stumbled.add if stumbled else self._stumbled.discard)(self._world.scheduler.actor)
+
+    def not_redeemed(self, before: Approved, after: Approved, event: str, by: str) -> None:
+        """A wallet that could not take an approval is asked again, for three minutes at most."""
+        if event not in (Event.APPROVAL_KEPT, Event.APPROVAL_LOST):
+            return
+        stumbled, now = by in self._stumbled, moment(self._world.scheduler.now)
+        self._stumbled.discard(by)
+        told = f"{event}, until {before.approve_until}"
+        if event == Event.APPROVAL_LOST:
+            over = before.approve_until is not None and now >= before.approve_until - KEPT_PAUSE
+            if stumbled and after.history[-1].note != "lease lapsed" and not over:
+                self.fail("a_stumble_loses_no_approval", told)
+            return
+        if after.grant != before.grant or after.lease_until is not None:
+            self.fail("a_kept_approval_waits_unclaimed", told)
+        most = min(before.approve_until or now + KEPT_FOR, now + KEPT_FOR)
+        if after.approve_until is None or after.approve_until > most + SKEW:
+            self.fail("a_kept_approval_has_its_end", f"{told}: {after.approve_until}")
 
     def _shown(self, before: Session, after: Session, event: Event) -> None:
         """Note the price that the customer is shown, and how the session ended."""
@@ -422,6 +459,8 @@ class Checker:
 
     def _secrets(self, after: Session) -> None:
         waiting = after.status is Status.AWAITING_APPROVAL and after.phase is not Phase.PAYING
+        if waiting and after.phase is Phase.CONTINUING and after.lease_until is None:
+            self.fail("a_claim_has_its_lease", f"v{after.version}")
         if after.grant is not None and not waiting:
             self.fail("grant_leaves_with_its_phase", f"{after.status} {after.phase}")
         if after.interact_url is not None and not waiting:

@@ -67,6 +67,7 @@ class Around(StrEnum):
     BUDGET_REVOKED = "refund budget revoked in the wallet"
     WITNESS_FROZEN = "shop's wallet shows less than it sent"
     WALLET_LIES = "customer's wallet denies its refund"
+    STUMBLED = "wallet cannot take an approval for a while"
 
 
 class Wider(StrEnum):

@@ -14,6 +14,9 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.answers import gnap
 from sandbox.wallets.behaviours import Behaviour
 from sandbox.wallets.clients import no_fetch
 from sandbox.wallets.network import Network
@@ -152,6 +155,28 @@ SHOPS: Final = (
     Shop("ignores expiresAt", _ENDLESS),
     Shop("ignores expiresAt, complete: 403", {"closing": CLOSINGS["403"], **_ENDLESS}),
 )
+
+
+class Stumbles:
+    """Servers that cannot take an approval for up to four minutes after they were asked first.
+
+    They fail, or do not answer, or cannot read our keys.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._until: dict[str, tuple[int, int]] = {}  # by continuation: milliseconds, how
+
+    def answer(self, request: Request, now: int) -> Response | OpenPaymentsError | None:
+        """Return what is answered in place of the server; None if it takes the request."""
+        if request.method != "POST" or "/continue/" not in request.url:
+            return None
+        drawn = self._rng.randrange(240_000), self._rng.randrange(3)
+        until, how = self._until.setdefault(request.url, (now + drawn[0], drawn[1]))
+        if now >= until:
+            return None
+        keys = gnap(400, "invalid_client", "could not determine client").response
+        return (Response(502, {}, b"Bad Gateway"), keys, OutcomeUnknown("no answer"))[how]
 
 
 def network(

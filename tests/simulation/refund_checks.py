@@ -114,6 +114,7 @@ class RefundChecks:
         if at_once and event is not RefundEvent.PAYMENT_CREATED:
             self._fail("nothing_comes_before_w7", f"{event} is written first")
         self._edge(before, after, event, told)
+        self._world.checker.not_redeemed(before, after, event, by)
         if after.incoming_payment is not None:
             self._of[_last(after.incoming_payment.id)] = after.id
         self._in_order(before, after, event, by)
@@ -228,6 +229,10 @@ class RefundChecks:
 
     def _places(self, after: Refund, item: Item) -> None:
         told = f"{after.status} v{after.version}"
+        if after.status is RefundStatus.SENDING and after.problem is not None:
+            self._fail("a_problem_ends_with_the_next_payment", f"{told}: {after.problem}")
+        if after.grant is not None and after.budget_at is not None:
+            self._fail("one_way_to_pay_at_a_time", told)
         if ("due_at" in item) is after.terminal:
             self._fail("unfinished_refund_is_due", told)
         if after.terminal is not ("ttl" in item):

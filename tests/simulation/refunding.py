@@ -39,6 +39,8 @@ NOTED: Final = 0.1  # of the sessions of its storms
 NOTED_OF_LATE: Final = 0.5  # of those of storms in which money comes late
 LATE_MONEY: Final = 0.1  # of the storms that refund
 CLAIMED: Final = 0.3  # of the refunds of its storms: by a link
+COMES_BACK: Final = 20  # how often a browser does as a page that waits has told it
+BY_HAND: Final = 0.2  # of the looks at a refund that waits for the budget: it is approved
 MINUTE: Final = 60_000  # milliseconds
 AGES: Final = 10**9
 LATEST: Final = timedelta(minutes=6)  # that an effect comes after all faults
@@ -355,6 +357,7 @@ class Approver:
         self.world = world
         self.refund_id = refund_id
         self.rng = rng
+        self.hand = world.apart(f"by hand {rng.getstate()[1][:2]}")
         self.tries_at_last = 0
 
     def run(self) -> None:
@@ -372,7 +375,7 @@ class Approver:
             elif refund.approval_waits and self._by_budget(refund):
                 self.tries_at_last += self._calm
                 world.request("choose", lambda s: budget.choose(s, world.key, self.refund_id))
-            elif refund.approval_waits:
+            elif refund.approval_waits or (waits and self._by_hand()):
                 self.tries_at_last += self._calm
                 self._approve()
             elif rng.random() < 0.3:
@@ -387,6 +390,10 @@ class Approver:
     @property
     def _calm(self) -> bool:
         return self.world.faults.rates is CALM
+
+    def _by_hand(self) -> bool:
+        """Return whether the clerk approves what waits for the budget."""
+        return self.world.claims and self.hand.random() < BY_HAND
 
     def _by_budget(self, refund: Refund) -> bool:
         """Return whether the clerk has the budget pay it."""
@@ -437,7 +444,7 @@ class Approver:
                 lambda: void(self._answer(reference, presented)),
                 after=(0, 50, 5_000, MINUTE)[rng.randrange(4)],
             )
-        for _ in range(4):
+        for _ in range(COMES_BACK):
             got = self._answer(reference, presented)
             if got.value is None or not got.value.wait_seconds:
                 break

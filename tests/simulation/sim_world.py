@@ -225,12 +225,15 @@ class SimWorld:
         self.late_money = comes and bool(self.refunding) and chance < refunding.LATE_MONEY
         self.early_money = comes and self.apart("early payer").random() < actors.EARLY
         crossed = comes and self.apart("crosser's chance").random() < actors.CROSSED
+        stumbles = comes and self.apart("stumbles").random() < actors.STUMBLE
         self.asks = comes and self.apart("details asked").random() < actors.ASKS
         if stormy:
             self.asks |= only == actors.ASKED_DETAILS
             self.late_money |= only == actors.LATE_MONEY
             self.early_money |= only == actors.EARLY_MONEY
             crossed |= only == actors.CROSSED_CLAIMS
+            stumbles |= only == actors.STUMBLING_WALLETS
+        self.stumbles = providers.Stumbles(self.apart("how wallets stumble")) if stumbles else None
         self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
         of_all = (identities.ONLY, swarm.AT_THE_EDGE, *actors.IN_ALL_STORMS)
@@ -631,10 +634,15 @@ class SimWorld:
 
     def deliver(self, request: Request, what: str) -> Response | OpenPaymentsError:
         """The request reaches its server, which does what it does."""
+        stumble = None
+        if self.stumbles is not None and self.faults.rates is not CALM:
+            stumble = self.stumbles.answer(request, self.scheduler.now)
         try:
-            answer: Response | OpenPaymentsError = self.network.handle(request)
+            answer: Response | OpenPaymentsError = stumble or self.network.handle(request)
         except OpenPaymentsError as error:
             answer = error
+        if stumble is not None:
+            self.faults.happened(Around.STUMBLED)
         told = answer.status if isinstance(answer, Response) else type(answer).__name__
         self.note(f"{what} {told}")
         if isinstance(answer, Response) and request.method == "GET":
