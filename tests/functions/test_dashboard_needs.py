@@ -66,7 +66,7 @@ def test_each_page_says_what_needs_somebody_and_leads_there(
     page = browser.get("/audit").page
     [link] = [each for each in page.all("a") if "".join(each.text) == verb]
     assert link.attributes["href"] == f"/dashboard/transactions/{session.id}"
-    over = flag(shop, Status.COMPLETED, attention=None, received=2001)
+    over = flag(shop, Status.COMPLETED, attention=None, received=2002)
     assert strip(browser) == (
         f"2 things need you: {text} {text}: {verb} "
         "Too much money arrived for 20.00 USD: send the rest back "
@@ -93,7 +93,7 @@ def test_a_strip_says_less_if_the_payment_cannot_be_read_just_now(
 def test_the_tab_of_payments_counts_payments_only(shop: Dashboard, browser: Browser) -> None:
     set_endpoint(shop, disabled_at=NOW)
     for _ in range(2):
-        mark(shop, withdraw(shop, received=2001))
+        mark(shop, withdraw(shop, received=2002))
     assert strip(browser).startswith("5 things need you: ")
     page = browser.get("?status=attention").page
     assert page.one("span", **{"class": "count"}).text == ["2"]
@@ -344,7 +344,7 @@ def test_a_withdrawal_that_is_refunded_needs_nobody(shop: Dashboard, browser: Br
 def test_a_flagged_session_with_a_withdrawal_is_two_things(
     shop: Dashboard, browser: Browser
 ) -> None:
-    mark(shop, withdraw(shop, received=2001))
+    mark(shop, withdraw(shop, received=2002))
     assert strip(browser).startswith("2 things need you: Too much money arrived for ")
 
 
@@ -359,7 +359,7 @@ def test_of_two_who_answer_a_withdrawal_at_once_one_is_told(
 
 
 def test_support_writes_notes_and_sees_a_case_and_answers_none(shop: Dashboard) -> None:
-    session = withdraw(shop, received=2001)
+    session = withdraw(shop, received=2002)
     mark(shop, session)
     support, way = shop.member(Role.SUPPORT), f"/transactions/{session.id}"
     page = support.get(way).page.main

@@ -342,12 +342,12 @@ def test_what_needs_attention_is_explained_with_what_to_do(
 def test_money_beyond_the_price_is_flagged_with_what_to_do(
     shop: Dashboard, browser: Browser
 ) -> None:
-    over = shop.store(status=Status.COMPLETED, received=2001)
+    over = shop.store(status=Status.COMPLETED, received=2002)
     shop.store(status=Status.COMPLETED, received=2000)
     page = browser.get(f"/transactions/{over.id}").page
-    assert "Received 20.01 USD 0.01 USD more than asked" in page.main
+    assert "Received 20.02 USD 0.02 USD more than asked" in page.main
     alert = "".join(page.one("div", role="alert").text)
-    assert "More money has arrived than was asked for: 20.01 USD of 20.00 USD." in alert
+    assert "More money has arrived than was asked for: 20.02 USD of 20.00 USD." in alert
     assert "Send the rest back" in alert
     assert browser.get().page.main.count("Needs attention") == 2, "a row, and the filter's name"
     assert listed(browser.get("?status=attention").page) == [over.id]

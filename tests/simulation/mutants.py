@@ -758,13 +758,13 @@ SALE_MUTANTS: Final = (
     line(
         "three units may be missing of a small price once the wallet says that it has paid",
         "checkout.domain.money:least_accepted",
-        "one = 1 if ended",
+        "one = rounding(amount) if ended",
         "one = tolerance = 3 if ended",
         only="a few units less",
     ),
     line(
         "a unit may be missing of the smallest prices",
-        "checkout.domain.money:least_accepted",
+        "checkout.domain.money:rounding",
         "amount >= ROUNDED_FROM",
         "amount > 1",
         only="one unit less",
@@ -1373,7 +1373,7 @@ REFUND_MUTANTS: Final = (
     line(
         "what was paid elsewhere, or at cost, is given once more",
         f"{_REQUEST}:_give",
-        "each.give or debit.value * each.amount // received",
+        "each.give or whole.value * each.amount // paid",
         "each.give",
     ),
     line(
@@ -1589,7 +1589,7 @@ REFUND_MUTANTS: Final = (
     line(
         "the budget is counted in a write of its own",
         f"{_BUDGET}:_intend",
-        "return commit(services, intended, also=counted)",
+        "return commit(services, intended, also=counted, allowance=allowance)",
         "commit(services, counted); return commit(services, intended)",
     ),
     line(
@@ -1613,7 +1613,7 @@ REFUND_MUTANTS: Final = (
     line(
         "the budget is counted after the intent, in a write of its own",
         f"{_BUDGET}:_intend",
-        "return commit(services, intended, also=counted)",
+        "return commit(services, intended, also=counted, allowance=allowance)",
         "done = commit(services, intended); commit(services, counted); return done",
     ),
     line(
