@@ -258,6 +258,11 @@ def test_of_a_list_of_sessions_only_the_customers_own_are_erased() -> None:
     assert after == {"data": [dict.fromkeys(sessions[0]), sessions[1]]}
 
 
+@pytest.mark.parametrize("body", ["cs_3kTMd0wvG8PZx5nNq2LrYb", "v1.c2VhbGVk.dGV4dA"])
+def test_an_answer_that_is_no_json_stays(body: str) -> None:
+    assert body_without_wallet(body, ALICE, theirs=True) == body
+
+
 def test_an_event_that_only_mentions_the_wallet_keeps_its_own_customer() -> None:
     told = {
         "customer_wallet": "https://wallet.example/bob",
