@@ -1762,9 +1762,9 @@ REFUND_MUTANTS: Final = (
     ),
     line(
         "a price that nobody has seen counts as confirmed",
-        f"{_BUDGET}:pay",
-        "shown and refund.quote is not None",
-        "shown",
+        f"{_BUDGET}:choose",
+        "if refund.quote is None:",
+        "if False:",
         only=AT_THE_EDGE,
     ),
     line(

@@ -38,6 +38,10 @@ NOT_YET: Final = frozenset(
         "completed_ones_are_listed",
         # Its callback keeps a part to itself; the next check tells it, seconds later (decision 67).
         "a_part_that_is_seen_is_told",
+        # It asks for another approval; nothing was paid by the one that it has lost (decision 73).
+        "a_stumble_loses_no_approval",
+        # It asks the merchant whether all but a unit is enough; no money moves (decision 72).
+        "enough_is_not_called_a_part",
     }
 )
 _IMPORT: Final = re.compile(r"^(\s*(?:from|import)) checkout\b", re.MULTILINE)

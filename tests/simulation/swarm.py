@@ -140,6 +140,8 @@ def _at_the_edge(seed: int, swarm: Swarm, chance: float) -> Swarm:
 
 def at_the_edge(swarm: Swarm, kind: Kind) -> Kind:
     """Return the kind of wallet with what the swarm says of its sums, if it pays by itself."""
+    if not swarm.off and swarm.claims == 1:
+        return kind
     if not kind.pays or kind.behaviour.get("short_by") or kind.behaviour.get("paid_from_outside"):
         return kind
     return replace(kind, behaviour={**kind.behaviour, **missed(swarm), "claims": swarm.claims})

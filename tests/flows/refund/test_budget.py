@@ -509,7 +509,7 @@ def _make_dearer(world: World) -> None:
 
 def test_what_another_has_changed_meanwhile_is_left_to_be_looked_at(world: World) -> None:
     allow(world, LIMIT)
-    refund = ask(world, paid(world), 700, by_budget=False)
+    refund = prepare(world, ask(world, paid(world), 700, by_budget=False))
     cancel = lambda: request.cancel(world.services, world.key(), refund.id)  # noqa: E731
     interrupt(world, "update_item", cancel)
     with pytest.raises(RefundUnexpectedState, match="changed meanwhile"):

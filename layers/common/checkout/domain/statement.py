@@ -94,7 +94,7 @@ def money_of(session: Session) -> Money | None:
     )
     if session.status is Status.COMPLETED:
         shown = session.amount_received
-        paid = session.amount_total if shown is None else min(session.amount_total, shown)
+        paid = session.amount_total if shown is None or session.overpaid else shown
         return Money(session.updated_at, True, paid, received)
     if not session.received:
         return None

@@ -29,10 +29,10 @@ class DayTally:
     """A funnel of the sessions that ended on a day.
 
     Of `ended` sessions, `wallet` gave a wallet, `priced` saw a price, `approved` approved, `paid`
-    paid; `amount` is the sum of the paid ones, in minor units: what was asked, or less if less has
-    arrived. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a wallet
-    that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of each
-    `part` of a merchant are counted apart, and shown as one sum.
+    paid; `amount` is the sum of the paid ones, in minor units: what has arrived, but of too much
+    what was asked. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a
+    wallet that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of
+    each `part` of a merchant are counted apart, and shown as one sum.
     """
 
     merchant: str
@@ -54,7 +54,7 @@ class DayTally:
         hour = session.over_at.astimezone(UTC).hour
         paid = session.status is Status.COMPLETED
         received = session.amount_received
-        amount = session.amount_total if received is None else min(session.amount_total, received)
+        amount = session.amount_total if received is None or session.overpaid else received
         reason = unpaid_of(session, offered)
         return DayTally(
             merchant=self.merchant,

@@ -251,12 +251,14 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
 def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """Pay a refund from the budget, as a person has confirmed it; return what became of it.
 
-    If the price was shown, it costs no more than that. Raises ResourceMissing,
-    RefundUnexpectedState.
+    It costs no more than the price that was shown. Raises ResourceMissing, RefundUnexpectedState,
+    also if nobody has asked for its price yet.
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
         raise RefundUnexpectedState("This refund does not wait to be sent.")
+    if refund.quote is None:
+        raise RefundUnexpectedState("Nobody has seen its price yet. Ask for the price first.")
     try:
         refund = move(
             services,
@@ -286,10 +288,10 @@ def pay(
 ) -> Refund:
     """Pay a refund from the budget if that is due and it fits, else leave it to an approval.
 
-    `shown`: a person has confirmed the price that is stored; without one, nobody has. Raises
-    IllegalTransition, and StaleSession after a lost race.
+    `shown`: a person has seen the price that is stored, and confirmed it. Raises IllegalTransition,
+    and StaleSession after a lost race.
     """
-    shown, now = shown and refund.quote is not None, services.clock.now()
+    now = services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
         return refund
     merchant = merchants.get(services.merchants, refund.merchant)
@@ -357,7 +359,7 @@ def _price(
     """
     assert mandate.terms is not None
     payer, receiver = mandate.terms.payer, refund.incoming_payment
-    if not shown or refund.quote is None or receiver is None:  # `shown` implies a quote
+    if not shown or refund.quote is None or receiver is None:
         return approve.price(visit, refund, payer)
     if (refund.identity or 0) != visit.merchant.identity:  # another client's quote
         raise _Passed(RefundProblem.PRICE_CHANGED, {})
