@@ -1767,13 +1767,6 @@ REFUND_MUTANTS: Final = (
         "if False:",
         only=AT_THE_EDGE,
     ),
-    line(
-        "a refund is a part while the rounding of another provider is missing",
-        f"{_VERDICT}:_least",
-        "may_be_converted(quote, receiver.id)",
-        "not quote.debit.same_asset(quote.receive)",
-        only=AT_THE_EDGE,
-    ),
     cell(
         "a refund's approval outlives it",
         (RefundStatus.NEEDS_APPROVAL, RefundEvent.CANCEL_REQUESTED),

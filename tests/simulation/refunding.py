@@ -374,6 +374,9 @@ class Approver:
                 world.request("cancel", lambda s: request.cancel(s, world.key, self.refund_id))
             elif refund.approval_waits and self._by_budget(refund):
                 self.tries_at_last += self._calm
+                hasty = world.apart(f"hasty {self.refund_id}").random() < 0.1
+                if refund.quote is None and not hasty:  # the button is beside a price
+                    world.request("ask", lambda s: approve.prepare(s, world.key, self.refund_id))
                 world.request("choose", lambda s: budget.choose(s, world.key, self.refund_id))
             elif refund.approval_waits or (waits and self._by_hand()):
                 self.tries_at_last += self._calm

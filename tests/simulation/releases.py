@@ -40,6 +40,8 @@ NOT_YET: Final = frozenset(
         "a_part_that_is_seen_is_told",
         # It asks for another approval; nothing was paid by the one that it has lost (decision 73).
         "a_stumble_loses_no_approval",
+        # It counts a sale that arrived with a unit too much as its price (decision 72).
+        "sums_are_true_by_amount",
         # It asks the merchant whether all but a unit is enough; no money moves (decision 72).
         "enough_is_not_called_a_part",
     }
