@@ -156,6 +156,7 @@ def refund_by_budget() -> Story:
         if not mandate(world).active:
             allow(world)
         if found.approval_waits:
+            prepare(world, found)
             budget.choose(world.services, world.key(), found.id)
         swept(world, 120)
         return again(world, found).terminal
