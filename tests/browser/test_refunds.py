@@ -119,6 +119,7 @@ def approve_budget(page: Page, place: Place, amount: str) -> None:
     if not page.get_by_label("Amount a month").is_visible():
         page.get_by_text("Another amount…").click()
     page.get_by_label("Amount a month").fill(amount)
+    page.get_by_label("Per cent of the amount").fill("5")  # two fees, and their rounding
     page.locator("form", has=page.get_by_label("Amount a month")).get_by_role("button").click()
     approve(page, place)
     expect(page.get_by_role("heading", level=1)).to_contain_text("Active")
