@@ -109,6 +109,7 @@ def test_in_two_assets_up_to_a_half_may_be_a_fee(
         (False, own(250), 300, 360),  # the customer's shows more: three fifths of the price
         (False, None, 1, 2),
         (True, own(280), 200, 280),
+        (True, own(150), 230, 300),  # both say a half, if a half of the price is a fee
         (True, own(3), 230, 300),
     ],
 )

@@ -1523,7 +1523,7 @@ REFUND_MUTANTS: Final = (
     line(
         "what a part of a refund has cost is the customer's word",
         f"{_VERDICT}:decide",
-        "by_price if own is None or by_theirs > by_own else own.sent.value",
+        "said if by_own > by_theirs or exact else max(said, by_price)",
         "by_price",
         only="shop pays half",
     ),

@@ -85,7 +85,10 @@ def decide(
         return Verdict(Outcome.NOTHING)
     if sent < refund.amount:
         by_price = _share(debit.value, theirs or 0, asked)
-        spent = by_price if own is None or by_theirs > by_own else own.sent.value
+        said = own.sent.value if own is not None else 0
+        # In one asset the own wallet's word is exact. In two, `by_own` may count a fee as sent.
+        exact = debit.same_asset(refund.quote.receive) and by_own == by_theirs
+        spent = said if by_own > by_theirs or exact else max(said, by_price)
         return Verdict(Outcome.FAILED, sent, replace(debit, value=spent))
     return Verdict(Outcome.SUCCEEDED, sent, debit)
 
