@@ -159,7 +159,7 @@ def _shown(mandate: Mandate, typed: dict[str, str] | None, now: datetime) -> Bud
     limit = terms.limit if terms else None
     offered = mandate.wanted or (asked.limit if asked and ready else limit)
     left = _like(limit, mandate.left(now)) if limit else None
-    chosen = (asked if asked and ready else terms) or None
+    chosen = asked if asked and ready else terms
     margin = chosen.margin if chosen else USUAL_MARGIN
     shown = BudgetShown(
         status=status,

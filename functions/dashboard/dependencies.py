@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +18,8 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, IdempotencyKeyReused, ParameterInvalid
+from checkout.domain.grammar import NONCE
+from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.providers import name_of
@@ -38,7 +39,6 @@ T = TypeVar("T")
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 NAME_FIELD: Final = "form_name"
-_NAME: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ async def visit(injected: Injected, request: Request) -> Visit:
     fresh = not sign_in.is_token(token)
     if fresh:
         token = sign_in.new_token(injected.random_bytes)
-    name = injected.random_bytes(16).hex()
+    name = new_nonce(injected.random_bytes)
     found = Visit(f"{base.path}/dashboard", cookie, secure, token, fresh, name)
     request.state.visit = found
     return found
@@ -206,7 +206,7 @@ def once(
         return made
 
     path, name = request.url.path, request.state.form_name
-    named = _NAME.fullmatch(name) is not None
+    named = NONCE.fullmatch(name) is not None
     posted_form: Posted[T] = Posted(
         merchant=key.merchant,
         key=f"form-{fingerprint_of(path, name)}" if named else None,

@@ -128,7 +128,7 @@ async def note_paid_elsewhere(
 
     try:
         asked = replace(_asked(services, key, session_id, form), elsewhere=_how(form))
-        act = partial(actions.note_paid_elsewhere, services, key, asked)
+        act = partial(actions.request_refund, services, key, asked)
         done = once(services, request, key, form, act, _path)
     except CheckoutError as error:
         return refused(error, shown_again, services, request, key, session_id)

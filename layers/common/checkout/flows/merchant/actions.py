@@ -60,22 +60,11 @@ def request_refund(
     asked: NewRefund,
     reserve: Reserve[Refund] | None = None,
 ) -> Refund:
-    """Request a refund. Raise as `refund.request.create` does."""
+    """Request a refund, or note one. Raise as `refund.request.create` does."""
     refund = refunds.create(services, key, asked, reserve)
-    audit.note(services, key, Action.REFUND_REQUESTED, refund.id)
+    action = Action.PAID_ELSEWHERE if refund.noted else Action.REFUND_REQUESTED
+    audit.note(services, key, action, refund.id)
     return refund
-
-
-def note_paid_elsewhere(
-    services: DashboardServices,
-    key: Actor,
-    asked: NewRefund,
-    reserve: Reserve[Refund] | None = None,
-) -> Refund:
-    """Note that a customer was paid back elsewhere. Raise as `refund.request.create` does."""
-    noted = refunds.create(services, key, asked, reserve)
-    audit.note(services, key, Action.PAID_ELSEWHERE, noted.id)
-    return noted
 
 
 def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Refund:
