@@ -213,6 +213,15 @@ def test_a_wallet_that_stumbles_approves_the_budget_once(wallet: str) -> None:
     assert "approval_kept" in events
 
 
+def test_a_budgets_approval_that_no_wallet_takes_is_lost_after_three_minutes(world: World) -> None:
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    world.transport.before = on("POST", "/continue/", raising(NotSent("down")))
+    began = world.clock.now()
+    lost = allowed(world, callback)
+    assert (lost.active, lost.grant) == (False, None)
+    assert 170 < (world.clock.now() - began).total_seconds() < 200
+
+
 def test_an_approval_whose_answer_is_lost_leaves_the_budget_in_use(world: World) -> None:
     first = allow(world, LIMIT)
     callback = approve_budget(world, budget.ask(world.services, world.key(), 2 * LIMIT))

@@ -14,15 +14,16 @@ from typing import Any, Final
 import pytest
 
 from checkout.domain.errors import CheckoutError, MemberUnexpectedState, PermissionMissing
+from checkout.domain.mandate import Margin
 from checkout.domain.merchant import ApiKey, Suspension
 from checkout.domain.people import Actor, Member, RefundCap, Right, Role, Scope, may
-from checkout.domain.refund import RefundStatus
+from checkout.domain.refund import RefundProblem, RefundStatus
 from checkout.flows.merchant import api_keys, authentication, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from tests.support.basics import at_once, between
 from tests.support.flows import World
-from tests.support.refund_books import BOB, again, allow, balance, end_budget, fund, leaked
+from tests.support.refund_books import ALICE, BOB, again, allow, balance, end_budget, fund, leaked
 from tests.support.samples import a_member, an_invitation
 
 ONCE: Final = 20_00
@@ -95,6 +96,24 @@ def test_a_refusal_says_what_is_left_of_the_day(world: World) -> None:
     request.create(world.services, key, NewRefund(session=first, amount=30_00))
     with pytest.raises(PermissionMissing, match=r"of which 20\.00 USD are left"):
         request.create(world.services, key, NewRefund(session=second, amount=30_00))
+
+
+def test_what_the_budget_pays_beyond_the_amount_counts_in_the_day(world: World) -> None:
+    """Two fees of a hundredth and a conversion make a price of 30.63 for a refund of 30.00."""
+    allow(world, 1000_00, margin=Margin(percent=5, units=0))
+    session = world.pay(world.create(30_00), ALICE).id
+    key = leaked(world, day=30_62)
+    refund = request.create(world.services, key, NewRefund(session=session))
+    moved(world, 0)
+    assert again(world, refund).problem is RefundProblem.TOO_DEAR
+    request.cancel(world.services, world.key(), refund.id)
+    world.clock.pass_time(24 * 3600)
+    key = leaked(world, day=30_63)
+    refund = request.create(world.services, key, NewRefund(session=session))
+    moved(world, 0)
+    assert again(world, refund).status is RefundStatus.SUCCEEDED
+    with pytest.raises(PermissionMissing, match=r"of which 0\.00 USD are left"):
+        request.create(world.services, key, NewRefund(session=sold(world), amount=1))
 
 
 def test_the_next_day_has_a_cap_of_its_own(world: World) -> None:

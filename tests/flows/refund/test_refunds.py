@@ -350,6 +350,16 @@ def test_a_new_quote_of_the_same_price_is_paid(world: World) -> None:
     assert come_back(world, prepared, callback).status is RefundStatus.SUCCEEDED
 
 
+def test_an_approval_whose_price_cannot_be_asked_for_again_is_lost(world: World) -> None:
+    prepared = prepare(world, ask(world, paid(world)))
+    callback, sold = consent(world, prepared), payments(world)
+    world.clock.pass_time(301)  # the quote has ended
+    world.transport.before = on("POST", "/quotes", raising(NotSent("down")))
+    lost = come_back(world, prepared, callback)
+    assert (lost.problem, lost.grant) == (RefundProblem.APPROVAL_UNUSABLE, None)
+    assert payments(world) == sold
+
+
 @pytest.mark.parametrize(
     ("part", "error", "found"),
     [
