@@ -261,8 +261,10 @@ class Backend:
         before, payment.parts_sent = payment.parts_sent, payment.parts_sent + 1
         admitted = share * payment.parts_sent * behaviour.admits
         payment.sent = math.floor((payment.debit.value - payment.fee) * admitted)
-        whole = max(0, payment.receive.value - behaviour.short_by + behaviour.over_by)
+        whole = max(0, payment.receive.value - behaviour.short_by)
         value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
+        if behaviour.delivered == 1 and payment.parts_sent == behaviour.parts:
+            value += behaviour.over_by  # money that no debit stands for comes with the whole only
         packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)
         if behaviour.in_flight:
             self.state.packets.append(packet)
