@@ -10,12 +10,14 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.clients import client_of
 from checkout.domain.errors import PermissionMissing, ResourceMissing
 from checkout.domain.grammar import EMAIL_MAX
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.notices import Pace, Topic
 from checkout.domain.people import Actor, Member
-from checkout.flows import merchants
+from checkout.domain.reach import Effect, refusal
+from checkout.flows import mailing, merchants
 from checkout.flows.merchant import notices
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, once
@@ -62,6 +64,7 @@ async def choose(
             lambda reserve: notices.choose(
                 services,
                 member,
+                client=client_of(request, services.edge_secret),
                 address=form.get("email", ""),
                 topics=[each for each in Topic if f"topic-{each}" in form],
                 pace=Pace.DAILY if form.get("pace") == Pace.DAILY else Pace.AT_ONCE,
@@ -72,11 +75,10 @@ async def choose(
         )
         stored, token = done.made or (None, None)
         if token and stored and stored.asked is not None and services.mail is not None:
-            shop = merchants.get(services.merchants, key.merchant).name
+            merchant = merchants.get(services.merchants, key.merchant)
             link = f"{services.base_url}/dashboard/notices/confirm/{token}"
-            services.mail.send(
-                confirmation(stored.asked, language=stored.language, shop=shop, page=link)
-            )
+            letter = confirmation(stored.asked, language=stored.language, page=link)
+            mailing.send(services.mail, merchant, Effect.CONFIRMATION, letter)
 
     return saved(save, visit, _SAVED, _page, services, request, key, form)
 
@@ -133,6 +135,7 @@ def _page(
     status: int = 200,
 ) -> Response:
     member = key if isinstance(key, Member) else None
+    merchant = merchants.get(services.merchants, key.merchant)
     return page(
         request,
         "notices.html",
@@ -140,6 +143,7 @@ def _page(
         section="/notices",
         shown=_shown(services, member, typed) if member else None,
         sends=services.mail is not None,
+        refusal=refusal(merchant, Effect.CONFIRMATION),
         saved="saved" in request.query_params and alert is None,
         alert=alert,
         topics=[(each.value, TOPIC[each]) for each in Topic],

@@ -19,6 +19,7 @@ from checkout.domain.grammar import is_http
 from checkout.domain.links import PaymentLink, quantity_of
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.reach import Effect, allows
 from checkout.flows import merchants
 from checkout.flows.checkout import purchase
 from checkout.open_payments.urls import origin, split
@@ -77,14 +78,14 @@ class Offer:
 async def offer(services: Injected, request: Request, link_id: str) -> Response:
     """Return the page with the price. It reads the link and writes nothing."""
     counted(services, request)
-    return _page(services, request, purchase.load_link(services, link_id))
+    return _page(services, request, purchase.shown_link(services, link_id))
 
 
 @router.post("")
 async def begin(services: Injected, request: Request, link_id: str) -> Response:
     """Begin the purchase and redirect to its checkout page, or show why that is not possible."""
     client = counted(services, request)
-    link = purchase.load_link(services, link_id)
+    link = purchase.shown_link(services, link_id)
     typed = await form_fields(request, most=BODY_MAX)
     path = _path(services, link)
     if not browser.asked_here(services, request):
@@ -121,7 +122,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
 @router.api_route("/logo", methods=READ)
 async def logo(services: Injected, request: Request, link_id: str) -> Response:
     counted(services, request)
-    link = purchase.load_link(services, link_id)
+    link = purchase.shown_link(services, link_id)
     return pictures.logo(request, services.merchants.get(link.merchant))
 
 
@@ -189,7 +190,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         goods_initial=initial_of(link.name),
         price=price(1),
         sums=tuple(map(price, range(1, link.offered + 1))) if link.quantity_max > 1 else (),
-        sells=link.sells and merchant.suspended is None,
+        sells=link.sells and allows(merchant, Effect.SALE),
         limited=link.limited,
         stopped=link.stopped_at is not None,
         path=path,

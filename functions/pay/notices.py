@@ -40,13 +40,16 @@ def notice_letter(notice: Notice) -> Letter:
     )
 
 
-def confirmation(to: str, *, language: str, shop: str, page: str) -> Letter:
-    """Return the e-mail with the link that confirms an address."""
+def confirmation(to: str, *, language: str, page: str) -> Letter:
+    """Return the e-mail with the link that confirms an address.
+
+    It has no word of the shop: whoever gets it has not asked for it, as far as we know.
+    """
     t = reader(wished=language, accepted="", default=None).texts
     return _letter(
         to,
         language,
-        title=t.text("notice.confirm.subject", shop=shop),
+        title=t["notice.confirm.subject"],
         lead=t["notice.confirm.lead"],
         lines=[],
         link=Link(page, t["notice.confirm.open"]),

@@ -126,7 +126,7 @@ def _shop(request: Request) -> Shop | None:
             session = services.sessions.get(session_id)
             owner = session.merchant if session else None
         else:
-            owner = purchase.load_link(services, link_id).merchant
+            owner = purchase.shown_link(services, link_id).merchant
         merchant = services.merchants.get(owner) if owner else None
     except CheckoutError:
         return None

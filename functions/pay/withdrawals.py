@@ -16,9 +16,10 @@ from checkout.domain.addresses import Fault
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import MailRefused, ResourceMissing
 from checkout.domain.merchant import Merchant
+from checkout.domain.reach import Effect
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import ASKED, Withdrawal, last_moment
-from checkout.flows import merchants
+from checkout.flows import mailing, merchants
 from checkout.flows.checkout import details, lookup, withdrawal
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
@@ -94,7 +95,7 @@ def _acknowledge(
         shown, said, at=moment(filed.at, shown.reader), contact=merchant.contact
     )
     try:
-        services.mail.send(letter)
+        mailing.send(services.mail, merchant, Effect.WITHDRAWAL, letter)
     except MailRefused:
         return
 

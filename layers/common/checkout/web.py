@@ -76,6 +76,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.PasskeyInvalid: (401, "authentication_error"),
     errors.PermissionMissing: (403, "permission_error"),
     errors.MerchantSuspended: (403, "permission_error"),
+    errors.MerchantUnproven: (403, "permission_error"),
     errors.ResourceMissing: (404, _REQUEST),
     errors.MethodNotAllowed: (405, _REQUEST),
     errors.SessionBusy: (409, _CONFLICT),

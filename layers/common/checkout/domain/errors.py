@@ -8,7 +8,8 @@
     ├── RefundUnexpectedState
     ├── WebhookUnexpectedState KeyUnexpectedState MemberUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
-    ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing MerchantSuspended
+    ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing
+    ├── MerchantSuspended MerchantUnproven
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
     ├── WalletUnreachable WalletInvalid WalletUnavailable AmountTooSmallForWallet
     ├── MerchantWalletError
@@ -202,6 +203,12 @@ class MerchantSuspended(CheckoutError):
     """The operator has suspended the merchant, or paused all sales."""
 
     code = "merchant_suspended"
+
+
+class MerchantUnproven(CheckoutError):
+    """The shop has signed up, and the owner of its wallet has not confirmed the wallet yet."""
+
+    code = "merchant_unproven"
 
 
 class MethodNotAllowed(CheckoutError):

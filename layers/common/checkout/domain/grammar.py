@@ -160,6 +160,12 @@ def email_of(typed: str) -> str | None:
     return text if fits and "." in host and is_name(host) else None
 
 
+def mailbox(address: str) -> str:
+    """Return what most mail services deliver an e-mail address to, whatever is behind a `+`."""
+    name, _, host = address.lower().rpartition("@")
+    return f"{name.partition('+')[0]}@{host}"
+
+
 def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
     """Return the address of an item's picture, which is https at a host with a name.
 

@@ -50,6 +50,12 @@ ITEMS_LEAST: Final = 2
 DAY: Final = timedelta(days=1)
 SIGN_UPS: Final = 5
 SIGN_UPS_OF_ALL: Final = 500
+# E-mails in a DAY to addresses that nobody has confirmed: by the member who asks for them, the
+# shop, the network address, and to one mailbox. They are always counted, by all processes together.
+LETTERS_OF_MEMBER: Final = 5
+LETTERS_OF_SHOP: Final = 10
+LETTERS_OF_CLIENT: Final = 20
+LETTERS_TO_MAILBOX: Final = 3
 # Lists that a merchant's keys ask for by the API in one WINDOW. They are counted likewise, but for
 # the first of the merchant in a process.
 LISTS: Final = 50

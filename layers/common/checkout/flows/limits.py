@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Protocol
 
 from checkout.domain.errors import RateLimited
-from checkout.domain.limits import LIST, Rule
+from checkout.domain.grammar import mailbox
+from checkout.domain.limits import (
+    DAY,
+    LETTERS_OF_CLIENT,
+    LETTERS_OF_MEMBER,
+    LETTERS_OF_SHOP,
+    LETTERS_TO_MAILBOX,
+    LIST,
+    Rule,
+)
+from checkout.domain.people import Member
 from checkout.ports.limits import RateLimits
 
 
@@ -46,6 +57,25 @@ def admit_list(services: Limited, merchant: str) -> None:
 def admit_sign_up(services: Limited, client: str) -> None:
     """Count one more shop that `client` signs up with today. Raises RateLimited."""
     _refuse(services.limits.take_sign_up(client))
+
+
+def admit_letter(
+    services: Limited, member: Member, *, client: str, to: str, now: datetime
+) -> None:
+    """Count one more e-mail today to an address that nobody has confirmed. Raises RateLimited.
+
+    The mailbox is counted last, so that nobody is kept from theirs by e-mails that were not sent.
+    """
+    counted = (
+        (f"by {member.id}", LETTERS_OF_MEMBER),
+        (f"by {member.merchant}", LETTERS_OF_SHOP),
+        (f"from {client}", LETTERS_OF_CLIENT),
+        (f"to {mailbox(to)}", LETTERS_TO_MAILBOX),
+    )
+    for about, most in counted:
+        today = f"{about} {now.date().isoformat()}"
+        if not services.limits.take_letter(today, most=most, until=now + DAY):
+            raise RateLimited("Too many addresses today. Try again tomorrow.", retry_after=3600)
 
 
 def admit_items(services: Limited, link: str, client: str, items: int, *, left: int) -> None:

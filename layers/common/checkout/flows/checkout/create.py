@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended, ParameterInvalid
@@ -17,6 +17,7 @@ from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
+from checkout.domain.reach import SUSPENDED, Effect, require
 from checkout.domain.session import Session
 from checkout.flows.checkout import details
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
@@ -35,8 +36,8 @@ def create_session(
 
     `request_id` finds the session once it can be paid.
 
-    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, and what
-    `NewSession.opened` raises.
+    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, MerchantUnproven, and
+    what `NewSession.opened` raises.
     """
     posted = Posted(
         merchant=key.merchant,
@@ -60,14 +61,12 @@ def open_session(
 ) -> Session:
     """Store an open session, after the record that `reserve` makes of it.
 
-    Raises KeyHeld, MerchantSuspended, Unavailable, ParameterInvalid if a merchant of an earlier
-    release asks for details or gives an e-mail address, and what `NewSession.opened` raises.
+    Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if a merchant
+    of an earlier release asks for details or gives an e-mail address, and what `NewSession.opened`
+    raises.
     """
     if key.suspended is not None:
-        raise MerchantSuspended(
-            "The operator of this checkout has suspended your sales, or paused those of all "
-            "merchants. Payments that have begun finish. Ask the operator."
-        )
+        _refuse(services, key)
     merchant = _keyed_merchant(services, key, new)
 
     def opened(**made: Any) -> Session:
@@ -96,6 +95,17 @@ def open_session(
             _make_sure(services, opened, held)
         raise KeyHeld(held)
     return session
+
+
+def _refuse(services: Services, key: ApiKey) -> NoReturn:
+    """Raise why a key whose copy of the merchant says so does not sell.
+
+    The merchant's own record, which other requests do not need, tells who can change that.
+    """
+    merchant = services.merchants.get(key.merchant)
+    if merchant is not None:
+        require(merchant, Effect.SALE)
+    raise MerchantSuspended(SUSPENDED)
 
 
 def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:

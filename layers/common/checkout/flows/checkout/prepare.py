@@ -27,6 +27,7 @@ from checkout.domain.limits import SUBMISSION
 from checkout.domain.machine import IllegalTransition
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import FENCE, INCOMING_PAYMENT_GRACE, IncomingPaymentRef, Problem
+from checkout.domain.reach import Effect, allows
 from checkout.domain.session import (
     SUBMISSIONS_MAX,
     SUBMISSIONS_WINDOW,
@@ -74,7 +75,7 @@ def submit_wallet(
             "The shop asks for details of the customer, which must be given before a wallet."
         )
     merchant = _paid_to(services, session)
-    if merchant.suspended is not None:
+    if not allows(merchant, Effect.CUSTOMER):
         raise MerchantWalletError("The operator of this checkout has suspended the shop's sales.")
     session = _claim(services, session, url, client, typed, merchant)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import (
@@ -23,6 +24,7 @@ from checkout.domain.grammar import LINK_ID, NONCE, is_http
 from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.limits import PURCHASE
 from checkout.domain.links import PaymentLink
+from checkout.domain.reach import Effect, allows
 from checkout.domain.session import Session
 from checkout.flows import idempotency, limits, merchants
 from checkout.flows.checkout import details as customer_details
@@ -31,6 +33,8 @@ from checkout.flows.checkout.lookup import load
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import KeyHeld, OutOfStock
+
+_NO_LINK: Final = "No such payment link."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,18 @@ def load_link(services: PayServices, link_id: str) -> PaymentLink:
     """Read a link. Raises ResourceMissing; an id of the wrong form is not looked up."""
     link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
     if link is None:
-        raise ResourceMissing("No such payment link.")
+        raise ResourceMissing(_NO_LINK)
+    return link
+
+
+def shown_link(services: PayServices, link_id: str) -> PaymentLink:
+    """Read a link whose page may be shown.
+
+    Raises ResourceMissing, also for a link of a shop that reaches nobody.
+    """
+    link = load_link(services, link_id)
+    if not allows(merchants.get(services.merchants, link.merchant), Effect.LINK):
+        raise ResourceMissing(_NO_LINK)
     return link
 
 
@@ -110,7 +125,7 @@ def _open(
     reserve: Reserve[Session] | None,
 ) -> Session:
     merchant = merchants.get(services.merchants, link.merchant)
-    if not link.sells or merchant.suspended is not None:
+    if not link.sells or not allows(merchant, Effect.SALE):
         raise _refusal()
     if link.left is not None:
         if link.left < quantity:

@@ -11,8 +11,9 @@ from typing import Final
 
 from checkout.domain.errors import ReceiptsUsedUp, ResourceMissing
 from checkout.domain.limits import RECEIPT
+from checkout.domain.reach import Effect
 from checkout.domain.session import Session, Status
-from checkout.flows import limits
+from checkout.flows import limits, mailing, merchants
 from checkout.ports.mail import Letter
 from checkout.ports.services import PayServices
 
@@ -38,10 +39,11 @@ def send(
     if services.mail is None or session.completed_at is None or not offered(services, session):
         raise ResourceMissing("There is no receipt to send.")
     limits.admit(services, RECEIPT, client)
+    merchant = merchants.get(services.merchants, session.merchant)
     until = session.completed_at + OFFERED_FOR
     taken = services.limits.take_letter
     if form is not None and not taken(f"{session.id} {form}", most=1, until=until):
         return
     if not taken(session.id, most=RECEIPTS_MAX, until=until):
         raise ReceiptsUsedUp("The receipt has already been sent three times, the maximum.")
-    services.mail.send(letter)
+    mailing.send(services.mail, merchant, Effect.RECEIPT, letter)

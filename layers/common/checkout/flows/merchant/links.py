@@ -51,6 +51,7 @@ from checkout.domain.money import (
     to_wallet,
 )
 from checkout.domain.people import Actor
+from checkout.domain.reach import Effect, require
 from checkout.domain.typed_amount import typed_amount
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import details
@@ -121,12 +122,13 @@ def create(
     receipt. `asks` says of a detail or an address whether it is `required` or `optional`; what is
     empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty;
     `at_once` is how many items a customer may buy at once, one if it is empty. The record that
-    `reserve` makes is written with the link. Raise ParameterMissing, ParameterInvalid,
-    AmountTooSmall, AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with
-    `reserve`.
+    `reserve` makes is written with the link. Raise MerchantUnproven, MerchantSuspended,
+    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
+    ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
+    require(merchant, Effect.NEW_LINK)
     unit_amount = _amount(merchant, amount)
     left = _stock(stock) if stock.strip() else None
     most = _at_once(merchant, at_once.strip(), unit_amount)

@@ -28,7 +28,6 @@ from checkout.domain.errors import (
     EmailInvalid,
     MailRefused,
     ParameterInvalid,
-    RateLimited,
     ResourceMissing,
 )
 from checkout.domain.grammar import email_of
@@ -36,14 +35,14 @@ from checkout.domain.ids import api_key_hash, new_invitation_token, new_nonce, s
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.notices import CONFIRM_WITHIN, Pace, Subscriber, Told, Topic, remembered
 from checkout.domain.people import Member, Right, may
-from checkout.flows import audit
+from checkout.domain.reach import Effect, allows, require
+from checkout.flows import audit, limits, mailing, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case, Need
 from checkout.ports.mail import Notice
 from checkout.ports.services import DashboardServices, PayServices
 
-CONFIRMATIONS_MAX: Final = 5  # e-mails a day to addresses that a member has given
 Chosen = tuple[Subscriber, str | None]
 REFUSED_AGAIN: Final = timedelta(hours=1)  # after the mail service has refused an e-mail
 TOPICS: Final[dict[Case, Topic]] = {
@@ -71,6 +70,7 @@ def choose(
     services: DashboardServices,
     member: Member,
     *,
+    client: str,
     address: str,
     topics: Collection[Topic],
     pace: Pace,
@@ -79,11 +79,13 @@ def choose(
 ) -> Chosen:
     """Store the choice; return it, and the token of the link that confirms an address that is new.
 
-    The caller sends the link to `asked`. The record that `reserve` makes is written with the
-    choice. Raise EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
+    `client` is the network address that asks. The caller sends the link to `asked`. The record that
+    `reserve` makes is written with the choice. Raise MerchantUnproven, MerchantSuspended,
+    EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
     """
     if services.mail is None:
         raise ParameterInvalid("This service sends no e-mail.")
+    require(merchants.get(services.merchants, member.merchant), Effect.CONFIRMATION)
     checked = email_of(address)
     if checked is None:
         raise EmailInvalid("This is not an e-mail address, like name@shop.example.", param="email")
@@ -110,7 +112,7 @@ def choose(
     )
     token = None
     if checked != before.address:
-        _count_confirmation(services, member)
+        limits.admit_letter(services, member, client=client, to=checked, now=now)
         token = new_invitation_token(services.random_bytes)
         until = now + CONFIRM_WITHIN
         after = replace(after, asked=checked, asked_hash=api_key_hash(token), asked_until=until)
@@ -174,6 +176,8 @@ def look(services: PayServices, known: Subscriber) -> Subscriber:
     merchant = services.merchants.latest(member.merchant)
     if merchant is None:
         raise ResourceMissing("No such merchant.")
+    if not allows(merchant, Effect.NOTICE):
+        return _written(services, known, known.told)
     found = needs.of(services, replace(member, parts=merchant.parts))
     marked = {_mark(each): each for each in found.found}
     told = remembered(known.told, marked, now, all_read=not found.more)
@@ -195,7 +199,7 @@ def look(services: PayServices, known: Subscriber) -> Subscriber:
         settings=f"{services.base_url}/dashboard/notices",
     )
     try:
-        services.mail.send(services.write_notice(notice))
+        mailing.send(services.mail, merchant, Effect.NOTICE, services.write_notice(notice))
     except MailRefused as refused:
         if not refused.maybe_sent:
             return _written(services, claimed, told, again=now + REFUSED_AGAIN)
@@ -231,11 +235,3 @@ def _mark(need: Need) -> str:
 def _counts(found: Collection[Need]) -> tuple[tuple[str, int], ...]:
     numbers = Counter(each.case for each in found)
     return tuple((case.value, numbers[case]) for case in Case if case in numbers)
-
-
-def _count_confirmation(services: DashboardServices, member: Member) -> None:
-    now = services.clock.now()
-    day = now.date().isoformat()
-    counted = f"{member.id} {day}"
-    if not services.limits.take_letter(counted, most=CONFIRMATIONS_MAX, until=now + CONFIRM_WITHIN):
-        raise RateLimited("Too many addresses today. Try again tomorrow.", retry_after=3600)

@@ -41,7 +41,8 @@ from checkout.domain.people import (
     RefundCap,
     Role,
 )
-from checkout.flows import audit
+from checkout.domain.reach import Effect, require
+from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
@@ -94,8 +95,10 @@ def invite(
 ) -> Invited:
     """Invite a person, and write what `reserve` makes with the invitation.
 
-    Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, and KeyHeld with `reserve`.
+    Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, MerchantUnproven,
+    MerchantSuspended, and KeyHeld with `reserve`.
     """
+    require(merchants.get(services.merchants, actor.merchant), Effect.INVITATION)
     invited = invite_to(
         services, actor.merchant, name=name, role=role, invited_by=actor.id, reserve=reserve
     )

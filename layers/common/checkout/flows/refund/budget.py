@@ -33,6 +33,7 @@ from checkout.domain.mandate import (
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Instruction
 from checkout.domain.people import Actor
+from checkout.domain.reach import Effect, require
 from checkout.domain.refund import AGAIN_AFTER, Refund, RefundEvent, RefundProblem, RefundStatus
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, mandates, sealed
@@ -70,10 +71,11 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
 
     `margin` is what refunds may cost more without a person, once this is approved. A budget that is
     in use stays so until then. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
-    RefundUnexpectedState, MerchantWalletError.
+    RefundUnexpectedState, MerchantUnproven, MerchantSuspended, MerchantWalletError.
     """
     value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
+    require(merchant, Effect.BUDGET)
     mandate = budget_request.begun(services, key)
     terms = replace(_terms(mandate, merchant, value, services), margin=margin)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)

@@ -15,8 +15,11 @@ from checkout.domain.errors import (
 from checkout.domain.ids import mandate_id, new_nonce
 from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus
+from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, to_wallet
 from checkout.domain.people import Actor
+from checkout.domain.reach import Effect, require
+from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.open_payments.models import Amount
@@ -46,8 +49,10 @@ def request(
     """Ask an owner to approve `amount` minor units a month, and write what `reserve` makes with it.
 
     A budget that is in use stays so. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
-    SessionBusy, KeyHeld.
+    MerchantUnproven, MerchantSuspended, SessionBusy, KeyHeld.
     """
+    if not isinstance(key, ApiKey) or key.suspended is not None:  # else the shop is known to sell
+        require(merchants.get(services.merchants, key.merchant), Effect.BUDGET)
     wanted = in_wallet(key, amount)
     mandate = begun(services, key)
 

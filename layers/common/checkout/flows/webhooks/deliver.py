@@ -24,6 +24,7 @@ from typing import Final
 from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
+from checkout.domain.reach import Effect, allows
 from checkout.domain.subjects import with_details
 from checkout.domain.webhook_signature import signed_headers, stripe_header
 from checkout.domain.webhooks import (
@@ -114,7 +115,7 @@ def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: st
         if new and not endpoint.wants(event.type):
             _give_up(services, event, GivenUp.NOT_WANTED)
             return MessageResult.NOTHING
-        if endpoint.disabled_at is not None:
+        if endpoint.disabled_at is not None or not allows(merchant, Effect.EVENT):
             return _give_up(services, event, GivenUp.DISABLED)
         if event.attempts >= ATTEMPTS_MAX:  # the process of the last attempt died
             return _give_up(services, event, GivenUp.ATTEMPTS)

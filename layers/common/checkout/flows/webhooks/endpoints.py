@@ -24,6 +24,7 @@ from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
+from checkout.domain.reach import Effect, require
 from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
@@ -213,10 +214,12 @@ def ping(
 ) -> WebhookEvent:
     """Send a test event to the endpoint.
 
-    Raises ResourceMissing, WebhookUnexpectedState, and KeyHeld with `reserve`.
+    Raises ResourceMissing, WebhookUnexpectedState, MerchantUnproven, MerchantSuspended, and KeyHeld
+    with `reserve`.
     """
     merchant = merchants.get(services.merchants, merchant_id)
     found = _endpoint(merchant, endpoint)
+    require(merchant, Effect.TEST_EVENT)
     if found.disabled_at is not None:
         raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
     event_id, now = new_event_id(services.random_bytes), services.clock.now()

@@ -1,0 +1,13 @@
+"""Send a shop's e-mails: the one place from which any goes out."""
+
+from __future__ import annotations
+
+from checkout.domain.merchant import Merchant
+from checkout.domain.reach import Effect, require
+from checkout.ports.mail import Letter, Mail
+
+
+def send(mail: Mail, merchant: Merchant, effect: Effect, letter: Letter) -> None:
+    """Send the e-mail, once. Raise MerchantUnproven, MerchantSuspended, MailRefused."""
+    require(merchant, effect)
+    mail.send(letter)
