@@ -41,6 +41,7 @@ from checkout.domain.errors import ParameterInvalid, ParameterUnknown
 from checkout.domain.grammar import EMAIL_MAX, PICTURE_URL_MAX, email_of
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
+from checkout.domain.names import shown
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
@@ -244,7 +245,7 @@ _REDIRECT: Final = (
 def printable(value: str) -> str:
     """Refuse a text that a page cannot show."""
     storable(value)
-    if not value.strip() or not value.isprintable():
+    if not value.strip() or not shown(value):
         raise PydanticCustomError("printable", "This must be printable text.")
     return value
 

@@ -12,6 +12,7 @@ from checkout import wiring
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.grammar import email_of
 from checkout.domain.ids import session_ref
+from checkout.domain.names import JOINERS
 from checkout.pages import Moment
 from checkout.ports.mail import Letter
 from pay import render
@@ -134,6 +135,6 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
 
 
 def one_line(text: str) -> str:
-    """Return `text` as one line without unprintable characters."""
+    """Return `text` as one line without unprintable characters; joiners are part of words."""
     shown = text.translate(_ISOLATES)
-    return "".join(each if each.isprintable() else " " for each in shown)
+    return "".join(each if each.isprintable() or each in JOINERS else " " for each in shown)

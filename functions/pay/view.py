@@ -20,6 +20,7 @@ from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import is_http, link_host, picture_url
 from checkout.domain.merchant import Footer, Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.names import shown as can_be_shown
 from checkout.domain.order_number import named_order_number
 from checkout.domain.payment import FENCE, Attention
 from checkout.domain.providers import Provider, name_of
@@ -393,7 +394,7 @@ def order_number(session: Session) -> str | None:
     It must be named as one: other metadata may not be meant for customers.
     """
     text = named_order_number(session)
-    return text if text and len(text) <= ORDER_NUMBER_MAX and text.isprintable() else None
+    return text if text and len(text) <= ORDER_NUMBER_MAX and can_be_shown(text) else None
 
 
 def initial_of(name: str) -> str:
@@ -405,11 +406,11 @@ def payee_of(merchant: Merchant) -> str | None:
     """Return the name of the wallet that is paid, if it is not the shop's: the customer sees both.
 
     A shop that has signed up chose its name itself, so its wallet is named even if it has no name.
+    One with a name that cannot be shown is named by its address.
     """
-    name = merchant.wallet_name or ""
-    if not name.strip() and merchant.ownership is not None:
-        name = merchant.wallet_address.partition("://")[2]
-    shown = " ".join("".join(filter(str.isprintable, name)).split())
+    shown = " ".join((merchant.wallet_name or "").split())
+    if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
+        shown = merchant.wallet_address.partition("://")[2]
     same = shown.casefold() == " ".join(merchant.name.split()).casefold()
     if same or not shown:
         return None

@@ -21,6 +21,7 @@ from checkout.domain.collect import (
     listed_countries,
 )
 from checkout.domain.errors import ParameterInvalid, ParameterInvalidInteger, ParameterMissing
+from checkout.domain.names import shown
 
 _ASKING: Final = (
     "billing_address_collection",
@@ -156,7 +157,7 @@ def _code(given: Mapping[str, Any], name: str, longest: int, where: str) -> str:
 def _shown(given: Mapping[str, Any], name: str, longest: int, where: str) -> str:
     """Return a required text that a page can show."""
     found: str = _required(given, name, where)
-    if len(found) > longest or not found.strip() or not found.isprintable():
+    if len(found) > longest or not found.strip() or not shown(found):
         raise ParameterInvalid(
             f"This must be printable text of at most {longest} characters.",
             param=f"{where}[{name}]",

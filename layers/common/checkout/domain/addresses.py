@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from checkout.domain.names import shown
+
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
 _LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
@@ -189,7 +191,7 @@ def _line(form: str, values: Mapping[str, str | None]) -> str:
 
 def _taken(country: str, asked: PartAsked, text: str) -> str | None:
     """Return what is stored of a typed text, or None if it cannot be this part."""
-    if len(text) > PART_MAX or not text.isprintable():
+    if len(text) > PART_MAX or not shown(text):
         return None
     if asked.regions:
         folded = text.casefold()

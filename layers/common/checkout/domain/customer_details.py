@@ -15,6 +15,7 @@ from checkout.domain import addresses
 from checkout.domain.addresses import Address, Fault
 from checkout.domain.collect import Collect, Detail, Kind, Place, Question
 from checkout.domain.grammar import EMAIL_MAX, email_of
+from checkout.domain.names import is_name, shown
 
 __all__ = ["Detail", "Fault"]  # the words of a form
 
@@ -157,24 +158,24 @@ def _text(typed: Mapping[str, str], name: str) -> str:
 
 def _answer(question: Question, text: str) -> Answer | None:
     """Return the answer, or None if this cannot be one."""
-    shown = text
+    label = text
     if question.kind is Kind.DROPDOWN:
         chosen = (each for each in question.options if " ".join(each[0].split()) == text)
         found = next(chosen, None)
         if found is None:
             return None
-        text, shown = found
+        text, label = found
     elif question.kind is Kind.NUMERIC:
-        text = shown = _ascii_digits(text)
+        text = label = _ascii_digits(text)
         if not (text.isascii() and text.isdigit()):
             return None
-    if len(text) > question.longest or len(text) < (question.least or 0) or not text.isprintable():
+    if len(text) > question.longest or len(text) < (question.least or 0) or not shown(text):
         return None
-    return Answer(question.key, question.label, question.kind, text, shown)
+    return Answer(question.key, question.label, question.kind, text, label)
 
 
 def _name(text: str) -> str | None:
-    return text if len(text) <= NAME_MAX and text.isprintable() else None
+    return text if is_name(text, NAME_MAX) else None
 
 
 def _phone(text: str) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
+from checkout.domain import names
 from checkout.domain.grammar import link_host
 from checkout.domain.pictures import picture_type
 from checkout.open_payments.urls import split
@@ -183,7 +184,7 @@ def _provider(line: str) -> Provider:
             "https://wallet.example/join | countries | logo."
         )
     name, form, website, countries, logo = (*parts, "", "")[:5]
-    if not (0 < len(name) <= _NAME_MAX and name.isprintable()):
+    if not names.is_name(name, _NAME_MAX):
         raise ValueError(f"“{shown}”: the name must have 1 to {_NAME_MAX} printable characters.")
     if not _is_form(form):
         raise ValueError(
@@ -219,7 +220,7 @@ def _logo_type(logo: str) -> str | None:
 
 
 def _is_form(form: str) -> bool:
-    if not has_fields(form) or not form.isprintable():
+    if not has_fields(form) or not names.shown(form):
         return False
     around = _FIELD.split(form)[::3]
     in_path = around[0].count("/") > 2 and not any("?" in each or "#" in each for each in around)

@@ -59,9 +59,7 @@ def admit_sign_up(services: Limited, client: str) -> None:
     _refuse(services.limits.take_sign_up(client))
 
 
-def admit_letter(
-    services: Limited, member: Member, *, client: str, to: str, now: datetime
-) -> None:
+def admit_letter(services: Limited, member: Member, *, client: str, to: str, now: datetime) -> None:
     """Count one more e-mail today to an address that nobody has confirmed. Raises RateLimited.
 
     The mailbox is counted last, so that nobody is kept from theirs by e-mails that were not sent.

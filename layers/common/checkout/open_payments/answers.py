@@ -34,6 +34,7 @@ _ASSET_CODE = re.compile(r"[A-Za-z0-9]{1,64}")  # of ISO 4217, or of an asset th
 # Line breaks, control characters and marks that change the direction of the following text.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECRET = re.compile(r"[\x21-\x7e]{1,4096}")  # goes into a header
+_LONGEST = 2048  # characters
 _MAX_SECONDS = 10**9
 _DEFAULT_WAIT = 5  # seconds, if the server names none
 
@@ -83,19 +84,21 @@ class Answer:
             for index, item in enumerate(items)
         ]
 
-    def text(self, name: str, *, longest: int = 2048) -> str:
+    def text(self, name: str, *, longest: int = _LONGEST) -> str:
         """Return a text that programs read, in printable ASCII: a URL, an id, a number."""
         value = self._text(name, longest)
         if not _ASCII.fullmatch(value):
             self.distrust("has characters that do not belong there", name)
         return value
 
-    def name(self, name: str) -> str:
-        """Return a text for people, in any script."""
-        value = self._text(name, 2048)
-        if _UNSHOWABLE.search(value):
-            self.distrust("has characters that cannot be shown", name)
-        return value
+    def name(self, name: str) -> str | None:
+        """Return a text for people, in any script, or None without one that can be shown.
+
+        Nothing depends on such a member, so no fault in it spoils the answer.
+        """
+        value = self._members.get(name)
+        usable = isinstance(value, str) and 0 < len(value) <= _LONGEST
+        return value if usable and not _UNSHOWABLE.search(value) else None
 
     def asset_code(self) -> str:
         value = self.text("assetCode", longest=64)
@@ -186,7 +189,7 @@ def wallet_address(answer: Answer) -> WalletAddress:
         asset_scale=answer.scale("assetScale"),
         auth_server=_base(answer, "authServer"),
         resource_server=_base(answer, "resourceServer"),
-        public_name=answer.name("publicName") if answer.has("publicName") else None,
+        public_name=answer.name("publicName"),
     )
 
 

@@ -23,6 +23,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_nonce
 from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.names import is_name
 from checkout.domain.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
@@ -228,7 +229,7 @@ def _name(typed: str) -> str:
     name = typed.strip()
     if not name:
         raise ParameterMissing("Give the key a name, so that you can recognize it.", param="name")
-    if len(name) > NAME_MAX or not name.isprintable():
+    if not is_name(name, NAME_MAX):
         raise ParameterInvalid(
             f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
         )

@@ -50,6 +50,7 @@ from checkout.domain.money import (
     from_minor_units,
     to_wallet,
 )
+from checkout.domain.names import is_name, shown
 from checkout.domain.people import Actor
 from checkout.domain.reach import Effect, require
 from checkout.domain.typed_amount import typed_amount
@@ -216,7 +217,7 @@ def _collect(
 def _question(number: int, typed: TypedQuestion) -> Question:
     param = f"question_{number}"
     label = " ".join(typed.label.split())
-    if len(label) > LABEL_MAX or not label.isprintable():
+    if not is_name(label, LABEL_MAX):
         raise ParameterInvalid(
             f"A question must be 1 to {LABEL_MAX} printable characters.", param=param
         )
@@ -225,7 +226,7 @@ def _question(number: int, typed: TypedQuestion) -> Question:
     kind = Kind(typed.kind)
     options = list(dict.fromkeys(filter(None, map(str.strip, typed.options.split(",")))))
     if kind is Kind.DROPDOWN:
-        right = all(len(each) <= OPTION_MAX and each.isprintable() for each in options)
+        right = all(len(each) <= OPTION_MAX and shown(each) for each in options)
         if not right or not 1 <= len(options) <= OPTIONS_MAX:
             raise ParameterInvalid(
                 f"Give 1 to {OPTIONS_MAX} choices with commas between them, each of at most "
@@ -257,7 +258,7 @@ def _at_once(merchant: Merchant, typed: str, unit_amount: int) -> int | None:
 
 def _description(typed: str) -> str | None:
     text = " ".join(typed.split())
-    if len(text) > DESCRIPTION_MAX or not text.isprintable():
+    if len(text) > DESCRIPTION_MAX or not shown(text):
         raise ParameterInvalid(
             f"The description must be at most {DESCRIPTION_MAX} printable characters.",
             param="description",
@@ -275,7 +276,7 @@ def _name(typed: str) -> str:
     name = typed.strip()
     if not name:
         raise ParameterMissing("Give the item a name, which your customers see.", param="name")
-    if len(name) > NAME_MAX or not name.isprintable():
+    if not is_name(name, NAME_MAX):
         raise ParameterInvalid(
             f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
         )

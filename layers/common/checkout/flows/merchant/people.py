@@ -30,6 +30,7 @@ from checkout.domain.ids import (
     new_nonce,
 )
 from checkout.domain.merchant import ApiKey
+from checkout.domain.names import is_plain_name
 from checkout.domain.people import (
     INVITATION_LASTS,
     MEMBERS_MAX,
@@ -305,9 +306,11 @@ def _name(typed: str) -> str:
     name = typed.strip()
     if not name:
         raise ParameterMissing("Give the name of the person.", param="name")
-    if len(name) > NAME_MAX or not name.isprintable():
+    if not is_plain_name(name, NAME_MAX):
         raise ParameterInvalid(
-            f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
+            f"The name must be 1 to {NAME_MAX} letters, digits and signs, without a web or e-mail "
+            "address.",
+            param="name",
         )
     return name
 

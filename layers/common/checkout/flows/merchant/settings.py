@@ -24,6 +24,7 @@ from checkout.domain.merchant import (
     Logo,
     Merchant,
 )
+from checkout.domain.names import is_name, is_plain_name
 from checkout.domain.parts import PARTS
 from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
@@ -178,7 +179,7 @@ def _said(merchant: Merchant, fields: Mapping[str, Any]) -> list[str]:
 
 def _footer(before: Footer, typed: Mapping[str, str]) -> Footer | None:
     seller = " ".join(typed.get("company", before.company or "").split())
-    if len(seller) > COMPANY_MAX or not seller.isprintable():
+    if seller and not is_name(seller, COMPANY_MAX):
         raise ParameterInvalid(
             f"The seller must be at most {COMPANY_MAX} printable characters.", param="company"
         )
@@ -195,7 +196,7 @@ def _footer(before: Footer, typed: Mapping[str, str]) -> Footer | None:
 
 def _name(typed: str) -> str | None:
     name = typed.strip()
-    return name if 1 <= len(name) <= NAME_MAX and name.isprintable() else None
+    return name if is_plain_name(name, NAME_MAX) else None
 
 
 def _color(typed: str) -> str | None:
@@ -211,7 +212,9 @@ def _typed_name(typed: str) -> str:
     name = _name(typed)
     if name is None:
         raise ParameterInvalid(
-            f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
+            f"The name must be 1 to {NAME_MAX} letters, digits and signs, without a web or e-mail "
+            "address.",
+            param="name",
         )
     return name
 

@@ -24,6 +24,7 @@ from checkout.domain.merchant import (
     Suspension,
     private_key_place,
 )
+from checkout.domain.names import is_plain_name, shown
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key
@@ -128,8 +129,11 @@ def _new(services: PayServices, found: _Found, *, name: str, **more: Any) -> Mer
 def shop_name(typed: str, wallet: WalletAddress) -> str:
     """Return the name that was typed, or else the wallet's public name. Raises SetupRefused."""
     name = typed.strip() or wallet.public_name or ""
-    if not 1 <= len(name) <= NAME_MAX or not name.isprintable():
-        raise SetupRefused(f"The merchant's name must be 1 to {NAME_MAX} printable characters.")
+    if not is_plain_name(name, NAME_MAX):
+        raise SetupRefused(
+            f"The merchant's name must be 1 to {NAME_MAX} letters, digits and signs, without a web "
+            "or e-mail address."
+        )
     return name
 
 
@@ -297,7 +301,7 @@ def _client(services: PayServices) -> OpenPayments:
 def read_wallet(services: PayServices, typed: str) -> WalletAddress:
     """Read the wallet address that was typed, in any form that `parse` takes.
 
-    Raises SetupRefused.
+    A public name that cannot be shown is none. Raises SetupRefused.
     """
     try:
         url = parse(typed, allow_ports=services.allow_loopback)
@@ -310,13 +314,14 @@ def read_wallet(services: PayServices, typed: str) -> WalletAddress:
             else "This is a wallet of a test stage, which has no real money."
         )
     try:
-        return _client(services).get_wallet_address(url)
+        wallet = _client(services).get_wallet_address(url)
     except op.NotSent:
         raise SetupRefused(f"The wallet provider of {url} could not be reached.") from None
     except op.OpenPaymentsError:
         raise SetupRefused(
             f"There is no Open Payments wallet at {url}. Check the wallet address."
         ) from None
+    return wallet if shown(wallet.public_name or "") else replace(wallet, public_name=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +358,7 @@ def _checked(services: PayServices, new: NewMerchant) -> _Found:
         )
     if not wallet.public_name:
         raise SetupRefused(
-            f"The wallet {wallet.id} has no public name. Wallets ask customers to approve a "
-            "payment to a named client only: set the public name in the wallet's settings."
+            f"The wallet {wallet.id} has no public name that can be shown. Wallets ask customers "
+            "to approve a payment to a named client only: set it in the wallet's settings."
         )
     return _Found(wallet, new.key_id, private_key)

@@ -17,6 +17,7 @@ from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.ids import new_member_id
 from checkout.domain.limits import LOOK_UP
+from checkout.domain.names import is_plain_name
 from checkout.domain.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
 from checkout.flows import audit, limits
 from checkout.flows.merchant import passkeys, setup, sign_in
@@ -66,12 +67,15 @@ def look_up(services: DashboardServices, *, typed: str, name: str, client: str) 
     except setup.SetupRefused as refused:
         raise ParameterInvalid(str(refused), param="wallet_address") from None
     if not name.strip():
-        return Found(wallet, (wallet.public_name or "")[:NAME_MAX])
+        own = (wallet.public_name or "")[:NAME_MAX].strip()
+        return Found(wallet, own if is_plain_name(own, NAME_MAX) else "")
     try:
         return Found(wallet, setup.shop_name(name, wallet))
     except setup.SetupRefused:
         raise ParameterInvalid(
-            "Give your shop's name: up to 100 letters, digits and signs.", param="name"
+            "Give your shop's name: up to 100 letters, digits and signs, without a web or e-mail "
+            "address.",
+            param="name",
         ) from None
 
 
