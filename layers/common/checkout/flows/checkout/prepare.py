@@ -2,7 +2,8 @@
 
 Nothing here can move money. Any failure puts the session back to `open` with the reason on it, and
 the customer may try again. The stored incoming payment is read first, and used again unless it was
-paid or closed. The steps are described in domain/transitions.py.
+paid or closed; if the customer's wallet calls it no receiver, it is read once more. The steps are
+described in domain/transitions.py.
 """
 
 from __future__ import annotations
@@ -183,6 +184,10 @@ def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
             visit, session.customer, receiver=session.incoming_payment.id, receive=session.receive
         )
     except op.OpenPaymentsError as error:
+        if isinstance(error, op.Refused) and error.reason is op.Reason.INVALID_RECEIVER:
+            session = _paid_meanwhile(visit, session)
+            if session.status is not Status.PREPARING:
+                return session
         raise quote_error(error) from error
     session = _store(visit, session, quote=quote)  # W3
     return _request_approval(visit, session, wallet, quote)
@@ -241,6 +246,18 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
     now = merchants.get(visit.services.merchants, session.merchant)
     identity = now.identity or None
     return _store(visit, session, incoming_payment=None, closed_at=None, identity=identity)
+
+
+def _paid_meanwhile(visit: WalletVisit, session: Session) -> Session:
+    """Return the session completed or processing if its incoming payment holds money by now.
+
+    A payment that was just paid from outside is an invalid receiver too.
+    """
+    try:
+        seen = proof.read(visit, session)
+    except op.OpenPaymentsError:
+        return session
+    return outside.found(visit, session, seen)
 
 
 def _ensure_incoming_payment(
