@@ -19,6 +19,7 @@ from api.v1.parity import CREATE_SESSION, Does, Parameter
 from checkout.domain import mandate_transitions, refund_transitions, transitions
 from checkout.domain.event_types import EVENTS, PING
 from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.reach import Effect, Standing
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
@@ -49,6 +50,7 @@ MEANINGS: Final = {
     "mail_refused": "The mail service did not take the e-mail.",
     "member_unexpected_state": "The state of the member or the invitation does not allow this.",
     "merchant_suspended": "The operator has suspended the merchant, or paused all sales.",
+    "merchant_unproven": "The shop's wallet is to be confirmed by its owner, at `/dashboard`.",
     "merchant_wallet_error": "The merchant's own wallet provider failed.",
     "method_not_allowed": "The method is not allowed here.",
     "parameter_invalid": "A value is not allowed; `param` names it.",
@@ -218,6 +220,20 @@ def stripe_events() -> str:
     return "\n".join(["| event | `type` in Stripe's form |", "|---|---|", *rows])
 
 
+def reach() -> str:
+    """Return every effect that leaves us, whom it reaches, and in which standings of a shop."""
+    rows = [
+        f"| {each.what} | {each.to} | {' | '.join(_said(each, one) for one in Standing)} |"
+        for each in Effect
+    ]
+    head = f"| effect | reaches | {' | '.join(Standing)} |"
+    return "\n".join([head, "|---|---|---|---|---|", *rows])
+
+
+def _said(effect: Effect, standing: Standing) -> str:
+    return "yes" if standing in effect.standings else "no"
+
+
 def proving() -> str:
     """Return the steps of the proving day."""
     from operations.proving_day import listed
@@ -248,6 +264,7 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/webhooks.md": {"events": events, "stripe-events": stripe_events},
     "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},
+    "docs/security.md": {"reach": reach},
     "docs/settings.md": {"settings": settings},
     "docs/development.md": {"targets": targets},
     "docs/deploying.md": {"parameters": parameters, "alarms": alarms},

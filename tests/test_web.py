@@ -37,7 +37,7 @@ DECIDED = """
 400 idempotency_error idempotency_key_invalid idempotency_key_reused
 400 invalid_request_error member_unexpected_state
 401 authentication_error api_key_invalid api_key_missing passkey_invalid
-403 permission_error merchant_suspended permission_missing
+403 permission_error merchant_suspended merchant_unproven permission_missing
 404 invalid_request_error resource_missing
 405 invalid_request_error method_not_allowed
 400 invalid_request_error refund_unexpected_state

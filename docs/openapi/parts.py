@@ -41,6 +41,7 @@ CREATE: Final = (
     e.ParameterInvalidInteger,
     e.UrlInvalid,
     e.MerchantSuspended,
+    e.MerchantUnproven,
     e.AmountTooSmall,
     e.AmountTooLarge,
     e.AmountNotRepresentable,

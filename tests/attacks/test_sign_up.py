@@ -15,8 +15,8 @@ import pytest
 
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.people import Role, SignUp
-from checkout.flows.merchant import people, suspension
-from tests.attacks.texts import HIDDEN, SCRIPTS
+from checkout.flows.merchant import people, setup, suspension
+from tests.attacks.texts import HIDDEN, LEADING, SCRIPTS
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.authenticator import Authenticator
@@ -72,6 +72,28 @@ def test_no_name_with_hidden_characters_becomes_a_shop(shop: Dashboard, attack: 
         assert shops(shop) == []
 
     attack.each(NAMES, attempt)
+
+
+def test_no_name_leads_anywhere_at_any_door(world: World, shop: Dashboard, attack: Attack) -> None:
+    owner = signed_up(shop)
+    assert confirm(world, owner).location == "/dashboard"
+    owner.get()
+
+    def attempt(name: str) -> None:
+        assert attack.answered(sign_up(shop.browser(), name=name).status) == 400
+        assert attack.answered(owner.post("/settings", {"name": name}).status) == 400
+        invited = owner.post("/people", {"name": name, "role": "support"})
+        assert attack.answered(invited.status) == 400
+        with pytest.raises(setup.SetupRefused):
+            setup.set_up(world.services, setup.NewMerchant(name, f"{HARBOR}/bob"))
+        world.network.state.accounts[TEA].public_name = name
+        browser = shop.browser()
+        browser.get("/sign-in")
+        found = browser.post("/sign-up", {"wallet_address": TEA}).page
+        assert found.one("input", name="name").attributes["value"] == ""
+        assert [each.name for each in shops(shop)] == ["Tea"]
+
+    attack.each(LEADING, attempt)
 
 
 def test_a_name_with_script_is_text_on_every_page(shop: Dashboard, attack: Attack) -> None:

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import WalletInvalid, WalletUnavailable, WalletUnreachable
+from checkout.domain.session import Status
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.open_payments.answers import Answer, wallet_address
 from checkout.open_payments.errors import UntrustedAnswer
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
-from tests.support.flows import World
+from tests.support.flows import CEDAR, HARBOR, World
 from tests.support.keys import new_key_pair
 
 DOCUMENT = {
@@ -31,7 +32,8 @@ MARKUP = ["<script>alert(1)</script>", "<b>", "&lt;", "{{7*7}}", "${7}", "=1+1",
           "E UR", " EUR", "💶", "ＥＵＲ", "€", "EUR\x00", "\u202eRUE", "EU\u200bR", "\ud800", "%0a",
           "E" * 65, ""]  # fmt: skip
 NAMES_REFUSED = ["Alice\nBob", "Alice\r", "Al\x00ice", "\x1b[31mAlice", "\u202eecilA", "A\u2066B",
-                 "Alice\u2028", "\ud800", "A\x85", "\x7f"]  # fmt: skip
+                 "Alice\u2028", "\ud800", "A\x85", "\x7f", "x" * 2049,
+                 7, ["Alice"], {}]  # fmt: skip
 NAMES_TAKEN = ["Alice", "علی‌رضا", "👩‍👩‍👧 Family", "Müller & Söhne <GmbH>", "株式会社", "=1+1"]
 
 
@@ -52,14 +54,25 @@ def test_asset_codes_beyond_iso_4217_are_taken(code: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES_REFUSED)
-def test_a_name_without_a_shape_of_its_own_is_refused(name: str) -> None:
-    with pytest.raises(UntrustedAnswer):
-        read(publicName=name)
+def test_a_name_without_a_shape_of_its_own_is_none(name: Any) -> None:
+    assert read(publicName=name).public_name is None
 
 
 @pytest.mark.parametrize("name", NAMES_TAKEN)
 def test_a_name_may_be_of_any_script(name: str) -> None:
     assert read(publicName=name).public_name == name
+
+
+@pytest.mark.parametrize("name", ["\u202bعلي", "Alice\n", "x" * 3000])
+def test_a_wallet_with_a_name_that_cannot_be_shown_pays_and_sets_up_a_shop(
+    world: World, name: str
+) -> None:
+    wallet = f"{HARBOR}/shop-jpy"
+    for address in (f"{CEDAR}/alice", wallet):
+        world.network.state.accounts[address].public_name = name
+    assert world.pay(world.create()).status is Status.COMPLETED
+    merchant = set_up(world.services, NewMerchant("Tea", wallet)).merchant
+    assert (merchant.name, merchant.wallet_name) == ("Tea", None)
 
 
 @pytest.mark.parametrize("member", ["id", "authServer", "resourceServer"])

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.errors import Conflict, MerchantSuspended, Unavailable
+from checkout.domain.errors import Conflict, MerchantUnproven, Unavailable
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.people import Role, SignUp
 from checkout.flows.checkout.create import create_session
@@ -62,7 +62,7 @@ def test_from_a_wallet_address_to_a_paid_session_without_key_file_or_shell(
     assert "Confirm that the wallet is yours" in first
     key = browser.post("/keys", {"name": "Server", "preset": "usual"}).secret
     merchant = newest(shop)
-    with pytest.raises(MerchantSuspended):
+    with pytest.raises(MerchantUnproven):
         create_session(
             world.services, authentication.active_key(world.services, key), world.new(), None
         )

@@ -477,7 +477,9 @@ def test_a_price_names_the_provider_and_the_host_where_it_is_approved(visitor: C
     [
         ("Harbor Holding", {}, "Payment to: Harbor Holding"),
         ("<b>Bank</b> & Co", {}, "Payment to: <b>Bank</b> & Co"),
-        ("Eve\u202e\u2069 Trading\n", {}, "Payment to: Eve Trading"),
+        ("Eve\u202e\u2069 Trading\n", {}, "Payment to: w.example/shop"),
+        ("\u2800", {}, "Payment to: w.example/shop"),
+        ("علی\u200cرضا", {}, "Payment to: علی\u200cرضا"),
         ("x" * 2048, {}, f"Payment to: {'x' * 60}…"),
         (None, {"ownership": Ownership.PROVEN}, "Payment to: w.example/shop"),
         (None, {}, None),

@@ -115,7 +115,7 @@ def _notices() -> list[Any]:
     page = f"{BASE}/dashboard/x"
     return [
         notices.notice_letter(told),
-        notices.confirmation(told.to, language="es", shop="Tea", page=page),
+        notices.confirmation(told.to, language="es", page=page),
     ]
 
 

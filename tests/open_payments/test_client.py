@@ -73,7 +73,6 @@ UNTRUSTED: dict[tuple[str, str], list[object]] = {
     # Types and ranges
     ("document", "assetScale"): ["2", True, 2.0, -1, 256],
     ("document", "assetCode"): ["", 7, "E" * 65, ...],
-    ("document", "publicName"): [7, "\ud800"],
     ("document", "id"): [f"{ALICE.id} b", f"{ALICE.id}?a=b", "http://wallet.example/alice"],
     ("document", "authServer"): ["http://auth.wallet.example", "https://user@auth.wallet.example"],
     ("document", "resourceServer"): ["https://wallet.example/?tenant", ...],

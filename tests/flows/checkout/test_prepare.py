@@ -326,3 +326,23 @@ def test_a_receiver_that_stays_invalid_is_tried_twice_and_then_not_connected(wor
     with pytest.raises(WalletUnavailable, match="not connected"):
         world.submit(world.create(), f"{CEDAR}/unpeered")
     assert world.transport.count("POST", "/quotes") == 2
+
+
+def test_a_receiver_that_was_just_paid_from_outside_is_paid(world: World) -> None:
+    session, asked = world.create(), []
+
+    def pay() -> None:
+        asked.append(world.clock.now())
+        if len(asked) == 1:
+            world.pay_from_outside(world.session(session.id), 2000)
+
+    world.transport.before = on("POST", "/quotes", pay)
+    paid = world.submit(session)
+    assert (paid.status, paid.received) == (Status.COMPLETED, 2000)
+    assert world.transport.count("POST", "/outgoing-payments") == 0
+
+
+def test_a_receiver_that_is_invalid_and_cannot_be_read_is_not_connected(world: World) -> None:
+    world.transport.before = on("GET", "/incoming-payments/", raising(NotSent("down")))
+    with pytest.raises(WalletUnavailable, match="not connected"):
+        world.submit(world.create(), f"{CEDAR}/unpeered")

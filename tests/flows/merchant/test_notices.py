@@ -36,13 +36,15 @@ from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter
 from tests.flows.deadly import Killed
+from tests.support import services
 from tests.support.basics import a_mandate
-from tests.support.flows import PREFIX, World
+from tests.support.flows import HARBOR, PREFIX, World
 from tests.support.mailbox import SENDER, Mailbox, text_of
 from tests.support.samples import a_key, a_note, an_event
 from tests.support.services import put_key
 
 TO = "ada@shop.example"
+HERE = "192.0.2.1"
 MINUTE = timedelta(minutes=1)
 
 
@@ -77,7 +79,8 @@ class Shop(World):
         return member
 
     def asks(self, member: Member, address: str = TO, **choice: Any) -> str | None:
-        chosen = {"topics": tuple(Topic), "pace": Pace.AT_ONCE, "language": "en", **choice}
+        usual = {"topics": tuple(Topic), "pace": Pace.AT_ONCE, "language": "en", "client": HERE}
+        chosen = {**usual, **choice}
         return notices.choose(self.desk, member, address=address, **chosen)[1]
 
     def told(self, member: Member | None = None, **choice: Any) -> Member:
@@ -405,12 +408,37 @@ def test_an_address_with_a_header_behind_it_is_refused(shop: Shop) -> None:
         shop.asks(shop.member(), "ada@shop.example\nBcc: x@y.example")
 
 
-def test_a_member_cannot_have_many_addresses_written_to(shop: Shop) -> None:
-    member = shop.member()
-    for number in range(notices.CONFIRMATIONS_MAX):
-        shop.asks(member, f"victim{number}@other.example")
-    with pytest.raises(RateLimited):
-        shop.asks(member, "victim9@other.example")
+@pytest.mark.parametrize(
+    ("shops", "members", "client", "address", "sent"),
+    [
+        (1, 1, "192.0.2.{n}", "victim{n}@other.example", 5),
+        (1, 4, "192.0.2.{n}", "victim{n}@other.example", 10),
+        (3, 3, HERE, "victim{n}@other.example", 20),
+        (3, 3, "192.0.2.{n}", "{case}+{n}@other.example", 3),
+    ],
+    ids=["a member", "a shop", "a network address", "a mailbox"],
+)
+def test_addresses_that_nobody_has_confirmed_get_few_e_mails(
+    shop: Shop, shops: int, members: int, client: str, address: str, sent: int
+) -> None:
+    wallets = (f"{HARBOR}/shop-jpy", f"{HARBOR}/bob")
+    merchants = [shop.merchant, *(shop.join_without_key(each).merchant for each in wallets)]
+    asking = [shop.member(merchant=each.id) for each in merchants[:shops] for _ in range(members)]
+    done = 0
+    for n in range(6 * len(asking)):
+        # Each in a process of its own, which remembers nothing.
+        limited = services.limits(shop.clock, shop.dynamo, PREFIX, 600)
+        shop.desk = replace(shop.desk, limits=limited)
+        given = {"n": n, "case": "Victim" if n % 2 else "victim"}
+        try:
+            member = asking[n % len(asking)]
+            shop.asks(member, address.format(**given), client=client.format(**given))
+            done += 1
+        except RateLimited:
+            continue
+    assert done == sent
+    shop.clock.pass_time(24 * 3600)
+    assert shop.asks(asking[0], "ada@shop.example")
 
 
 def test_one_who_has_stopped_is_told_nothing_and_can_begin_again(shop: Shop) -> None:
@@ -445,7 +473,13 @@ def test_a_change_over_a_newer_one_is_refused(shop: Shop) -> None:
         lambda: notices.stop(late, member),
         lambda: notices.confirm(late, member, token),
         lambda: notices.choose(
-            late, member, address=TO, topics=[Topic.WALLET], pace=Pace.DAILY, language="en"
+            late,
+            member,
+            client=HERE,
+            address=TO,
+            topics=[Topic.WALLET],
+            pace=Pace.DAILY,
+            language="en",
         ),
     ):
         with pytest.raises(Conflict):
