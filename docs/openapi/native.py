@@ -50,7 +50,8 @@ ANSWERS: Final = Answers(
     {
         400: "The request is invalid; sending it again will fail again.",
         401: "The API key is missing or not valid.",
-        403: "The API key lacks the scope that this request needs, or the merchant is suspended.",
+        403: "The API key lacks the scope that this request needs, or the merchant is suspended or "
+        "has not confirmed the wallet yet.",
         404: "You have no such session or refund, or no refund budget.",
         405: "The path does not support this method.",
         409: "Conflict: a payment is in progress, or another request is changing the record.",
@@ -142,6 +143,8 @@ _CANCEL: Final = (
 _BUDGET: Final = (
     *parts.BODY,
     *parts.REPEATABLE,
+    e.MerchantSuspended,
+    e.MerchantUnproven,
     e.ParameterMissing,
     e.ParameterInvalid,
     e.ParameterInvalidInteger,

@@ -75,7 +75,8 @@ ANSWERS: Final = Answers(
     {
         400: "The request is refused; sending it again will fail again.",
         401: "The API key is missing or not valid.",
-        403: "The API key lacks the scope that this request needs, or the merchant is suspended.",
+        403: "The API key lacks the scope that this request needs, or the merchant is suspended or "
+        "has not confirmed the wallet yet.",
         404: "There is no such object.",
         409: "Another request is changing the same object; the same request may succeed shortly.",
         413: "The body is larger than 256 KiB.",

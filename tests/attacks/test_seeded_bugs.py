@@ -28,10 +28,11 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.domain import grammar, strict_json
+from checkout.domain import grammar, names, reach, strict_json
 from checkout.domain.limits import RETURN, WRONG_KEY
 from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Passkey, Scope
+from checkout.domain.people import Passkey, Scope, SignUp
+from checkout.domain.reach import Standing
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery
 from checkout.flows import cursors, idempotency, limits
@@ -39,7 +40,7 @@ from checkout.flows.checkout import approve, lookup, prepare, reconcile
 from checkout.flows.merchant import api_keys, authentication, people, sign_in
 from checkout.flows.payment import proof
 from checkout.flows.payment.sealed import Grant
-from checkout.flows.webhooks import delivery_log
+from checkout.flows.webhooks import deliver, delivery_log
 from checkout.open_payments import (
     answers,
     client,
@@ -62,7 +63,7 @@ from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.dashboard_pages import dashboard as a_dashboard
-from tests.support.dashboard_pages import dashboard_of
+from tests.support.dashboard_pages import dashboard_of, dashboard_over
 from tests.support.doors import Doors
 from tests.support.flows import PREFIX, World
 from tests.support.hosted_pages import customer
@@ -321,6 +322,15 @@ def with_refund_pages(test: Callable[..., None]) -> None:
         test(world, owner, Attack())
 
 
+def with_sign_up(test: Callable[..., None], *, world: bool = False) -> None:
+    place = World()
+    free = services.limits(place.clock, place.dynamo, PREFIX, 0)
+    wallets = place.services.wallets
+    more: dict[str, Any] = {"limits": free, "wallets": lambda: wallets}
+    with dashboard_over(place, sign_up=SignUp.OPEN, **more) as shop:
+        test(*([place] if world else []), shop, Attack())
+
+
 # By the name of the bug: whose attribute it is, its name, and what is in its place.
 BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_text": (answers.Answer, "asset_code", lambda answer: answer.name("assetCode")),
@@ -381,6 +391,11 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
         lambda header, source: header.split(",")[0].strip(),
     ),
     "each_ipv6_address_by_itself": (clients, "_V6_PREFIX", 128),
+    "everybody_is_proven": (reach, "standing", lambda merchant: Standing.PROVEN),
+    "events_of_anybody": (deliver, "allows", lambda merchant, effect: True),
+    "fillers_are_letters": (names, "_HIDDEN", ()),
+    "addresses_in_names": (names, "_ADDRESS", re.compile("(?!)")),
+    "mailboxes_by_what_is_behind_the_plus": (limits, "mailbox", lambda address: address),
     "lists_without_end": (limits, "admit_list", lambda *_: None),
     "lists_of_each_process": (DynamoCounters, "attempt", lambda *_, **__: True),
     "as_much_as_is_left": (allowances, "LEFT_SHARE", 1),
@@ -449,6 +464,30 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
     "flows/merchant/test_authentication": {
         "test_a_route_needs_one_scope": [
             ("writing_manages", Scope.MANAGE, named("flows/merchant/test_authentication::MANAGES"))
+        ],
+    },
+    "attacks/test_reach": {
+        "test_an_effect_reaches_others_in_the_standings_of_its_row_alone": [
+            ("everybody_is_proven", given(Attack), Standing.UNPROVEN),
+            ("everybody_is_proven", given(Attack), Standing.SUSPENDED),
+            ("events_of_anybody", given(Attack), Standing.UNPROVEN),
+        ],
+    },
+    "attacks/test_sign_up": {
+        "test_no_name_with_hidden_characters_becomes_a_shop": [
+            ("fillers_are_letters", with_sign_up)
+        ],
+        "test_no_name_leads_anywhere_at_any_door": [
+            ("addresses_in_names", partial(with_sign_up, world=True))
+        ],
+    },
+    "flows/merchant/test_notices": {
+        "test_addresses_that_nobody_has_confirmed_get_few_e_mails": [
+            (
+                "mailboxes_by_what_is_behind_the_plus",
+                given(named("flows/merchant/test_notices::Shop")),
+                *(3, 3, "192.0.2.{n}", "{case}+{n}@other.example", 3),
+            )
         ],
     },
     "attacks/test_passkeys": {
