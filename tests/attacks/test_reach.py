@@ -18,6 +18,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+import api.app
+import pay.app
 from checkout.domain.ids import new_event_id, subscriber_id
 from checkout.domain.merchant import Merchant
 from checkout.domain.notices import Pace, Subscriber, Topic
@@ -25,6 +27,7 @@ from checkout.domain.people import SignUp
 from checkout.domain.reach import Effect, Standing
 from checkout.domain.webhooks import Endpoint
 from checkout.flows.merchant import suspension
+from dashboard import rights
 from pay.notices import notice_letter
 from tests.functions.receipts import ask, paid
 from tests.support import services
@@ -411,3 +414,16 @@ def test_each_way_out_has_its_row_and_asks_for_it() -> None:
         folder = "" if module.startswith("functions/") else "layers/common/checkout/"
         text = (REPOSITORY / f"{folder}{module}.py").read_text("utf-8")
         assert (f"Effect.{effect.name}" in text) is (effect not in unasked), way
+
+
+def test_each_page_that_strangers_open_belongs_to_a_row() -> None:
+    """SALE, LINK and CLIENT; and of the dashboard INVITATION, beside the doors to a sign-in."""
+    served = {
+        path.split("/")[1]
+        for served in (pay.app.app, api.app.app)
+        for path in (getattr(route, "path", "") for route in served.routes)
+        if not path.startswith(("/api", "/v1"))
+    }
+    assert served == {"pay", "buy", "clients", "docs"}
+    opened = {path.split("/")[1] for _, path in rights.OPEN}
+    assert opened == {"sign-in", "sign-up", "invitation"}
