@@ -28,7 +28,8 @@ Prepare (flows/checkout/prepare.py). No money can move.
     C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
     W2  Store the incoming payment. A later preparation reads it and uses it again while it is open;
         one that was closed is replaced once it has been closed for FENCE and shows no money.
-    C4  Grant for a quote.   C5  Create the quote.
+    C4  Grant for a quote.   C5  Create the quote. If the wallet calls the incoming payment no
+        receiver, it is read again: it may just have been paid from outside.
     W3  Store the quote.
     C6  Request the grant that the customer approves, limited to this receiver and this debit.
     W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
