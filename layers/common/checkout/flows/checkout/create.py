@@ -19,6 +19,7 @@ from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
 from checkout.domain.reach import SUSPENDED, Effect, require
 from checkout.domain.session import Session
+from checkout.flows import merchants
 from checkout.flows.checkout import details
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
 from checkout.ports.services import Services
@@ -102,9 +103,7 @@ def _refuse(services: Services, key: ApiKey) -> NoReturn:
 
     The merchant's own record, which other requests do not need, tells who can change that.
     """
-    merchant = services.merchants.get(key.merchant)
-    if merchant is not None:
-        require(merchant, Effect.SALE)
+    require(merchants.get(services.merchants, key.merchant), Effect.SALE)
     raise MerchantSuspended(SUSPENDED)
 
 
