@@ -275,8 +275,8 @@ DOORS: Final[dict[Effect, Callable[[Place], bool]]] = {
 def a_place() -> Iterator[Place]:
     world, hosts = World(), NotedHosts()
     free = services.limits(world.clock, world.dynamo, PREFIX, 0)
-    more: dict[str, Any] = {"hosts": hosts, "limits": free, "wallets": lambda: wallets}
     wallets = world.services.wallets
+    more: dict[str, Any] = {"hosts": hosts, "limits": free, "wallets": lambda: wallets}
     with dashboard_over(world, sign_up=SignUp.OPEN, **more) as shop, customer(world) as visitor:
         yield Place(world, shop, visitor, hosts)
 
@@ -418,7 +418,8 @@ def test_each_way_out_has_its_row_and_asks_for_it() -> None:
 
 def test_each_page_that_strangers_open_belongs_to_a_row() -> None:
     """SALE, LINK and CLIENT; and of the dashboard INVITATION, beside the doors to a sign-in."""
-    routers = [each.original_router for app in (pay.app.app, api.app.app) for each in app.routes]
+    included: list[Any] = [*pay.app.app.routes, *api.app.app.routes]
+    routers = [each.original_router for each in included]
     served = {route.path.split("/")[1] for router in routers for route in router.routes}
     assert served == {"pay", "buy", "clients", "api"}
     opened = {path.split("/")[1] for _, path in rights.OPEN}

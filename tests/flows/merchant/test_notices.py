@@ -261,7 +261,10 @@ def test_all_kinds_of_things_are_told_and_only_the_chosen_ones(shop: Shop) -> No
 
 
 def test_a_merchant_who_is_no_more_fails_the_look_of_that_member_only(shop: Shop) -> None:
-    shop.told(shop.member("Mallory", merchant="mer_gone"), address="m@other.example")
+    gone = shop.join_without_key(f"{HARBOR}/bob").merchant.id
+    shop.told(shop.member("Mallory", merchant=gone), address="m@other.example")
+    row = {"TableName": f"{PREFIX}-merchants", "Key": {"id": {"S": gone}}}
+    shop.dynamo.transact_write_items(TransactItems=[{"Delete": row}])
     shop.told()
     shop.flag()
     shop.sweep(rounds=3)
@@ -269,7 +272,8 @@ def test_a_merchant_who_is_no_more_fails_the_look_of_that_member_only(shop: Shop
 
 
 def test_nobody_of_another_merchant_and_nobody_who_was_revoked_is_told(shop: Shop) -> None:
-    shop.told(shop.member("Mallory", merchant="mer_other"), address="m@other.example")
+    other = shop.join_without_key(f"{HARBOR}/bob").merchant.id
+    shop.told(shop.member("Mallory", merchant=other), address="m@other.example")
     revoked = shop.told(shop.member("Ben"), address="ben@shop.example")
     shop.services.people.replace(revoked.changed(revoked_at=shop.clock.now()))
     shop.flag()

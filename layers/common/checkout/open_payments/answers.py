@@ -97,8 +97,9 @@ class Answer:
         Nothing depends on such a member, so no fault in it spoils the answer.
         """
         value = self._members.get(name)
-        usable = isinstance(value, str) and 0 < len(value) <= _LONGEST
-        return value if usable and not _UNSHOWABLE.search(value) else None
+        if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+            return None
+        return None if _UNSHOWABLE.search(value) else value
 
     def asset_code(self) -> str:
         value = self.text("assetCode", longest=64)
