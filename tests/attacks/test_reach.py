@@ -27,7 +27,6 @@ from checkout.domain.people import SignUp
 from checkout.domain.reach import Effect, Standing
 from checkout.domain.webhooks import Endpoint
 from checkout.flows.merchant import suspension
-from dashboard import rights
 from pay.notices import notice_letter
 from tests.functions.receipts import ask, paid
 from tests.support import services
@@ -37,6 +36,7 @@ from tests.support.flows import CEDAR, PREFIX, AnyHost, World, client_id
 from tests.support.hosted_pages import Customer, customer
 from tests.support.merchant_api import SESSIONS
 from tests.support.outbox import Outbox
+from tests.support.protected import OPEN
 from tests.support.samples import an_event
 from tests.support.sign_up import TEA, confirm, newest, signed_up
 from tests.support.sources import REPOSITORY, files, parsed
@@ -422,5 +422,5 @@ def test_each_page_that_strangers_open_belongs_to_a_row() -> None:
     routers = [each.original_router for each in included]
     served = {route.path.split("/")[1] for router in routers for route in router.routes}
     assert served == {"pay", "buy", "clients", "api"}
-    opened = {path.split("/")[1] for _, path in rights.OPEN}
+    opened = {path.split("/")[1] for _, path in OPEN}
     assert opened == {"sign-in", "sign-up", "invitation"}

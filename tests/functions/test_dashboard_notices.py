@@ -127,7 +127,7 @@ def test_without_a_sender_the_page_says_so(shop: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_confirmation_is_in_the_chosen_language_without_a_word_of_the_shop(
+def test_a_confirmation_has_no_word_of_the_shop_in_any_language(
     shop: Dashboard, box: Mailbox, ada: Browser, language: str
 ) -> None:
     shop.services.merchants.replace(shop.merchant().changed(name="Locked Account"))
