@@ -15,7 +15,7 @@ from tests.support.sources import REPOSITORY, files
 # By the script: names as people write them, with the joiners and selectors that belong there.
 NAMES: Final = {
     "Latin": "Zoë Müller-O’Brien Jr.",
-    "Vietnamese, in pieces": "Nguye\u0302\u0303n Vie\u0323\u0302t",
+    "Vietnamese, in pieces": "Nguye\u0302\u0303n Phu\u0301c",
     "Greek": "Ελένη Παπαδοπούλου",
     "Cyrillic": "Анна Ђорђевић",
     "Hebrew": "שָׂרָה כֹּהֵן",
