@@ -408,7 +408,7 @@ def _in(node: ast.AST, module: str, function: str) -> Iterator[str]:
 
 def test_each_way_out_has_its_row_and_asks_for_it() -> None:
     assert set(ways_out()) == WAYS_OUT.keys() | BEGUN
-    unasked = {Effect.HOST, Effect.OWN_WALLET, Effect.PROOF}  # in each standing, or `waits`
+    unasked = {Effect.HOST, Effect.OWN_WALLET}  # they happen in each standing
     for way, effect in WAYS_OUT.items():
         module = way.partition("::")[0]
         folder = "" if module.startswith("functions/") else "layers/common/checkout/"

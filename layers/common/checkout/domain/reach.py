@@ -2,7 +2,8 @@
 
 Anybody may sign up with anybody's wallet address and with any name. So until the owner of the
 wallet has confirmed it (flows/merchant/ownership.py), a shop reaches nobody: `Effect` has a row for
-each effect that leaves us, and `require` is asked before it. docs/security.md shows the table.
+each effect that leaves us, and is asked before each that is not always allowed. docs/security.md
+shows the table.
 """
 
 from __future__ import annotations

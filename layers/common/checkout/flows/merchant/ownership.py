@@ -25,6 +25,7 @@ from checkout.domain.errors import (
 from checkout.domain.limits import LOOK_UP
 from checkout.domain.merchant import Merchant, Ownership
 from checkout.domain.people import Actor
+from checkout.domain.reach import Effect, allows
 from checkout.domain.webhooks import compact
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant.api_keys import change_copied
@@ -53,7 +54,7 @@ class Asked:
 
 def waits(merchant: Merchant) -> bool:
     """Return whether the merchant can prove the ownership of the wallet, and has to."""
-    return merchant.ownership is Ownership.UNPROVEN
+    return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
 def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> Asked:
