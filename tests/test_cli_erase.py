@@ -497,6 +497,70 @@ def test_the_name_and_address_of_a_withdrawal_go_with_the_wallet(shop: Shop) -> 
     assert details.opened_said(services.vault, merchant, found[paid.id]) == NONE_GIVEN
 
 
+def withdrawn(shop: Shop, session: Session, email: str) -> Withdrawal:
+    """File a withdrawal from the session with this e-mail address."""
+    services, merchant = shop.world.services, shop.world.stored()
+    given = CustomerDetails(name="Ana Bel", email=email)
+    said = details.seal_said(services.vault, merchant, session.id, given)
+    filed = Withdrawal(session=session.id, merchant=merchant.id, at=NOW, said=said)
+    assert services.withdrawals.put(filed, session)
+    return filed
+
+
+def test_who_gave_an_e_mail_address_with_a_withdrawal_alone_is_found_by_it(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The session is theirs if it names nobody else; of another one only the withdrawal is."""
+    bare, anas, others = shop.paid(), shop.paid(body={"customer_email": ANA}), shop.paid()
+    for session, email in ((bare, "Kim@Example.com"), (anas, "kim@example.com"), (others, ANA)):
+        withdrawn(shop, session, email)
+    before = shop.deployed.stored(anas)
+    assert shop.erase_by_email("kim@example.com") == 0
+    assert "Nothing of this customer is left" in capsys.readouterr().out
+    found = shop.world.services.withdrawals.of([bare.id, anas.id, others.id])
+    assert [found[each.id].said is None for each in (bare, anas, others)] == [True, True, False]
+    assert shop.deployed.stored(bare).erased
+    assert shop.deployed.stored(anas) == before
+    assert not shop.deployed.stored(others).erased
+    raw = shop.raw()
+    assert shop.erase_by_email("kim@example.com") == 0
+    assert shop.raw() == raw
+
+
+def test_a_withdrawal_that_is_kept_longer_than_its_session_is_erased(shop: Shop) -> None:
+    gone = replace(shop.paid(), id="cs_" + "9" * 22)
+    withdrawn(shop, gone, "kim@example.com")
+    assert shop.erase_by_email("kim@example.com") == 0
+    left = shop.world.services.withdrawals.get(gone.id)
+    assert left is not None
+    assert (left.said, left.version) == (None, 2)
+
+
+def test_a_withdrawal_that_cannot_be_read_is_reported(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = shop.paid()
+    filed = withdrawn(shop, session, "kim@example.com")
+    changed = replace(filed, said="v1.00000000.eA", version=2)
+    assert shop.world.services.withdrawals.put(changed, session)
+    assert shop.erase_by_email("kim@example.com") == 1
+    assert f"The withdrawal from {session.id} does not open." in capsys.readouterr().err
+    broken = {"id": {"S": f"withdrawal#{session.id}"}}
+    shop.client.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=broken)
+    assert shop.erase_by_email("kim@example.com") == 1
+    assert "kept: 1 rows that cannot be read" in capsys.readouterr().err
+
+
+def test_a_session_names_its_customer(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    hers, other = shop.paid(), shop.paid()
+    assert shop.run("--session", hers.id) == 0
+    assert "Nothing of this customer is left" in capsys.readouterr().out
+    assert shop.deployed.stored(hers).erased
+    assert not shop.deployed.stored(other).erased
+    assert shop.run("--session", ALICE) == 1
+    assert "This is not the id of a session." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["notes", "withdrawals"])
 def test_what_lies_beside_a_session_and_others_keep_changing_is_reported(
     shop: Shop, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

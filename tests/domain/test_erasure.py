@@ -249,6 +249,25 @@ def test_an_object_within_an_events_body_is_erased_too() -> None:
     assert after == {"data": {"object": {"id": "cs_1", "customer_wallet": None}}, "type": "x"}
 
 
+def test_of_the_customers_session_the_address_that_the_shop_gave_goes_too() -> None:
+    kept = {"metadata": {"customer_email": "of whom it was given to"}, "email": "of the shop"}
+    told = {
+        "customer_email": "ana@example.com",
+        "customer_details": {"email": "ana@example.com", "name": None},
+        "charges": [{"billing_details": {"email": "ana@example.com"}}],
+        **kept,
+    }
+    body = json.dumps({"data": {"object": told}})
+    after = json.loads(body_without_wallet(body, ALICE, theirs=True))
+    assert after["data"]["object"] == {
+        "customer_email": None,
+        "customer_details": {"email": None, "name": None},
+        "charges": [{"billing_details": {"email": None}}],
+        **kept,
+    }
+    assert body_without_wallet(body, ALICE) == body
+
+
 def test_of_a_list_of_sessions_only_the_customers_own_are_erased() -> None:
     sessions = [
         {"customer_wallet": f"https://wallet.example/{name}", "outgoing_payment": "https://w/1"}

@@ -29,7 +29,7 @@ from checkout import wiring
 from checkout.domain.erasure import Customer
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import COMPLETED, OPTIONAL
-from checkout.domain.grammar import email_of
+from checkout.domain.grammar import SESSION_ID, email_of
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.parts import PARTS
@@ -203,6 +203,7 @@ def command_line() -> argparse.ArgumentParser:
         "--wallet-address", help="the customer's wallet address, as the dashboard shows it"
     )
     whom.add_argument("--email", help="the e-mail address that the customer or the shop gave")
+    whom.add_argument("--session", metavar="ID", help="a session (cs_…) of the customer")
     command = commands.add_parser("show", help="print a stored record, without its secrets")
     command.add_argument(
         "id",
@@ -301,19 +302,23 @@ def _erase(services: DashboardServices, records: AllRecords, chosen: argparse.Na
     if done.complete and done.erased:
         print("Nothing of this customer is left in the tables.")
     elif done.complete:
-        print("No record has this address. Give it as the dashboard shows it.")
+        print("No record has this address or session. Give it as the dashboard shows it.")
     else:
         print("Run it again later: see docs/operating.md, Erase a customer.", file=sys.stderr)
     return 0 if done.complete else 1
 
 
 def _whom(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> Customer:
-    """Return the customer who is named by one of their addresses."""
+    """Return the customer who is named by one of their addresses or sessions."""
     if chosen.email is not None:
         email = email_of(chosen.email)
         if email is None:
             raise ParameterInvalid("This is not an e-mail address.")
         return erase.with_email(services, records, email)
+    if chosen.session is not None:
+        if SESSION_ID.fullmatch(chosen.session) is None:
+            raise ParameterInvalid("This is not the id of a session.")
+        return Customer(sessions=frozenset({chosen.session}))
     try:
         url = wallet_address.parse(chosen.wallet_address, allow_ports=services.allow_loopback)
     except ValueError as refused:

@@ -36,6 +36,9 @@ _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
 # The session's fields about its customer in events and responses (domain/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "paid_elsewhere"})
+# The objects of /v1 with the e-mail address that the shop gave, whose field is `email`; a session
+# has it as `customer_email` too (domain/stripe_objects.py).
+_WITH_EMAIL: Final = frozenset({"customer_details", "billing_details"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,14 @@ class Customer:
     """A customer who is to be erased; the addresses are not shown in logs.
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of those that
-    are theirs whichever wallet they name.
+    are theirs whichever wallet they name. Of those in `withdrawals`, which have another e-mail
+    address, only the withdrawal is theirs.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
     emails: tuple[str, ...] = field(default=(), repr=False)
     sessions: frozenset[str] = frozenset()
+    withdrawals: frozenset[str] = frozenset()
     _pattern: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +103,7 @@ def _of_email(email: str) -> str:
 
 def in_session(session: Session, customer: Customer) -> bool:
     """Return whether the session contains anything of the customer."""
-    return customer.gave(session) or _cleaned(session, customer) != session
+    return _without_customer(session, customer) != session
 
 
 def gave_email(session: Session, email: str, mark: str | None) -> bool:
@@ -108,14 +113,27 @@ def gave_email(session: Session, email: str, mark: str | None) -> bool:
     """
     if mark is not None and session.customer_mark == mark:
         return True
+    echoed = _echoed_email(session)
+    return echoed is not None and same_text(echoed) == same_text(email)
+
+
+def has_email(session: Session) -> bool:
+    """Return whether the session has any e-mail address of its customer."""
+    return session.customer_mark is not None or _echoed_email(session) is not None
+
+
+def _echoed_email(session: Session) -> str | None:
     echoed = json.loads(session.echo_json or "{}").get("customer_email")
-    return isinstance(echoed, str) and same_text(echoed) == same_text(email)
+    return echoed if isinstance(echoed, str) else None
 
 
 def without_wallet(change: Change[Session], customer: Customer) -> Change[Session]:
     """Return the change of `Event.ERASED` with the customer removed from the session."""
-    after = change.after
-    theirs = customer.gave(after)
+    return replace(change, after=_without_customer(change.after, customer))
+
+
+def _without_customer(session: Session, customer: Customer) -> Session:
+    after, theirs = session, customer.gave(session)
     if theirs:
         after = replace(
             after,
@@ -131,7 +149,7 @@ def without_wallet(change: Change[Session], customer: Customer) -> Change[Sessio
         after = replace(after, later_json=None)
     attempts = tuple(_attempt_without(each, customer, theirs) for each in after.payment_attempts)
     after = replace(after, payment_attempts=attempts)
-    return replace(change, after=_cleaned(after, customer))
+    return _cleaned(after, customer)
 
 
 def _without_email(echo_json: str | None) -> str | None:
@@ -204,8 +222,9 @@ def event_without_wallet(
 def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) -> str:
     """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
-    With `theirs` all wallets in it are the customer's. Some stored answers are no JSON, and contain
-    nobody: of a purchase at a payment link the session's id, of a webhook endpoint a sealed text.
+    With `theirs` all wallets in it are the customer's, and so is the e-mail address that the shop
+    gave. Some stored answers are no JSON, and contain nobody: of a purchase at a payment link the
+    session's id, of a webhook endpoint a sealed text.
     """
     try:
         value = json.loads(body)
@@ -215,15 +234,21 @@ def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) 
     return customer.cleaned(body if after == value else compact(after))
 
 
-def _without(value: Any, customer: Customer, theirs: bool) -> Any:
-    """Return a JSON value in which no object names a wallet of this customer."""
+def _without(value: Any, customer: Customer, theirs: bool, where: str = "") -> Any:
+    """Return a JSON value in which no object names a wallet of this customer.
+
+    `where` is the name of the object's field in the object around it.
+    """
     if isinstance(value, list):
         return [_without(each, customer, theirs) for each in value]
     if not isinstance(value, dict):
         return value
     named = value.get("customer_wallet")
     mine = isinstance(named, str) and (theirs or customer.has(named))
+    gone = _OF_THE_CUSTOMER if mine else frozenset()
+    if theirs and where != "metadata":
+        gone |= {"customer_email", "email"} if where in _WITH_EMAIL else {"customer_email"}
     return {
-        name: None if mine and name in _OF_THE_CUSTOMER else _without(each, customer, theirs)
+        name: None if name in gone else _without(each, customer, theirs, name)
         for name, each in value.items()
     }

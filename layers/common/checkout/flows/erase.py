@@ -1,4 +1,6 @@
-"""Erase a customer from everything that is kept, by wallet or e-mail address, for the operator.
+"""Erase a customer from everything that is kept, for the operator.
+
+The customer is named by a wallet, by an e-mail address or by a session.
 
 Each record is written on condition that it has not changed since it was read, so this runs beside
 checkouts and the sweep. It can be stopped and started again. Records that are still needed are kept
@@ -13,22 +15,28 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from checkout.domain.audit import AuditEntry
+from checkout.domain.customer_details import NONE_GIVEN
 from checkout.domain.erasure import (
     Customer,
     body_without_wallet,
     event_without_wallet,
     gave_email,
+    has_email,
     in_session,
     refund_without,
     without_wallet,
 )
 from checkout.domain.errors import Conflict, Unavailable
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.machine import Change
 from checkout.domain.note import Note
 from checkout.domain.refund import Refund, RefundEvent
+from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.withdrawal import Withdrawal
 from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes
@@ -36,7 +44,7 @@ from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.erasure import AllRecords
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import Reservation, StaleSession
 
 TELL_EVERY: Final = 10_000  # records
 
@@ -71,19 +79,28 @@ class Report:
 def with_email(services: DashboardServices, records: AllRecords, email: str) -> Customer:
     """Return the customer who gave an e-mail address, or for whom a shop did, with their sessions.
 
-    Their wallets are not part of it: others may pay with them too. Raises Unavailable, also if a
+    A session from which they withdrew is theirs, too, unless it has another e-mail address. Their
+    wallets are not part of it: others may pay with them too. Raises Unavailable, also if a
     merchant's key for details does not open.
     """
     marks: dict[str, str | None] = {}
+    withdrawn = {
+        each.session
+        for each in records.withdrawals()
+        if each is not None and _said_email(services, each, email)
+    }
     theirs: set[str] = set()
     for session in records.sessions():
         if session is None:  # the erasure counts it
             continue
         if session.merchant not in marks:
             marks[session.merchant] = _mark(services, session.merchant, email)
-        if gave_email(session, email, marks[session.merchant]):
+        gave = gave_email(session, email, marks[session.merchant])
+        if gave or (session.id in withdrawn and not has_email(session)):
             theirs.add(session.id)
-    return Customer(emails=(email,), sessions=frozenset(theirs))
+    return Customer(
+        emails=(email,), sessions=frozenset(theirs), withdrawals=frozenset(withdrawn - theirs)
+    )
 
 
 def _mark(services: DashboardServices, merchant_id: str, email: str) -> str | None:
@@ -94,6 +111,16 @@ def _mark(services: DashboardServices, merchant_id: str, email: str) -> str | No
         raise Unavailable(
             f"The key of {merchant_id} for customers' details does not open."
         ) from None
+
+
+def _said_email(services: DashboardServices, withdrawal: Withdrawal, email: str) -> bool:
+    """Return whether this address was given with the withdrawal."""
+    merchant = services.merchants.get(withdrawal.merchant)
+    try:
+        said = details.opened_said(services.vault, merchant, withdrawal) if merchant else NONE_GIVEN
+    except SecretUnreadable:
+        raise Unavailable(f"The withdrawal from {withdrawal.session} does not open.") from None
+    return said.email is not None and same_text(said.email) == same_text(email)
 
 
 def erase(
@@ -109,7 +136,10 @@ def erase(
     """
     report = Report()
     erased: set[str] = set()  # sessions, of every customer who was erased
+    withdrawn: dict[str, Session] = {}
     for session in _each(records.sessions(), "sessions", report, on_progress):
+        if session.id in customer.withdrawals:
+            withdrawn[session.id] = session
         if _is_erased(_erase_session(services, session, customer, report)):
             erased.add(session.id)
     for refund in _each(records.refunds(), "refunds", report, on_progress):
@@ -117,15 +147,14 @@ def erase(
     for event in _each(records.events(), "webhook events", report, on_progress):
         _erase_event(services, event, customer, report, theirs=event.session in erased)
     for entry in _each(records.audit_entries(), "audit entries", report, on_progress):
-        if (cleaned := customer.cleaned(entry)) is not entry:
-            services.audit.add(cleaned)
-            report.erased["audit entries"] += 1
+        _erase_entry(services, entry, customer, report)
+    for filed in _each(records.withdrawals(), "withdrawals", report, on_progress):
+        _erase_withdrawal(services, filed, customer, report, withdrawn.get(filed.session))
     for note in _each(records.notes(), "notes", report, on_progress):
         _erase_note(services, note, customer, report)
     for answer in _each(records.answers(), "stored answers", report, on_progress):
-        if (body := body_without_wallet(answer.body, customer)) != answer.body:
-            records.replace_answer(replace(answer, body=body))
-            report.erased["stored answers"] += 1
+        theirs = not erased.isdisjoint(SESSION_ID.findall(answer.body))
+        _erase_answer(records, answer, customer, report, theirs=theirs)
     on_progress(report)
     return report
 
@@ -146,8 +175,12 @@ def _each(
 def _erase_session(
     services: DashboardServices, session: Session, customer: Customer, report: Report
 ) -> Session:
-    """Erase a session that needs its customer no more. Return what is stored now."""
-    if not in_session(session, customer):
+    """Erase a session that needs its customer no more. Return what is stored now.
+
+    What lies beside it is emptied first, because a later run may pass over the session.
+    """
+    theirs = customer.gave(session)
+    if not theirs and not in_session(session, customer):
         return session
 
     def erased(current: Session) -> Change[Session] | None:
@@ -157,9 +190,11 @@ def _erase_session(
 
     try:
         session = write_clock(services, session)
-        if _needed(session) is None and customer.gave(session):
+        if theirs and _needed(session) is None:
             _clear_note(services, session.id, report)
-            _clear_withdrawal(services, session, report)
+            _clear_withdrawal(services, session.id, session, report)
+        if not in_session(session, customer):
+            return session
         session = writes.write_decided(services, session, erased)
     except StaleSession:
         report.kept[Kept.BUSY] += 1
@@ -205,23 +240,58 @@ def _erase_refund(
         report.erased["refunds"] += 1
 
 
-def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:
-    """Empty the note on a session of this customer: it may say anything about them.
+def _erase_entry(
+    services: DashboardServices, entry: AuditEntry, customer: Customer, report: Report
+) -> None:
+    """Erase the customer from an entry of the audit log."""
+    cleaned = customer.cleaned(entry)
+    if cleaned is not entry:
+        services.audit.add(cleaned)
+        report.erased["audit entries"] += 1
 
-    It is emptied first, because a later run passes over a session that is erased already.
-    """
+
+def _erase_answer(
+    records: AllRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
+) -> None:
+    """Erase the customer from a stored answer. `theirs`: it names a session that was erased."""
+    body = body_without_wallet(answer.body, customer, theirs=theirs)
+    if body != answer.body:
+        records.replace_answer(replace(answer, body=body))
+        report.erased["stored answers"] += 1
+
+
+def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:
+    """Empty the note on a session of this customer: it may say anything about them."""
     note = services.notes.get(session_id)
     if note is None or not (note.text or note.tags):
         return
     _put_note(services, replace(note, text="", tags=()), report)
 
 
-def _clear_withdrawal(services: DashboardServices, session: Session, report: Report) -> None:
-    """Erase the name and the e-mail address of a withdrawal of this customer."""
-    found = services.withdrawals.get(session.id)
+def _erase_withdrawal(
+    services: DashboardServices,
+    filed: Withdrawal,
+    customer: Customer,
+    report: Report,
+    session: Session | None,
+) -> None:
+    """Erase a withdrawal of the customer from a session that has another e-mail address."""
+    if filed.session in customer.withdrawals:
+        _clear_withdrawal(services, filed.session, session, report)
+
+
+def _clear_withdrawal(
+    services: DashboardServices, session_id: str, session: Session | None, report: Report
+) -> None:
+    """Erase the name and the e-mail address of a withdrawal of this customer.
+
+    It is kept some days longer than its session, which is None then.
+    """
+    found = services.withdrawals.get(session_id)
     if found is None or found.said is None:
         return
-    if services.withdrawals.put(replace(found, said=None, version=found.version + 1), session):
+    cleared = replace(found, said=None, version=found.version + 1)
+    if services.withdrawals.put(cleared, session):
         report.erased["withdrawals"] += 1
     else:
         report.kept[Kept.BUSY] += 1

@@ -10,6 +10,7 @@ from checkout.domain.note import Note
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.withdrawal import Withdrawal
 from checkout.ports.sessions import Reservation
 
 
@@ -34,6 +35,8 @@ class AllRecords(Protocol):
     def audit_entries(self) -> Iterator[AuditEntry | None]: ...
 
     def notes(self) -> Iterator[Note | None]: ...
+
+    def withdrawals(self) -> Iterator[Withdrawal | None]: ...
 
     def refunds(self) -> Iterator[Refund | None]: ...
 

@@ -40,10 +40,10 @@ class Withdrawals(Protocol):
         """Read the withdrawals of at most 100 sessions, by the sessions' ids."""
         ...
 
-    def put(self, withdrawal: Withdrawal, session: Session) -> bool:
+    def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
         """Write it if the stored version is one less; a first version if there is none.
 
-        From then on its session is among those that need somebody (domain/search.py). Returns False
-        if somebody else has written meanwhile.
+        From then on its session is among those that need somebody (domain/search.py), if there
+        still is one. Returns False if somebody else has written meanwhile.
         """
         ...

@@ -10,7 +10,12 @@ from checkout.adapters.dynamo.audit import entry_from
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.events import event_from
-from checkout.adapters.dynamo.notes import NOTE_ROW, WITHDRAWAL_ROW, note_from
+from checkout.adapters.dynamo.notes import (
+    NOTE_ROW,
+    WITHDRAWAL_ROW,
+    note_from,
+    withdrawal_from,
+)
 from checkout.adapters.dynamo.places import unsharded
 from checkout.adapters.dynamo.records import (
     CART_ROW,
@@ -28,6 +33,7 @@ from checkout.domain.note import Note
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.withdrawal import Withdrawal
 from checkout.ports.sessions import Reservation
 
 T = TypeVar("T")
@@ -87,6 +93,11 @@ class DynamoRecords:
         rows = self._rows("checkout_sessions")
         notes = (row for row in rows if text_from(row["id"]).startswith(NOTE_ROW))
         return (_readable(note_from, row) for row in notes)
+
+    def withdrawals(self) -> Iterator[Withdrawal | None]:
+        rows = self._rows("checkout_sessions")
+        filed = (row for row in rows if text_from(row["id"]).startswith(WITHDRAWAL_ROW))
+        return (_readable(withdrawal_from, row) for row in filed)
 
     def refunds(self) -> Iterator[Refund | None]:
         rows = self._rows("checkout_sessions")

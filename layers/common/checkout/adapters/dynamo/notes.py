@@ -38,6 +38,12 @@ def note_from(item: Item) -> Note:
     return found
 
 
+def withdrawal_from(item: Item) -> Withdrawal:
+    """Return the withdrawal of a row."""
+    found: Withdrawal = _decoded(_WITHDRAWAL, WITHDRAWAL_ROW, item)
+    return found
+
+
 class _Rows(Generic[T]):
     """The rows with one prefix."""
 
@@ -93,8 +99,9 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     _codec = _WITHDRAWAL
     _row = WITHDRAWAL_ROW
 
-    def put(self, withdrawal: Withdrawal, session: Session) -> bool:
-        return self._put(withdrawal, withdrawal.at, needing_somebody(session))
+    def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
+        place = {} if session is None else needing_somebody(session)
+        return self._put(withdrawal, withdrawal.at, place)
 
 
 def _decoded(codec: Codec[Any], row: str, item: Item) -> Any:
