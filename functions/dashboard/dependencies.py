@@ -239,7 +239,12 @@ def _require(request: Request, injected: DashboardServices, wanted: str) -> None
 
 
 def _verify(visited: Visit, presented: bytes) -> None:
-    if visited.fresh or not hmac.compare_digest(presented, visited.form_token.encode()):
+    if visited.fresh:
+        raise ParameterInvalid(
+            "Your browser did not send this page's cookie. Allow cookies for this site, reload the "
+            "page and try again."
+        )
+    if not hmac.compare_digest(presented, visited.form_token.encode()):
         raise ParameterInvalid("This page has expired. Reload it and try again.")
 
 

@@ -145,6 +145,14 @@ def test_a_form_with_the_token_of_another_browser_is_refused(shop: Dashboard) ->
     assert browser.post("/sign-out").status == 303
 
 
+def test_a_browser_that_sends_no_cookie_is_told_to_allow_them(stranger: Browser) -> None:
+    stranger.get("/sign-in")
+    stranger.client.cookies.clear()
+    refused = stranger.post("/sign-in", {"api_key": "sk_" + "x" * 43})
+    assert refused.status == 400
+    assert "Allow cookies for this site" in refused.page.main
+
+
 def test_what_is_no_form_says_a_thing_twice_or_has_no_origin_is_refused(browser: Browser) -> None:
     headers = {"origin": BASE, "content-type": "application/json"}
     assert browser._ask("POST", "/sign-out", content="{}", headers=headers).status == 415
