@@ -6,17 +6,26 @@ from the wallet in any other browser must confirm first (RFC 9635, "Session Mana
 Interaction Finish Methods"): somebody who is sent a link to an approval page must not pay without
 seeing the purchase. Another site's page could open the link behind its visitor's back. So the
 phone gets the cookie only if the browser says that no other site led to the link.
+
+These browsers also get a cookie that outlives the payment. It proves that the attempt that paid was
+theirs, and only they are shown what the customer has given: anybody may have the page's address,
+which the shop gets in its return URL. A browser that files a withdrawal gets one, too.
 """
 
 from __future__ import annotations
 
+import hmac
 from typing import Final
 
 from fastapi import Request, Response
 
+from checkout.domain.attempts import attempts_of
 from checkout.domain.grammar import is_http
 from checkout.domain.ids import session_ref
+from checkout.domain.merchant import Merchant
+from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import Session
+from checkout.flows.checkout import details
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from checkout.open_payments.urls import split
@@ -25,6 +34,11 @@ from checkout.ports.services import PayServices
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of a link that hands over
+# Seconds for which a browser is shown the details, from the wallet or the withdrawal on. It is as
+# long as the receipt can be had by e-mail.
+SHOWN_FOR: Final = 30 * 86_400
+_FILED: Final = "withdrawal"
+_PAID: Final = frozenset({Outcome.PAID, Outcome.PAID_IN_PART})
 
 
 def presented(services: PayServices, request: Request, session_id: str) -> str:
@@ -32,11 +46,14 @@ def presented(services: PayServices, request: Request, session_id: str) -> str:
     return request.cookies.get(_name(services, session_id), "")
 
 
-def bind(services: PayServices, response: Response, session: Session) -> Response:
+def bind(
+    services: PayServices, response: Response, session: Session, *, verified: bool = False
+) -> Response:
     """Add the cookie to `response`, so that the customer need not confirm on return.
 
     Browsers send it when a wallet redirects back to us (SameSite=Lax). With the prefix `__Host-`
-    they refuse it from any other host and without TLS; the local world has no TLS.
+    they refuse it from any other host and without TLS; the local world has no TLS. A browser whose
+    approval was `verified` gets the cookie for afterwards even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -49,7 +66,73 @@ def bind(services: PayServices, response: Response, session: Session) -> Respons
             httponly=True,
             samesite="lax",
         )
+    if grant is not None or verified:
+        merchant = services.merchants.get(session.merchant)
+        attempts = attempts_of(session)
+        if merchant is not None and attempts:
+            _remember(services, response, session, merchant, _attempt(attempts[-1].number))
     return response
+
+
+def filed(
+    services: PayServices, response: Response, session: Session, merchant: Merchant
+) -> Response:
+    """Add the cookie by which the browser that filed the withdrawal is shown what it said."""
+    _remember(services, response, session, merchant, _FILED)
+    return response
+
+
+def has_paid(services: PayServices, request: Request, session: Session, merchant: Merchant) -> bool:
+    """Return whether this browser began the attempt that paid, or was handed it over."""
+    attempts = attempts_of(session)
+    if not attempts or attempts[-1].outcome not in _PAID:
+        return False  # who has paid is not known: anybody can
+    act = _attempt(attempts[-1].number)
+    return _proves(services, request, session, merchant, act)
+
+
+def has_filed(
+    services: PayServices, request: Request, session: Session, merchant: Merchant
+) -> bool:
+    """Return whether this browser filed the session's withdrawal."""
+    return _proves(services, request, session, merchant, _FILED)
+
+
+def _attempt(number: int) -> str:
+    return f"attempt {number}"
+
+
+def _remember(
+    services: PayServices, response: Response, session: Session, merchant: Merchant, act: str
+) -> None:
+    """Add the cookie that proves `act`, if the session has details to show, or may get some.
+
+    It is sent to this session's pages only, so that a browser with many purchases does not send all
+    of them with each request.
+    """
+    if session.customer_details is None and not merchant.withdrawal_days:
+        return
+    proof = details.browser_proof(services.vault, merchant, session.id, act)
+    if proof is not None:
+        response.set_cookie(
+            _shown_name(services, session.id, act),
+            proof,
+            max_age=SHOWN_FOR,
+            path=paths_of(session, services.base_url).page,
+            secure=not is_http(services.base_url),
+            httponly=True,
+            samesite="lax",
+        )
+
+
+def _proves(
+    services: PayServices, request: Request, session: Session, merchant: Merchant, act: str
+) -> bool:
+    presented = request.cookies.get(_shown_name(services, session.id, act))
+    if presented is None:
+        return False
+    proof = details.browser_proof(services.vault, merchant, session.id, act)
+    return proof is not None and hmac.compare_digest(presented.encode(), proof.encode())
 
 
 def link(services: PayServices, request: Request, session: Session) -> str:
@@ -103,3 +186,10 @@ def _is_own(services: PayServices, origin: str | None) -> bool:
 def _name(services: PayServices, session_id: str) -> str:
     prefix = "" if is_http(services.base_url) else "__Host-"
     return f"{prefix}pay-{session_ref(session_id)}"
+
+
+def _shown_name(services: PayServices, session_id: str, act: str) -> str:
+    # `__Host-` would need the path "/".
+    prefix = "" if is_http(services.base_url) else "__Secure-"
+    kind = "filed" if act == _FILED else "paid"
+    return f"{prefix}{kind}-{session_ref(session_id)}"

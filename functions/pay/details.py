@@ -45,8 +45,11 @@ async def give(services: Injected, request: Request, session_id: str) -> Respons
     counted(services, request)
     session = reconcile.view(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
-    if not session.collect or not browser.asked_here(services, request):
+    here = browser.asked_here(services, request)
+    if not session.collect or not (here or give_details.may_give(services, session)):
         return see_other(paths_of(session, services.base_url).home)
+    if not here:
+        return form(services, request, session, unproven=True)
     turned = fields.turned(typed, session.collect)
     if turned is not None:
         return form(services, request, session, typed=typed, turned=turned)
@@ -68,15 +71,20 @@ def form(
     typed: dict[str, str] | None = None,
     wrong: dict[str, Fault] | None = None,
     turned: Place | None = None,
+    unproven: bool = False,
 ) -> Response:
-    """Return the page with the form, and with what was `typed` if it is shown again."""
+    """Return the page with the form, and with what was `typed` if it is shown again.
+
+    `unproven`: it was sent, perhaps by a page of another site.
+    """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader
     usual = fields.usual_country(reads, request.headers.get("accept-language", ""))
     return pages.details_page(
         request,
         now_shown,
-        status=400 if wrong else 200,
+        status=403 if unproven else 400 if wrong else 200,
+        alert=pages.UNPROVEN if unproven else None,
         groups=fields.groups(session.collect, reads, usual, typed or {}, wrong or {}),
         turned=turned,
         wrong=wrong,

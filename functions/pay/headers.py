@@ -26,7 +26,9 @@ LINE_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'none'; frame-ancestors 'self'; "
     "base-uri 'none'"
 )
-REFERRER: Final = "no-referrer"  # a session's URL is a secret
+# Other hosts get none: a session's URL is a secret. With `no-referrer`, browsers would send our own
+# forms with `Origin: null`, which could be from anywhere, and older ones say nothing else.
+REFERRER: Final = "same-origin"
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
     "sec-purpose": "prefetch",

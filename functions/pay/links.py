@@ -89,7 +89,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     typed = await form_fields(request, most=BODY_MAX)
     path = _path(services, link)
     if not browser.asked_here(services, request):
-        return see_other(path)
+        return _page(services, request, link, unproven=True)
     collect = link.collect
     turned = fields.turned(typed, collect)
     if turned is not None and link.sells:
@@ -102,8 +102,8 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
         return _page(services, request, link, typed=typed, wrong=wrong)
     try:
         begun = purchase.begin(services, link, typed.get("visit", ""), client, details, quantity)
-    except ParameterInvalid:
-        return see_other(path)
+    except ParameterInvalid:  # the page's own nonce is missing
+        return _page(services, request, link, typed=typed, unproven=True)
     except Conflict:
         now = purchase.load_link(services, link_id)
         if now.limited and now.sells and quantity > 1:  # fewer are left than were chosen
@@ -135,12 +135,13 @@ def _page(
     typed: dict[str, str] | None = None,
     wrong: dict[str, Fault] | None = None,
     turned: Place | None = None,
+    unproven: bool = False,
     status: int = 400,
 ) -> Response:
     """Return the link's page, with what was `typed` if its form is shown again.
 
     `turned` is the address that is now asked in another country's form, `status` that of a page on
-    which something is `wrong`.
+    which something is `wrong`. `unproven`: its form was sent, perhaps by a page of another site.
     """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
@@ -150,15 +151,18 @@ def _page(
         # Redirect a customer who already holds one of the last items.
         offered = replace(offered, sells=True)
     allow_pictures(request, [origin(link.image)] if link.image else [])
+    if unproven:
+        status = 403
     return render.page(
         request,
         reads,
         "link.html",
-        status=409 if refused else status if wrong else 200,
+        status=409 if refused else status if wrong or unproven else 200,
         s=offered,
         visit=known if purchase.is_visit(known) else purchase.new_visit(services),
         again=AGAIN in request.query_params,
         refused=refused,
+        unproven=unproven,
         groups=fields.groups(
             link.collect,
             reads,

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from checkout.domain.addresses import label
+from checkout.domain.customer_details import NONE_GIVEN
 from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
@@ -26,7 +27,7 @@ from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures, see_other, use_policy
 from checkout.ports.mail import Letter
 from checkout.ports.services import PayServices
-from pay import letters, render
+from pay import browser, letters, render
 from pay.headers import LINE_POLICY
 from pay.language import Reader, reader
 from pay.texts import Texts
@@ -112,6 +113,10 @@ class Alert:
         return "wallet.submit" if asks else "wallet.again"
 
 
+# Of a form that may have been sent by a page of another site (browser.asked_here).
+UNPROVEN: Final = Alert("unproven")
+
+
 def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> Alert:
     """Return the alert about a typed text, or about an address without a wallet.
 
@@ -140,14 +145,19 @@ def session_page(
 
 
 def details_page(
-    request: Request, now_shown: Shown, *, status: int = 200, **values: Any
+    request: Request,
+    now_shown: Shown,
+    *,
+    status: int = 200,
+    alert: Alert | None = None,
+    **values: Any,
 ) -> Response:
     """Return the page with the form for the customer's details.
 
     Its values are the `groups` of fields, the address that was `turned` into another country's
     form, and what is `wrong`.
     """
-    return _page(request, now_shown, "details.html", status=status, alert=None, **values)
+    return _page(request, now_shown, "details.html", status=status, alert=alert, **values)
 
 
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
@@ -162,6 +172,8 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     mailed = _MAILED in request.query_params
     merchant = _merchant(services, session)
     given = details.opened(services.vault, merchant, session)
+    theirs = browser.has_paid(services, request, session, merchant)
+    known = given if theirs else NONE_GIVEN
     filed = withdrawal.find(services, merchant, session)
     withdraws = filed is not None or withdrawal.is_open(services, merchant, session)
     return stage_page(
@@ -169,9 +181,10 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
         now_shown,
         countdown=None if mailed else COUNTDOWN,
         mailed=mailed,
-        email=given.email or "",
-        buyer=given.name,
-        ship_to=label(given.shipping) if given.shipping else None,
+        email=known.email or "",
+        buyer=known.name,
+        ship_to=label(known.shipping) if known.shipping else None,
+        masked=None if known == given else given.masked,
         withdrawal=now_shown.paths.withdrawal if withdraws else None,
         withdrawn=moment(filed.at, now_shown.reader) if filed else None,
     )
@@ -282,16 +295,19 @@ def _title(now_shown: Shown) -> str:
     return now_shown.reader.texts["watch.changed"]
 
 
-def returned(services: PayServices, request: Request, finish: Finish) -> Response:
+def returned(
+    services: PayServices, request: Request, finish: Finish, *, unproven: bool = False
+) -> Response:
     """Return the response to a grant callback.
 
     If the wallet needs time, the browser repeats it. A customer in another browser must confirm
-    first.
+    first, and once more if it is `unproven` that our form was sent.
     """
     if finish.asks:
         # It was approved, so the address of the approval page is no longer needed.
         asked = replace(seen(services, request, finish.session), interact_host=None)
-        return _page(request, asked, "asked.html", alert=None)
+        status, alert = (403, UNPROVEN) if unproven else (200, None)
+        return _page(request, asked, "asked.html", status=status, alert=alert)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.session, services.base_url).home)
     # Without a URL in the header, the browser repeats this request, and the URL is not logged.
@@ -360,12 +376,12 @@ def stage_page(
 
     Its values are `alert`, the `change` of a price, the `typed` wallet address, the provider `at`
     which it was typed (the form of its addresses), the typed `email` address, the name of the
-    `buyer` and the lines of the address to `ship_to` if the shop has asked for them, `mailed` once
-    the receipt was sent, the path of the `withdrawal` where there is one, and the time at which the
-    customer has `withdrawn`, a `countdown`, the form of the provider that was `refused` because its
-    wallet cannot pay, and `returned` for a customer who came back from the
-    wallet without an approval. With `over` the wallet has ended that approval, so the
-    page does not link to it.
+    `buyer` and the lines of the address to `ship_to` if the shop has asked for them, or the details
+    as `masked` where the browser may not see them, `mailed` once the receipt was sent, the path of
+    the `withdrawal` where there is one, and the time at which the customer has `withdrawn`, a
+    `countdown`, the form of the provider that was `refused` because its wallet cannot pay, and
+    `returned` for a customer who came back from the wallet without an approval. With `over` the
+    wallet has ended that approval, so the page does not link to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -380,6 +396,7 @@ def stage_page(
         "email": "",
         "buyer": None,
         "ship_to": None,
+        "masked": None,
         "mailed": False,
         "withdrawal": None,
         "withdrawn": None,

@@ -113,8 +113,9 @@ async def callback(services: Injected, request: Request, session_id: str) -> Res
 async def callback_confirmed(services: Injected, request: Request, session_id: str) -> Response:
     """Continue an approval that was begun in another browser, after the customer has confirmed."""
     client, returned = counted(services, request), callback_of(request)
-    if returned.result is not None or not browser.asked_here(services, request):
-        return _callback(services, request, session_id, client, returned)
+    here = browser.asked_here(services, request)
+    if returned.result is not None or not here:
+        return _callback(services, request, session_id, client, returned, unproven=not here)
     finish = approve.finish(
         services,
         session_id,
@@ -123,7 +124,8 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
         client=client,
     )
     # The browser needs the cookie for its next try, if the wallet asks to wait.
-    return browser.bind(services, pages.returned(services, request, finish), finish.session)
+    response = pages.returned(services, request, finish)
+    return browser.bind(services, response, finish.session, verified=finish.verified)
 
 
 @router.api_route("/success", methods=READ)
@@ -147,9 +149,18 @@ async def logo(services: Injected, request: Request, session_id: str) -> Respons
 
 
 def _callback(
-    services: PayServices, request: Request, session_id: str, client: str, returned: GrantCallback
+    services: PayServices,
+    request: Request,
+    session_id: str,
+    client: str,
+    returned: GrantCallback,
+    *,
+    unproven: bool = False,
 ) -> Response:
-    """Return the response to a browser that comes back from the wallet."""
+    """Return the response to a browser that comes back from the wallet.
+
+    `unproven`: it has sent our form, or another site has.
+    """
     if returned.result is not None:  # it is unsigned, so it is only noted and shown
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
@@ -163,4 +174,4 @@ def _callback(
         browser=browser.presented(services, request, session_id),
         client=client,
     )
-    return pages.returned(services, request, finish)
+    return pages.returned(services, request, finish, unproven=unproven)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain import customer_details
 from checkout.domain.addresses import Fault
-from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import MailRefused, ResourceMissing
 from checkout.domain.merchant import Merchant
 from checkout.domain.reach import Effect
@@ -44,8 +44,9 @@ async def withdraw(services: Injected, request: Request, session_id: str) -> Res
     if filed is not None:
         return _page(services, request, session, merchant, filed=filed)
     given = details.opened(services.vault, merchant, session)
-    typed = {"name": given.name or "", "email": given.email or ""}
-    return _page(services, request, session, merchant, typed=typed)
+    known = given if browser.has_paid(services, request, session, merchant) else NONE_GIVEN
+    typed = {"name": known.name or "", "email": known.email or ""}
+    return _page(services, request, session, merchant, typed=typed, hidden=known != given)
 
 
 @router.post("")
@@ -62,12 +63,15 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     said, wrong = customer_details.checked(typed, ASKED)
     if wrong or _CHANGE in typed:
         return _page(services, request, session, merchant, typed=typed, wrong=wrong)
-    if _CONFIRMED not in typed or not browser.asked_here(services, request):
+    if _CONFIRMED not in typed:
         return _page(services, request, session, merchant, said=said)
+    if not browser.asked_here(services, request):
+        return _page(services, request, session, merchant, said=said, unproven=True)
     filed, first = withdrawal.file(services, merchant, session, said)
-    if first:
-        _acknowledge(services, request, session, merchant, said, filed)
-    return see_other(path)
+    if not first:
+        return see_other(path)
+    _acknowledge(services, request, session, merchant, said, filed)
+    return browser.filed(services, see_other(path), session, merchant)
 
 
 def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
@@ -110,21 +114,34 @@ def _page(
     wrong: dict[str, Fault] | None = None,
     said: CustomerDetails | None = None,
     filed: Withdrawal | None = None,
+    hidden: bool = False,
+    unproven: bool = False,
 ) -> Response:
-    """Return the page of a step: `said` is to be confirmed, `filed` is the acknowledgement."""
+    """Return the page of a step: `said` is to be confirmed, `filed` is the acknowledgement.
+
+    `hidden`: the customer's details are known and not shown to this browser. `unproven`: the last
+    step was sent, perhaps by a page of another site.
+    """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader
     until = last_moment(session, merchant.withdrawal_days)
     asks = filed is None and said is None and withdrawal.is_open(services, merchant, session)
     if filed is not None:
         said = details.opened_said(services.vault, merchant, filed)
+        if not (
+            browser.has_paid(services, request, session, merchant)
+            or browser.has_filed(services, request, session, merchant)
+        ):
+            hidden, said = said != NONE_GIVEN, said.masked
     values: dict[str, Any] = {
         "said": said,
         "filed": moment(filed.at, reads) if filed else None,
         "until": moment(until, reads) if until else None,
         "groups": fields.groups(ASKED, reads, "", typed or {}, wrong or {}) if asks else [],
         "wrong": wrong,
+        "hidden": hidden,
+        "unproven": unproven,
         "path": request.url.path,
     }
-    status = 400 if wrong else 200
+    status = 403 if unproven else 400 if wrong else 200
     return render.page(request, reads, "withdrawal.html", s=now_shown, status=status, **values)

@@ -27,6 +27,7 @@ from tests.support.hosted_pages import Answer, Customer, another, customer, send
 pytestmark = pytest.mark.untraced
 
 ASKS = "the purchase was begun in another browser"
+UNPROVEN = "Nothing has been done. Press the button again."
 WAIT = 5  # seconds that the sandbox's wallets ask for
 
 
@@ -44,6 +45,11 @@ def approved(first: Customer, wallet: str = f"{CEDAR}/alice") -> tuple[Session, 
 
 def asked(answer: Answer) -> bool:
     return answer.status == 200 and ASKS in answer.page.main
+
+
+def asked_again(answer: Answer) -> bool:
+    """Whether the page asks, and says why the form that was sent has done nothing."""
+    return answer.status == 403 and ASKS in answer.page.main and UNPROVEN in answer.page.main
 
 
 def assert_nothing_happened(world: World, session: Session, before: int) -> None:
@@ -102,7 +108,7 @@ def test_a_form_of_another_site_is_asked_again(attacker: Customer, site: str) ->
     session, back = approved(attacker)
     before = len(attacker.world.transport.sent)
     answer = send_form(another(attacker), back, headers={"sec-fetch-site": site})
-    assert asked(answer)
+    assert asked_again(answer)
     assert_nothing_happened(attacker.world, session, before)
 
 
@@ -110,7 +116,7 @@ def test_a_form_of_another_site_is_asked_again(attacker: Customer, site: str) ->
 def test_a_form_of_another_origin_is_asked_again(attacker: Customer, origin: str) -> None:
     session, back = approved(attacker)
     before = len(attacker.world.transport.sent)
-    assert asked(send_form(another(attacker), back, headers={"origin": origin}))
+    assert asked_again(send_form(another(attacker), back, headers={"origin": origin}))
     assert_nothing_happened(attacker.world, session, before)
 
 

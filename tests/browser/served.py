@@ -47,6 +47,22 @@ PICTURES = "https://cdn.shop.example"
 _MISSING = "missing"
 
 
+Headers = list[tuple[bytes, bytes]]
+
+
+def without_fetch_metadata(headers: Headers) -> Headers:
+    """Return the headers as an older browser sends them, or a proxy that strips unknown ones."""
+    return [(name, value) for name, value in headers if not name.startswith(b"sec-fetch-")]
+
+
+def without_origin(headers: Headers) -> Headers:
+    """Return them as a browser sends them that hides where its forms come from, too."""
+    return [
+        (name, b"null" if name == b"origin" else value)
+        for name, value in without_fetch_metadata(headers)
+    ]
+
+
 class _Nowhere:
     """`ports.Mail` that takes all letters but those to `refused`."""
 
@@ -58,11 +74,13 @@ class _Nowhere:
 class Copies:
     """ASGI app that is `pay.app`, but answers `?copy=NAME` with a page that was shown before.
 
-    So what only a form leads to has an address that a program can open.
+    So what only a form leads to has an address that a program can open. `proxy` may change the
+    headers of each request first.
     """
 
     def __init__(self) -> None:
         self._pages: dict[bytes, tuple[dict[str, str], bytes]] = {}
+        self.proxy: Callable[[Headers], Headers] = list
 
     def keep(self, name: str, shown: Response) -> None:
         """Keep the body and the headers of a page; its status will be 200."""
@@ -75,7 +93,7 @@ class Copies:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kept = self._pages.get(scope.get("query_string", b""))
         if kept is None:
-            await app(scope, receive, send)
+            await app({**scope, "headers": self.proxy(scope["headers"])}, receive, send)
             return
         headers, body = kept
         sent = [(key.encode(), value.encode()) for key, value in headers.items()]
@@ -142,6 +160,15 @@ class Served:
             yield
         finally:
             self.world.services = before
+
+    @contextmanager
+    def behind(self, proxy: Callable[[Headers], Headers]) -> Iterator[None]:
+        """For a while all requests come through a proxy that changes their headers."""
+        self.copies.proxy = proxy
+        try:
+            yield
+        finally:
+            self.copies.proxy = list
 
     @contextmanager
     def merchant(self, **changes: Any) -> Iterator[None]:

@@ -12,11 +12,11 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import reconcile
-from tests.browser.judge import violations
-from tests.browser.served import Served, new_context
+from tests.browser.judge import faults, violations
+from tests.browser.served import Served, new_context, without_fetch_metadata, without_origin
 from tests.browser.steps import OFFER, begin, focus, leave, type_wallet
 from tests.support.flows import CEDAR
-from tests.support.hosted_pages import PHONE, orders
+from tests.support.hosted_pages import PAID, PHONE, orders
 
 pytestmark = pytest.mark.browser
 
@@ -502,3 +502,91 @@ def test_the_keyboard_alone_pays(page: Page, pages: Served) -> None:
     focus(page, "#stay")
     page.keyboard.press("Enter")
     expect(page.get_by_text("You stay on this page.")).to_be_focused()
+
+
+# --- a browser of before 2023, or behind a proxy that strips the headers it does not know
+
+
+@pytest.fixture(params=["with script", "without script"])
+def old(request: pytest.FixtureRequest, browser: Browser, pages: Served) -> Iterator[Page]:
+    """A page of a browser that sends no Fetch Metadata."""
+    context = new_context(browser, script=request.param == "with script")
+    with pages.behind(without_fetch_metadata):
+        yield context.new_page()
+    context.close()
+
+
+def test_an_old_browser_pays(old: Page, pages: Served) -> None:
+    session = begin(old, pages)
+    leave(old)
+    pages.approve(old)
+    paid(old, pages, session)
+
+
+def come_back_elsewhere(page: Page, pages: Served) -> Session:
+    """Come back from the wallet in another browser than the one that began."""
+    session = pages.world.submit(pages.world.create())
+    page.goto(pages.world.network.approve(str(session.interact_url)))
+    expect(page.get_by_role("main")).to_contain_text("begun in another browser")
+    page.get_by_role("button", name="Pay").click()
+    return session
+
+
+def buy_at_a_link(page: Page, pages: Served) -> None:
+    page.goto(f"{pages.base}/buy/{pages.world.link().id}")
+    page.get_by_role("button", name="Buy").click()
+
+
+def withdraw(page: Page, pages: Served) -> Session:
+    pages.customer.give(withdrawal_days=14)
+    at = pages.world.clock.now()
+    session = pages.customer.put(Status.COMPLETED, **PAID, received=2000, completed_at=at)
+    page.goto(pages.address(session, "/withdrawal"))
+    page.get_by_label("E-mail").fill("eva@customer.example")
+    page.get_by_label("Name").fill("Eva Muster")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Confirm withdrawal").click()
+    return session
+
+
+def test_an_old_browser_pays_what_another_one_began(old: Page, pages: Served) -> None:
+    paid(old, pages, come_back_elsewhere(old, pages))
+
+
+@pytest.mark.smoke
+def test_an_old_browser_buys_at_a_link(old: Page, pages: Served) -> None:
+    buy_at_a_link(old, pages)
+    expect(old).to_have_url(re.compile(r"/pay/cs_[0-9A-Za-z]{22}$"))
+
+
+def test_an_old_browser_withdraws_and_keeps_the_proof(old: Page, pages: Served) -> None:
+    withdraw(old, pages)
+    expect(old.get_by_role("status")).to_contain_text("has received your withdrawal")
+    expect(old.get_by_role("main")).to_contain_text("eva@customer.example")
+
+
+JOURNEYS = (come_back_elsewhere, buy_at_a_link, withdraw)
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_a_browser_that_hides_where_its_forms_come_from_is_told_what_to_do(
+    old: Page, pages: Served, journey: Callable[[Page, Served], Session | None]
+) -> None:
+    with pages.behind(without_origin):
+        session = journey(old, pages)
+    expect(old.get_by_role("alert")).to_contain_text("Nothing has been done.")
+    expect(old.get_by_role("alert")).to_contain_text("open this page in another browser")
+    if journey is come_back_elsewhere and session is not None:
+        assert pages.world.session(session.id).status is Status.AWAITING_APPROVAL
+    if journey is withdraw and session is not None:
+        assert pages.world.services.withdrawals.get(session.id) is None
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_what_it_is_told_can_be_read_in_every_look(
+    page: Page, pages: Served, axe: str, journey: Callable[[Page, Served], Session | None]
+) -> None:
+    with pages.behind(without_origin):
+        journey(page, pages)
+    expect(page.get_by_role("alert")).to_contain_text("Nothing has been done.")
+    assert faults(page, axe) == []

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from checkout.domain.collect import Detail
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.session import Session, Status
-from tests.browser.judge import violations
+from checkout.flows.checkout import purchase
+from tests.browser.judge import faults, violations
 from tests.browser.served import Served, new_context
 from tests.support.hosted_pages import PAID, line
 
@@ -67,3 +70,21 @@ def test_without_script_and_in_arabic_nothing_is_cut_off(
     page.locator("main .button").click()
     expect(page.locator("[role=alert]")).to_be_visible()
     judged(page, axe)
+
+
+def test_what_is_hidden_from_a_stranger_is_told_in_every_look(
+    browser: Browser, pages: Served, axe: str
+) -> None:
+    pages.customer.give(withdrawal_days=14)
+    world, given = pages.world, CustomerDetails(email="eva@customer.example", name="Eva Muster")
+    link = world.link(asked=(Detail.EMAIL, Detail.NAME))
+    begun = purchase.begin(world.services, link, "7" * 22, "203.0.113.7", given)
+    session = world.pay(world.session(begun.session_id))
+    page = new_context(browser).new_page()
+    page.goto(pages.address(session, "/success"))
+    expect(page.locator(".receipt")).to_contain_text("e…@c…")
+    expect(page.get_by_text("Your details are hidden here.")).to_be_visible()
+    assert faults(page, axe) == []
+    page.goto(pages.address(session, "/withdrawal"))
+    expect(page.get_by_text("Your details are hidden here.")).to_be_visible()
+    assert faults(page, axe) == []

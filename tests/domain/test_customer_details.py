@@ -26,6 +26,14 @@ def test_what_is_asked_is_taken_and_nothing_else() -> None:
     assert (given, wrong) == (CustomerDetails(name="Ana Bel"), {})
 
 
+def test_masked_they_are_initials_without_an_address_or_an_answer() -> None:
+    home = Address("DE", name="Ana Bel", line1="Am Weg 1", city="Berlin", postal_code="10115")
+    size = Answer("size", "Size", Kind.TEXT, "L", "L")
+    given = CustomerDetails(**ALL, shipping=home, billing=home, answers=(size,))
+    assert given.masked == CustomerDetails(email="a…@e…", name="A. …")
+    assert CustomerDetails(phone="+44 20 7946 0958").masked == CustomerDetails()
+
+
 def test_only_what_is_required_may_not_be_empty() -> None:
     typed = {"email": " ", "name": "\t"}
     given, wrong = checked(typed, asks(*Detail, required=[Detail.NAME, Detail.PHONE]))

@@ -197,7 +197,7 @@ def test_without_details_the_page_asks_for_the_wallet_at_once(buyer: Customer) -
 def test_the_receipt_by_mail_begins_with_it_after_the_payment(buyer: Customer) -> None:
     session = asking(buyer)
     assert ANA not in buyer.open(session).body
-    paid = buyer.world.pay(session)
+    paid = buyer.paid(session)
     assert paid.status is Status.COMPLETED
     receipt = buyer.open(session, "/success").page
     assert receipt.one("input", name="email").attributes["value"] == ANA

@@ -189,7 +189,7 @@ def test_the_link_is_in_no_log_and_leaves_with_no_link(
     assert token not in said
     assert token[::-1] not in said
     for answer in answers:
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert "no-store" in answer.headers["cache-control"]
         outside = re.findall(r'href="(https?://[^"]+)"', answer.body)
         assert not any(token in each for each in outside)

@@ -231,6 +231,6 @@ def test_an_address_that_a_link_has_asked_for_stands_in_the_form(
     world = buyer.world
     link, given = world.link(asked=(Detail.EMAIL,)), CustomerDetails(email=TO)
     begun = purchase.begin(world.services, link, "1" * 22, "203.0.113.7", given)
-    session = world.pay(world.session(begun.session_id))
+    session = buyer.paid(world.session(begun.session_id))
     assert buyer.open(session, "/success").page.one("input", id="email").attributes["value"] == TO
     assert outbox.letters == []

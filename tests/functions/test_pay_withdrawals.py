@@ -118,6 +118,8 @@ def test_another_site_cannot_confirm_for_the_customer(
     buyer: Customer, paid: Session, headers: dict[str, str]
 ) -> None:
     answer = send(buyer, paid, CONFIRMED, headers=headers)
+    assert answer.status == 403
+    assert "Nothing has been done. Press the button again." in answer.page.main
     assert "Please check your declaration" in answer.page.main
     assert filed(buyer, paid) is None
 

@@ -157,6 +157,12 @@ class Customer:
         assert self.form(session, wallet).status == 303
         return self.world.session(session.id)
 
+    def paid(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
+        """Return the session once the customer of this browser has paid it."""
+        session = self.submitted(wallet, session)
+        self.back_from(self.world.network.approve(str(session.interact_url)))
+        return self.world.session(session.id)
+
     def submit_json(self, session: Session, body: Any, **options: Any) -> Answer:
         headers = {"accept": "application/json"}
         path = f"/pay/{session.id}/wallet"

@@ -74,6 +74,22 @@ def test_a_merchant_whose_key_is_not_known_yet_sells_in_a_minute(world: World) -
         assert details.opened(world.services.vault, unknown, session) == CustomerDetails()
 
 
+def test_a_browsers_proof_is_of_one_act_in_one_session_at_one_merchant(world: World) -> None:
+    vault, merchant = world.services.vault, world.stored()
+    other = replace(merchant, id="mer_2", **details.new_keys(vault, None, seeded(3), "mer_2"))
+    made = [
+        details.browser_proof(vault, merchant, SESSION_ID, "attempt 1"),
+        details.browser_proof(vault, merchant, SESSION_ID, "attempt 2"),
+        details.browser_proof(vault, merchant, f"cs_{'9' * 22}", "attempt 1"),
+        details.browser_proof(vault, other, SESSION_ID, "attempt 1"),
+    ]
+    assert len(set(made)) == 4
+    assert made[0] == details.browser_proof(vault, merchant, SESSION_ID, "attempt 1")
+    for key in (None, "v1.not-a-key"):
+        unreadable = replace(merchant, details_key=key)
+        assert details.browser_proof(vault, unreadable, SESSION_ID, "attempt 1") is None
+
+
 def ours(world: World, sealed: details.Sealed, **fields: Any) -> Session:
     return sold(sealed, **{"merchant": world.merchant.id, **fields})
 

@@ -51,6 +51,16 @@ class CustomerDetails:
     billing: Address | None = field(default=None, repr=False)
     answers: tuple[Answer, ...] = field(default=(), repr=False)
 
+    @property
+    def masked(self) -> CustomerDetails:
+        """Return what anybody may see of them: a name as `K. …`, an e-mail address as `k…@c…`."""
+        name = f"{self.name[:1]}. …" if self.name else None
+        email = None
+        if self.email:
+            local, _, host = self.email.partition("@")
+            email = f"{local[:1]}…@{host[:1]}…"
+        return CustomerDetails(email=email, name=name)
+
     def to_json(self) -> str:
         """Return e-mail, name and phone, as far as given, as compact JSON."""
         return _compact({each.value: getattr(self, each) for each in Detail})

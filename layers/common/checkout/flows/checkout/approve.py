@@ -50,12 +50,14 @@ class Finish:
     now: call the same URL again after that time. It is the browser that waits, because any number
     of copies may come before one of them has the claim.
     Nothing was done either if `asks`: the approval was begun in another browser, so ask this one
-    first.
+    first. `verified`: the browser came back with the session's approval, and was asked if it had to
+    be.
     """
 
     session: Session
     wait_seconds: int = 0
     asks: bool = False
+    verified: bool = False
 
 
 def finish(
@@ -90,18 +92,18 @@ def finish(
         return Finish(session, asks=True)
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
     if wait > 0:
-        return Finish(session, wait_seconds=math.ceil(wait))
+        return Finish(session, wait_seconds=math.ceil(wait), verified=True)
     assert session.customer is not None
     provider = authority(session.customer.id)
     limits.admit_work(services, RETURN, client, provider=provider)
     session = _claim_and_pay(services, session, grant, interact_ref)
     if session.approve_until is not None and session.phase is None:
-        return Finish(session, wait_seconds=approval.KEPT_PAUSE)
+        return Finish(session, wait_seconds=approval.KEPT_PAUSE, verified=True)
     if session.status is Status.COMPLETED:
         services.limits.know(provider)
         if session.link is not None and client is not None:
             services.limits.give_items(link_of(session.link), client, session.quantity)
-    return Finish(session)
+    return Finish(session, verified=True)
 
 
 def _claim_and_pay(

@@ -165,6 +165,23 @@ def mark(vault: Vault, merchant: Merchant, email: str) -> str | None:
     return _mark(_key(vault, merchant.id, merchant.details_key), email)
 
 
+def browser_proof(vault: Vault, merchant: Merchant, session_id: str, act: str) -> str | None:
+    """Return 128 bits in hexadecimal digits that prove what a browser did in a session.
+
+    `act` says what that was. Nobody can make the proof without the merchant's key. It is None if
+    the merchant has no key, or one that does not open: then there is nothing to show either. Raises
+    Unavailable while the key cannot be read.
+    """
+    if merchant.details_key is None:
+        return None
+    try:
+        key = bytes.fromhex(_key(vault, merchant.id, merchant.details_key))
+    except SecretUnreadable:
+        return None
+    said = f"customer_browser\n{session_id}\n{act}"
+    return hmac.digest(key, said.encode(), "sha256")[:16].hex()
+
+
 def opened(vault: Vault, merchant: Merchant | None, session: Session) -> CustomerDetails:
     """Return what the customer of a session has given, which may be nothing.
 
