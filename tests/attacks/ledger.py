@@ -22,13 +22,15 @@ import pytest
 
 from checkout.adapters.vault import AesVault
 from checkout.domain import ids
+from checkout.flows.checkout import details
 from checkout.flows.merchant import sign_in
 from checkout.flows.payment.sealed import Grant
 from tests.support.overheard import SHORTEST, Overheard
 
 # Kinds of secrets, and the places where they may be. Nothing else may be anywhere.
 PERMITTED: Final[dict[str, set[str]]] = {
-    "session id": {"api", "pay", "dashboard", "webhook", "queue", "row"},
+    # A cookie that is for one session's pages has their path.
+    "session id": {"api", "pay", "dashboard", "webhook", "queue", "row", "cookie of pay"},
     "API key": set(),
     "webhook secret": set(),
     "wrong API key": set(),
@@ -126,6 +128,7 @@ class Ledger:
         noting(sign_in, "new_token", lambda _: "dashboard cookie")
         noting(sign_in, "form_token", lambda _: "form token")
         noting(Grant, "proof", lambda grant, session_id, use: f"{use.value}'s proof")
+        noting(details, "browser_proof", lambda *_: "browser's proof")
 
     def _follow_ids(self, patch: pytest.MonkeyPatch) -> None:
         base62 = ids._base62

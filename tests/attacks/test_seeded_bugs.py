@@ -24,7 +24,7 @@ from api.v1 import forms
 from checkout import clients, pages, telemetry, web
 from checkout.adapters import instrumented, passkeys, vault
 from checkout.adapters import limits as allowances
-from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters
+from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters, DynamoRecords
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
@@ -35,7 +35,7 @@ from checkout.domain.people import Passkey, Scope, SignUp
 from checkout.domain.reach import Standing
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery
-from checkout.flows import cursors, idempotency, limits
+from checkout.flows import cursors, erase, idempotency, limits
 from checkout.flows.checkout import approve, lookup, prepare, reconcile
 from checkout.flows.merchant import api_keys, authentication, people, sign_in
 from checkout.flows.payment import proof
@@ -302,6 +302,10 @@ def with_place(test: Callable[..., None], *arguments: Any) -> None:
         test(named("attacks/test_events::Place")(entered), *arguments)
 
 
+def by_an_earlier_browser(test: Callable[..., None]) -> None:
+    test(named("attacks/test_details::began_an_earlier_attempt"))
+
+
 AZURE = "168.63.129.16"
 V1 = named("attacks/test_neighbours::LISTS")[-1]
 
@@ -338,6 +342,11 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_browser": (Grant, "proves", lambda *_: True),
     "one_proof_for_all": (Grant, "proof", lambda *_: "0" * 32),
     "any_form": (browser, "asked_here", lambda services, request: True),
+    "details_for_everybody": (browser, "has_paid", lambda *_: True),
+    "withdrawals_for_everybody": (browser, "has_filed", lambda *_: True),
+    "one_proof_for_all_attempts": (browser, "_attempt", lambda number: "attempt"),
+    "withdrawals_are_passed_over": (DynamoRecords, "withdrawals", lambda records: iter(())),
+    "answers_are_nobodys": (erase, "_erase_answer", lambda *_, **__: None),
     "any_opener": (browser, "_opened_by_customer", lambda request: True),
     "any_origin_of_old_browsers": (browser, "_is_own", lambda services, origin: True),
     "any_scope": (api_keys, "given", lambda actor: frozenset(Scope)),
@@ -448,6 +457,19 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
         ],
         "test_a_form_of_another_origin_is_asked_again": [
             ("any_origin_of_old_browsers", with_customer, "https://evil.example")
+        ],
+    },
+    "attacks/test_details": {
+        "test_what_a_customer_gave_is_shown_to_nobody_else": [
+            ("details_for_everybody", given(Attack), "payment link"),
+            ("withdrawals_for_everybody", given(Attack), "withdrawal"),
+        ],
+        "test_a_browser_sees_the_details_only_if_the_attempt_that_paid_was_its_own": [
+            ("one_proof_for_all_attempts", by_an_earlier_browser)
+        ],
+        "test_an_erasure_leaves_nothing_of_what_came_in": [
+            ("withdrawals_are_passed_over", given(Attack), "withdrawal"),
+            ("answers_are_nobodys", given(Attack), "customer_email of /v1"),
         ],
     },
     "functions/test_dashboard_people": {
