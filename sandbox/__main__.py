@@ -11,7 +11,6 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +20,7 @@ from sandbox.cloud import CloudError
 from sandbox.demo import Demo, DemoFailed, world_answers
 from sandbox.local_world import running_world
 from sandbox.place import Place, default_place
+from sandbox.terminal import say
 
 
 def main() -> int:
@@ -59,9 +59,9 @@ def main() -> int:
             return webhooks.trigger(place, options.event)
         return _demo(place, options.wallet, options.refund)
     except (CloudError, CheckoutError, ValueError) as refused:
-        print(refused, file=sys.stderr)
+        say(refused, to=sys.stderr)
     except DemoFailed as failed:
-        print(f"{options.command}: failed: {failed}", file=sys.stderr)
+        say(f"{options.command}: failed: {failed}", to=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 1
@@ -91,7 +91,6 @@ def _dev(place: Place) -> int:
 def _deployed(options: argparse.Namespace) -> int:
     """Run `listen` or `trigger` against a deployment."""
     at = deployed.deployment(options.at)
-    say = partial(print, flush=True)
     if options.command == "listen":
         with closing(deployed.Feed(at)) as feed:
             deployed.listen(feed, options.forward_to, form=options.form, say=say)

@@ -21,6 +21,7 @@ import httpx2
 from checkout.open_payments.models import Amount
 from checkout.open_payments.urls import TEST_WALLETS
 from sandbox.place import Place
+from sandbox.terminal import say
 
 PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
@@ -60,7 +61,7 @@ class Demo:
         *,
         api_key: str,
         wallet: str,
-        say: Callable[[str], None] = print,
+        say: Callable[[str], None] = say,
         patience: float = _PATIENCE,
     ) -> None:
         self._place = place

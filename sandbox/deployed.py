@@ -19,6 +19,7 @@ from typing import Any, Final
 import certifi
 import httpx2
 
+from checkout.domain.grammar import is_http, link_host
 from checkout.domain.webhook_signature import new_webhook_secret, signed_headers, stripe_header
 from checkout.open_payments.urls import TEST_WALLETS
 from sandbox.cloud import CloudError
@@ -30,6 +31,7 @@ _PATIENCE: Final = 30.0  # seconds for an answer
 _PAUSE: Final = 2.0  # seconds between two questions
 _AGAIN: Final = 5  # attempts at the local address
 _PAGE: Final = 100
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")  # other names of it may resolve anywhere
 # The paths of the objects in the native form, by the type of the event's object.
 _NATIVE: Final = {"checkout.session": "sessions", "refund": "refunds"}
 
@@ -49,11 +51,15 @@ class Deployment:
 
 
 def deployment(url: str) -> Deployment:
-    """Return the deployment at `url`, with the API key of the environment. Raises CloudError."""
+    """Return the deployment at `url`, with the API key of the environment.
+
+    The key is sent by http to this machine only. Raises CloudError.
+    """
     key = os.environ.get("API_KEY", "")
     if not key:
         raise CloudError("Set API_KEY to an API key of the deployment: export API_KEY=sk_test_…")
-    if not url.startswith(("https://", "http://localhost")):
+    host = link_host(url, base_is_http=True)
+    if host is None or (is_http(url) and host not in _THIS_MACHINE):
         raise CloudError(f"{url} is not the address of a deployment, such as https://pay.example.")
     ca_file = Path(os.environ.get("EXTRA_CA_FILE") or certifi.where())
     return Deployment(url.rstrip("/"), key, ca_file)

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from checkout.open_payments.models import Amount
 from sandbox.server import Answer, Incoming
+from sandbox.terminal import say
 
 BODY_MAX: Final = 4096  # bytes of a form
 CURRENCY: Final = "usd"
@@ -165,7 +166,7 @@ class Shop:
         except httpx2.HTTPError:
             return None
         if not answer.is_success:
-            print(f"shop: the API returned {answer.status_code}: {answer.text}", flush=True)
+            say(f"shop: the API returned {answer.status_code}: {answer.text}")
             return None
         found: dict[str, Any] = answer.json()
         return found

@@ -23,6 +23,7 @@ from sandbox.demo import Demo
 from sandbox.local_world import join
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
+from sandbox.terminal import say
 from sandbox.wallets import certificates
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Listener:
             took = (time.monotonic() - began) * 1000
             said = f"{answer.status_code} in {took:.0f} ms{_consequence(answer.status_code)}"
             status, back, body = answer.status_code, answer.headers.multi_items(), answer.content
-        _say(
+        say(
             f"{_now()}  {headers.get('checkout-event-type', '-'):<26}",
             headers.get("checkout-event-id", "-"),
             _id(request.body),
@@ -102,11 +103,11 @@ def listen(place: Place, target: str) -> int:
     own = None
     try:
         own, secret = _subscribe(place)
-        _say(f"secret    {secret}")
-        _say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
+        say(f"secret    {secret}")
+        say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
         threading.Event().wait()
     except KeyboardInterrupt:
-        _say("\nstopped; listen again for further events")
+        say("\nstopped; listen again for further events")
     finally:
         if own is not None:
             _unsubscribe(place, own)
@@ -126,7 +127,7 @@ def trigger(place: Place, event: str) -> int:
         listening = _at(merchant, _url(place))
         to = None if listening is None else endpoint_id(merchant.id, listening)
         sent = endpoints.ping(services, merchant.id, endpoint=to)
-        _say(f"ping      {sent.id}")
+        say(f"ping      {sent.id}")
         return 0
     demo = Demo(
         place,
@@ -230,7 +231,3 @@ def _id(body: bytes) -> str:
 
 def _now() -> str:
     return datetime.now().astimezone().strftime("%H:%M:%S")
-
-
-def _say(*words: str) -> None:
-    print(*words, flush=True)

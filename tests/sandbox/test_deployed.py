@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import stripe
 
 from sandbox import cloud, deployed
+from sandbox.__main__ import main
 from sandbox.cloud import CloudError
 from sandbox.deployed import Deployment, Feed, deployment, listen, trigger
 from tests.support.processes import Dev, Local, free_base
@@ -150,11 +153,54 @@ def test_a_deployment_that_does_not_answer_is_named(host: Host) -> None:
         list(feed.new())
 
 
-def test_without_a_key_or_with_another_address_nothing_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("pay.example", "", "https://", "ftp://pay.example", "http://pay.example"),
+        *("http://localhost.evil.example", "http://localhost@evil.example", "http://a.localhost"),
+        *("http://localhost:4000@evil.example", "http://localhost\\@evil.example"),
+        *("https://user:secret@pay.example", "http://127.0.0.1.evil.example", "http://[::2]:4000"),
+    ],
+)
+def test_the_key_is_sent_to_a_deployment_by_https_and_to_this_machine_alone_by_http(
+    url: str,
 ) -> None:
     with pytest.raises(CloudError, match="is not the address"):
-        deployment("pay.example")
+        deployment(url)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_this_machine_may_be_asked_by_http(host: str) -> None:
+    assert deployment(f"http://{host}:4000/").checkout == f"http://{host}:4000"
+
+
+def test_a_terminal_obeys_nothing_that_a_deployment_says(
+    host: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile, escaped = "\x1b]0;owned\x07\x9b2J\u202e\r", r"\x1b]0;owned\x07\x9b2J\u202e\r"
+    event = an_event(2, "charge") | {"id": f"evt_{hostile}", "type": f"a{hostile}"}
+    asked: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        if len(asked) == 2:
+            host.events.append(event)
+        return host(request) if len(asked) < 3 else httpx2.Response(500, text=hostile)
+
+    transport = httpx2.MockTransport(answer)
+    monkeypatch.setattr(deployed, "Feed", partial(Feed, transport=transport))
+    monkeypatch.setattr(deployed, "_PAUSE", 0.0)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    arguments = ["listen", "--at", "https://pay.example", "--forward-to", "http://localhost:1/"]
+    monkeypatch.setattr(sys, "argv", ["sandbox", *arguments])
+    assert main() == 1
+    printed = capsys.readouterr()
+    assert f"a{escaped}" in printed.out
+    assert f"evt_{escaped} → only in Stripe's form" in printed.out
+    assert printed.err.endswith(f"answered 500: {escaped}\n")
+
+
+def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CloudError, match="send a ping in its dashboard"):
         trigger(deployment("https://pay.example"), "ping", wallet=None, say=print)
     monkeypatch.delenv("API_KEY")

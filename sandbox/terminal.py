@@ -1,0 +1,17 @@
+"""Print what others may have written, so that a terminal obeys none of it."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+
+def say(*words: object, to: TextIO | None = None) -> None:
+    """Print words as one line, at once; by default to standard output."""
+    print(plain(" ".join(map(str, words))), file=to, flush=True)
+
+
+def plain(text: str) -> str:
+    """Return a text with escapes in place of all that is not printed. Line ends stay."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text
+    )
