@@ -199,15 +199,16 @@ FORGED: Final[dict[str, Forgery]] = {
 
 def test_no_forged_return_proves_a_wallet(world: World, shop: Dashboard, attack: Attack) -> None:
     browser = signed_up(shop)
+    back = returned(world, browser)
+    query = {name: values[0] for name, values in parse_qs(urlsplit(back).query).items()}
 
     def attempt(forged: Forgery) -> None:
-        back = urlsplit(returned(world, browser))
-        query = {name: values[0] for name, values in parse_qs(back.query).items()}
         answer = browser.get(f"/wallet/callback?{urlencode(forged(query))}")
         assert attack.answered(answer.status) in (200, 400)
         assert newest(shop).ownership is Ownership.UNPROVEN
 
     attack.each(FORGED, attempt)
+    assert browser.get(back).location == "/dashboard", "nor does one use the approval up"
 
 
 def test_an_approval_of_one_shop_is_nothing_to_another(world: World, shop: Dashboard) -> None:

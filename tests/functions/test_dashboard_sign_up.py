@@ -165,10 +165,20 @@ def test_a_wrong_hash_or_a_refusal_proves_nothing(world: World, shop: Dashboard)
     assert browser.get("/wallet/callback?result=grant_rejected").status == 200
     forged = browser.get("/wallet/callback?interact_ref=x&hash=y")
     assert forged.status == 400
-    # The approval was used up by the wrong answer: it must be asked for again.
-    assert browser.get(back).status == 400
     assert newest(shop).ownership is Ownership.UNPROVEN
-    assert confirm(world, browser).location == "/dashboard"
+    # Anybody can send the browser there. The approval waits for the wallet's own answer.
+    assert browser.get(back).location == "/dashboard"
+    assert newest(shop).ownership is Ownership.PROVEN
+
+
+def test_of_two_returns_at_once_one_redeems_the_approval(world: World, shop: Dashboard) -> None:
+    browser = signed_up(shop)
+    back = returned(world, browser)
+    first: list[Answer] = []
+    shop.meanwhile("challenges", "take", lambda: first.append(browser.get(back)))
+    assert browser.get(back).status == 400
+    assert [each.location for each in first] == ["/dashboard"]
+    assert world.transport.count("POST", "/continue/") == 1
 
 
 def test_a_wallet_that_asks_to_wait_is_asked_again(world: World, shop: Dashboard) -> None:

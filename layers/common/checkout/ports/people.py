@@ -62,6 +62,10 @@ class Challenges(Protocol):
 
     def put(self, place: str, challenge: bytes, until: datetime) -> None: ...
 
+    def look(self, place: str, now: datetime) -> bytes | None:
+        """Return what `take` would return, and leave it there."""
+        ...
+
     def take(self, place: str, now: datetime) -> bytes | None:
         """Return the challenge of this browser and purpose once, if it has not expired."""
         ...

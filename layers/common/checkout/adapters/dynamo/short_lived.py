@@ -17,7 +17,7 @@ from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import condition_failed, met
 from checkout.adapters.dynamo.places import ttl
-from checkout.adapters.dynamo.wire import Value, instant, number, text
+from checkout.adapters.dynamo.wire import Value, instant, milliseconds, number, number_from, text
 from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
 
@@ -96,6 +96,13 @@ class DynamoChallenges:
             "ttl": ttl(until),
         }
         ask(self._client.put_item, TableName=self._table, Item=item)
+
+    def look(self, place: str, now: datetime) -> bytes | None:
+        item = get(self._client, self._table, key=_challenge_key(place))
+        if item is None or "taken_at" in item:
+            return None
+        ended = number_from(item["until"]) <= milliseconds(now)
+        return None if ended else bytes(item["challenge"]["B"])
 
     def take(self, place: str, now: datetime) -> bytes | None:
         untaken = "attribute_exists(#key) AND attribute_not_exists(#taken_at) AND #until > :now"

@@ -42,6 +42,7 @@ from checkout.ports.services import DashboardServices
 WITHIN: Final = timedelta(seconds=20)
 APPROVE_WITHIN: Final = timedelta(hours=1)
 _DONE: Final = "Your wallet is confirmed already, or the operator has suspended your shop."
+_ENDED: Final = "That took too long, or was sent twice. Confirm the wallet again."
 _TAKEN: Final = "This wallet has another shop here. Sign in to that one, or ask its owner."
 
 
@@ -95,15 +96,16 @@ def finish(
 ) -> int:
     """Act on the callback: the wallet is the merchant's from now on, and the merchant sells.
 
-    Return 0, or the seconds after which the same callback must come again. Raise
-    MemberUnexpectedState, ParameterInvalid without an approval that this browser has asked for,
-    CallbackInvalid, MerchantWalletError, Conflict if the wallet belongs to another merchant.
+    Return 0, or the seconds after which the same callback must come again. Raise CallbackInvalid
+    for one that does not verify, without any write or wallet call. Raise MemberUnexpectedState,
+    ParameterInvalid without an approval that this browser has asked for, MerchantWalletError,
+    Conflict if the wallet belongs to another merchant.
     """
     merchant = _waiting(services, actor)
-    now = services.clock.now()
-    kept = services.challenges.take(place_of(browser, _purpose(merchant)), now)
+    now, place = services.clock.now(), place_of(browser, _purpose(merchant))
+    kept = services.challenges.look(place, now)
     if kept is None:
-        raise ParameterInvalid("That took too long, or was sent twice. Confirm the wallet again.")
+        raise ParameterInvalid(_ENDED)
     plain = services.vault.open(kept.decode(), place=_place(merchant))
     auth_server, text, *stored = json.loads(plain)
     until = datetime.fromisoformat(stored[0]) if stored else None
@@ -111,8 +113,9 @@ def finish(
     approval.verify(grant, wallet, interact_ref=interact_ref, presented_hash=presented_hash)
     wait = (grant.continuation.not_before - now).total_seconds()
     if wait > 0:
-        _keep(services, merchant, browser, auth_server, grant, until)
         return math.ceil(wait)
+    if services.challenges.take(place, now) != kept:  # another request was faster
+        raise ParameterInvalid(_ENDED)
     visit = WalletVisit.begin(services.paying(), merchant, within=WITHIN)
     try:
         approval.redeem(visit, grant, interact_ref, payer=wallet, limits=None)
