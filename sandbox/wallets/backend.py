@@ -76,6 +76,34 @@ class Backend:
             raise ValueError(f"no provider serves {account.id}")
         self.state.accounts.setdefault(account.id, account)
 
+    def delete_account(self, wallet_address: str) -> None:
+        """Delete an account with its payments and quotes: none may be paid any more."""
+        del self.state.accounts[wallet_address]
+        kinds: list[dict[str, Any]] = [self.state.incoming, self.state.quotes, self.state.outgoing]
+        for records in kinds:
+            for record in [each for each in records.values() if each.wallet == wallet_address]:
+                del records[record.id]
+
+    def idle_accounts(self) -> list[Account]:
+        """Return the accounts that people have opened, in the order in which they make room.
+
+        Those without a payment come first, then those whose last one is the longest ago. Accounts
+        with money on its way are not among them.
+        """
+        moving = [each for each in self.state.outgoing.values() if each.settles_at is not None]
+        receivers = {each.receiver.rsplit("/", 1)[-1] for each in moving}
+        receivers |= {each.receiver for each in self.state.packets}
+        busy = {each.wallet for each in moving}
+        busy |= {
+            self.state.incoming[each].wallet for each in receivers & self.state.incoming.keys()
+        }
+        found = [
+            (bool(each.entries), each.entries[-1].at if each.entries else each.opened_at, each)
+            for each in self.state.accounts.values()
+            if each.opened_at is not None and each.id not in busy
+        ]
+        return [account for *_, account in sorted(found, key=lambda each: each[:2])]
+
     def account(self, wallet_address: str) -> Account | None:
         return self.state.accounts.get(wallet_address)
 

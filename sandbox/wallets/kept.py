@@ -1,7 +1,8 @@
 """State of a test stage's wallets between requests: one compressed record with a version.
 
-A record of DynamoDB has at most 400 kB, so the wallets forget: first what has run out, then the
-oldest payments and grants. That is some thousand records; a test stage has no books to keep.
+A record of DynamoDB has at most 400 kB, and each change writes all of it. So the wallets forget:
+first what has run out, then the oldest payments and grants, then the wallets that people have
+opened and used longest ago. A test stage has no books to keep.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, Protocol
 from sandbox.wallets.network import Network
 from sandbox.wallets.state import GrantState, State
 
-MOST: Final = 300_000  # bytes of the compressed record
+MOST: Final = 100_000  # bytes of the compressed record
 _SOON: Final = timedelta(days=1)  # after it has run out, nobody asks for it again
 _ENTRIES: Final = 50  # lines of an account's statement
 _HALVINGS: Final = 20  # leave one record of each kind, and money on its way
@@ -93,6 +94,10 @@ class Kept:
                 break
             forget_the_oldest(network.state)
             packed = _packed(network)
+        while len(packed) > MOST and (idle := network.idle_accounts()):
+            for account in idle[: (len(idle) + 1) // 2]:
+                network.delete_account(account.id)
+            packed = _packed(network)
         self._table.write(version, packed)
 
 
@@ -120,9 +125,12 @@ def forget_what_has_run_out(state: State, now: datetime) -> None:
 
 
 def forget_the_oldest(state: State) -> None:
-    """Delete the older half of each kind of record but the accounts; money on its way stays."""
+    """Delete the older half of each kind of record but the accounts; money on its way stays.
+
+    So does the last line of an account's statement: it says when the account was used.
+    """
     for account in state.accounts.values():
-        del account.entries[: (len(account.entries) + 1) // 2]
+        del account.entries[: len(account.entries) // 2]
     held = {each.receiver for each in state.packets}
     held |= {
         each.receiver.rsplit("/", 1)[-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -37,7 +38,9 @@ _HEADERS: Final = {
 # Wallets that people open: their currencies with scales, how many there may be, and their names.
 OPENED: Final = {"USD": ("USD", 2), "EUR": ("EUR", 2), "JPY": ("JPY", 0)}
 OPENED_MAX: Final = 300
+_IN_USE: Final = timedelta(hours=1)  # since its last payment, a wallet makes room for no other
 NAME_MAX: Final = 40  # characters
+_KEY_MAX: Final = 256  # characters of a key's JSON; keys are never forgotten
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -126,10 +129,10 @@ def _open(backend: Backend, call: Call) -> Response:
         return answers.text(400, "A wallet needs a name and one of the currencies.")
     opened = [each for each in backend.state.accounts.values() if each.opened_at is not None]
     if len(opened) >= OPENED_MAX:
-        unused = next((each for each in opened if not each.entries), None)
-        if unused is None:
-            return answers.text(409, "There are as many wallets as there may be.")
-        del backend.state.accounts[unused.id]
+        idle = next(iter(backend.idle_accounts()), None)
+        if idle is None or (idle.entries and idle.entries[-1].at + _IN_USE > backend.now()):
+            return answers.text(409, "All wallets that there may be are in use. Try again later.")
+        backend.delete_account(idle.id)
     provider = list(backend.providers.values())[-1]
     address = f"{provider.origin}/w-{backend.random_bytes(6).hex()}"
     balance = 10_000 * 10 ** asset[1]
@@ -166,6 +169,8 @@ def _change_keys(backend: Backend, call: Call) -> Response:
     found = failure(jwk, schemas.JWK, "The key")
     if found is not None:
         return _keys(backend, call, f"{found}.")
+    if len(json.dumps(jwk)) > _KEY_MAX:
+        return _keys(backend, call, f"The key has more than {_KEY_MAX} characters.")
     backend.register_key(account.id, jwk)
     return _keys(backend, call)
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -139,9 +139,9 @@ class World:
         assert status == 201, quote
         return quote
 
-    def pay(self, customer: str) -> tuple[int, str, Any]:
+    def pay(self, customer: str, shop: str = SHOP) -> tuple[int, str, Any]:
         """Pay the shop; return the status of the payment, and what the shop reads."""
-        shops, incoming = self.incoming()
+        shops, incoming = self.incoming(shop)
         quote = self.quote(customer, incoming["id"])
         limits = {"receiver": incoming["id"], "debitAmount": quote["debitAmount"]}
         finish = {"method": "redirect", "uri": "https://pay.example/back", "nonce": "n"}
@@ -291,26 +291,76 @@ def test_a_form_of_another_site_opens_no_wallet(world: World) -> None:
     assert world.send(form).status == 403
 
 
-def test_wallets_that_nobody_used_make_room_for_others(
+def opened(world: World) -> str:
+    """Open a wallet and return its address, "" if there is no room."""
+    answer = world.send(Request("POST", f"{BASE}/accounts", {}, b"name=A&currency=USD"))
+    return callback(answer.headers["location"])["address"] if answer.status == 303 else ""
+
+
+def sold(world: World, *wallets: str) -> None:
+    network = loaded(world)
+    for each in wallets:
+        network.state.accounts[each].book(world.clock(), "Sold", 1)
+        world.clock.pass_(1)
+    Kept(Table(world.rows, "wallets")).save(network, int(world.rows.item["version"]["N"]))  # type: ignore[index]
+
+
+def test_the_wallet_that_was_used_longest_ago_makes_room_for_another(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But none of the last hour: nobody takes a wallet from a shop that sells."""
     monkeypatch.setattr(pages, "OPENED_MAX", 2)
     assert OPENED_MAX == 300
+    first, second, third = (opened(world) for _ in range(3))
+    assert [loaded(world).account(each) is None for each in (first, second, third)] == [
+        *(True, False, False)
+    ]
+    sold(world, third, second)
+    assert opened(world) == ""
+    world.clock.pass_(timedelta(hours=1).total_seconds())
+    assert opened(world)
+    assert loaded(world).account(third) is None
+    assert loaded(world).account(second) is not None
 
-    def opened() -> str:
-        form = b"name=A&currency=USD"
-        answer = world.send(Request("POST", f"{BASE}/accounts", {}, form))
-        return callback(answer.headers["location"])["address"] if answer.status == 303 else ""
 
-    first, second, third = opened(), opened(), opened()
-    network = loaded(world)
-    assert network.account(first) is None
-    assert network.account(second) is not None
-    assert network.account(third) is not None
-    for each in (second, third):
-        network.state.accounts[each].book(world.clock(), "Sold", 1)
-    Kept(Table(world.rows, "wallets")).save(network, int(world.rows.item["version"]["N"]))  # type: ignore[index]
-    assert opened() == ""
+def test_a_wallet_that_made_room_is_paid_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Money that arrived at a wallet that is no more would fail every later request."""
+    monkeypatch.setattr(pages, "OPENED_MAX", 1)
+    shop = opened(world)
+    _, receiver = world.incoming(shop)
+    world.pay(f"{BASE}/cedar/late", shop)
+    assert opened(world) == "", "money is on its way to it"
+    world.clock.pass_(timedelta(hours=2).total_seconds())
+    assert opened(world)
+    quote = {"walletAddress": ALICE, "receiver": receiver["id"], "method": "ilp"}
+    token = world.token(ALICE, "quote", "create", "read")
+    status, answer = world.call(
+        "POST", f"{world.wallet(ALICE)['resourceServer']}/quotes", quote, token
+    )
+    assert (status, answer["error"]["description"]) == (400, "invalid receiver")
+
+
+def test_wallets_with_many_keys_keep_the_record_small(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def given(address: str, key: dict[str, str]) -> bytes:
+        form = urlencode({"jwk": json.dumps(key)}).encode()
+        url = f"{BASE}/keys?{urlencode({'address': address})}"
+        return world.send(Request("POST", url, {}, form)).body
+
+    monkeypatch.setattr(kept, "MOST", 6_000)
+    long = jwk() | {"kid": "x" * 60_000}
+    assert b"more than 256 characters" in given(opened(world), long)
+    wallets = [opened(world) for _ in range(20)]
+    for address in wallets:
+        for _ in range(5):
+            given(address, jwk() | {"kid": world.random_bytes(60).hex()})
+    assert len(world.rows.item["data"]["B"]) <= 6_000  # type: ignore[index]
+    found = [loaded(world).account(each) is not None for each in wallets]
+    assert found == sorted(found), "the oldest have made room"
+    assert found[-1]
 
 
 OPENED_MAX = pages.OPENED_MAX
