@@ -18,6 +18,7 @@ FORMS = {
     "an API key": "sk_" + "aB3" * 14 + "x",
     "an API key of a live stage": "sk_live_" + "aB3" * 14 + "x",
     "an API key of a test stage": "sk_test_" + "aB3" * 14 + "x",
+    "a restricted key of Stripe's": "rk_live_" + "aB3" * 14 + "x",
     "a session": SESSION_ID,
     "a session of a test stage": "cs_test_" + "aB3" * 7 + "x",
     "a session's address": f"https://pay.example/pay/{SESSION_ID}/success",

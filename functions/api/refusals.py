@@ -9,6 +9,7 @@ from typing import Final
 
 from fastapi import Request
 
+from checkout import telemetry
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.grammar import SESSION_ID
 from checkout.domain.merchant import ApiKey
@@ -18,7 +19,7 @@ from checkout.ports.services import Services
 from checkout.web import ErrorResponse
 
 SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats
-_SECRETS: Final = ("sk_", "whsec_")
+_SECRETS: Final = ("sk_", "rk_", "whsec_")  # of ours and of Stripe's
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
@@ -30,7 +31,7 @@ def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
     if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
         return found
     said = "A session's id looks like cs_ and 22 letters or digits"
-    if not given.startswith(_SECRETS):
+    if not any(each in given for each in _SECRETS):
         said += f"; this is {json.dumps(given[:SHOWN_MAX])}"
     return replace(found, message=f"{said}.")
 
@@ -50,14 +51,15 @@ def note(request: Request, found: ErrorResponse, status: int) -> None:
 def _note(
     services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
 ) -> None:
+    # What stands in a wrong place, such as a key as the name of a field, is in message or param.
     refusal = Refusal(
         at=services.clock.now(),
         method=request.method,
         route=request.scope["route"].path,
         status=status,
         code=found.code,
-        message=found.message,
+        message=telemetry.redacted(found.message),
         request_id=found.request_id,
-        param=found.param,
+        param=telemetry.redacted(found.param),
     )
     refusals.note(services, key, refusal)

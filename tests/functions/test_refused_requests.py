@@ -64,6 +64,26 @@ def test_a_route_has_no_id_and_a_query_is_not_kept(shop: Dashboard) -> None:
     assert "cs_0123456789abcdefABCDEF" not in repr(log(shop))
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *(f"sk_{'aB3' * 14}x", f"sk_test_{'aB3' * 14}x", f"rk_live_{'aB3' * 14}x"),
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    ],
+)
+def test_a_key_in_a_wrong_place_is_not_kept(shop: Dashboard, secret: str) -> None:
+    shop.post(SESSIONS, a_body() | {secret: "x"})
+    shop.post(SESSIONS, a_body(success_url=secret, currency=secret))
+    shop.post(SESSIONS, a_body() | {"metadata": {f"key {secret}": 1}})
+    shop.get(SESSIONS, {f"a{secret}": secret})
+    for path in (secret, f"x{secret}"):
+        assert secret[:20] not in shop.get(f"{SESSIONS}/{path}").body
+    kept = log(shop)
+    assert len(kept) == 6
+    assert secret[:20] not in repr(kept)
+    assert "***" in repr(kept)
+
+
 def test_nothing_is_written_for_what_succeeds_and_for_what_has_no_key(shop: Dashboard) -> None:
     assert shop.post(SESSIONS, a_body()).status == 201
     assert shop.get(SESSIONS).status == 200

@@ -47,6 +47,7 @@ _SECRET_NAMES: Final = frozenset(
 )  # fmt: skip
 _SECRETS: Final = re.compile(
     r"sk_(?:test_|live_)?[0-9A-Za-z]{8,}"  # an API key
+    r"|rk_(?:test_|live_)[0-9A-Za-z]{8,}"  # one of Stripe's with few rights
     r"|cs_(?:test_)?[0-9A-Za-z]{8,}"  # a session, and so its address
     r"|whsec_[0-9A-Za-z+/=_-]+"  # a webhook's secret
     r"|\bv1\.[0-9a-f]{8}\.[0-9A-Za-z_-]+"  # a ciphertext of the vault
