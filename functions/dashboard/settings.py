@@ -13,6 +13,7 @@ from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
+from checkout.domain.pictures import SIDE_MAX
 from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
 from checkout.domain.providers import PROVIDERS_MAX, Provider
 from checkout.domain.session import LineItem, Session, Status
@@ -187,6 +188,7 @@ def _page(
         provider_logo_max=PROVIDER_LOGO_MAX,
         logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
         logo_kib=LOGO_MAX // 1024,
+        logo_side=SIDE_MAX,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain import providers
 from checkout.domain.providers import Field, Provider
-from tests.support.cases import PICTURES
+from tests.support.cases import PICTURES, PNG_END, png_head
 
 CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"
 HARBOR = "Harbor | https://harbor.example/p/{name}/usd | https://harbor.example/"
@@ -105,6 +105,7 @@ def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None
         (f"{CEDAR} | {LOGO}=", "the logo"),
         (f"{CEDAR} | {b64(b'<html></html>')}", "the logo"),
         (f"{CEDAR} | {b64(PICTURES['image/png'][:-1])}", "the logo"),
+        (f"{CEDAR} | {b64(png_head(2001, 2) + PNG_END)}", "2000 pixels a side"),
         (f"{CEDAR} | {b64(b'<svg ' + b' ' * 600 + b'</svg>')}", "the logo"),
         ("| https://wallet.example/{name} | https://wallet.example/", "the name"),
         ("x" * 41 + " | https://wallet.example/{name} | https://wallet.example/", "the name"),

@@ -20,7 +20,7 @@ from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.view import USUAL_COLOR
-from tests.support.cases import PICTURES, PNG_END
+from tests.support.cases import PICTURES, PNG_END, jpeg, png_head
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, path_of, upload
 from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import PREFIX, SESSIONS, a_body
@@ -355,7 +355,10 @@ def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browse
     [
         (b"<svg onload='alert(1)'>", "PNG, JPEG or WebP"),
         (PICTURES["image/png"][:-1], "PNG, JPEG or WebP"),
-        (PICTURES["image/png"][:8] + b"0" * LOGO_MAX + PNG_END, "16404 bytes"),
+        (png_head(2, 2) + b"0" * LOGO_MAX + PNG_END, "16429 bytes"),
+        (png_head(2, 0) + PNG_END, "PNG, JPEG or WebP"),
+        (png_head(30_000, 2) + PNG_END, "30000 × 2 pixels"),
+        (jpeg(2000, 2001), "2000 × 2001 pixels"),
     ],
 )
 def test_what_is_no_small_picture_is_no_logo(shop: Dashboard, data: bytes, said: str) -> None:
@@ -364,7 +367,8 @@ def test_what_is_no_small_picture_is_no_logo(shop: Dashboard, data: bytes, said:
 
 
 def test_the_largest_logo_fits(shop: Dashboard) -> None:
-    data = PICTURES["image/png"][:8] + b"0" * (LOGO_MAX - 8 - len(PNG_END)) + PNG_END
+    head = png_head(2000, 2000)
+    data = head + b"0" * (LOGO_MAX - len(head) - len(PNG_END)) + PNG_END
     assert upload(shop.signed_in(), data).status == 303
     found = shop.merchant().logo
     assert found is not None

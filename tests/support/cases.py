@@ -32,10 +32,27 @@ ORDER_NUMBERS: Final = [
 PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
+def png_head(width: int, height: int) -> bytes:
+    sides = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    return b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + sides + b"\x08\x06\x00\x00\x00crc!"
+
+
+def jpeg(width: int, height: int, before: bytes = b"\xff\xe0\x00\x04JF") -> bytes:
+    """A progressive JPEG with a segment before its frame header, as most have."""
+    sides = height.to_bytes(2, "big") + width.to_bytes(2, "big")
+    frame = b"\xff\xc2\x00\x0b\x08" + sides + b"\x01\x01\x11\x00"
+    return b"\xff\xd8" + before + frame + b"\xff\xda\x00\x02pixels\xff\xd9"
+
+
+def webp(chunk: bytes) -> bytes:
+    return b"RIFF" + (4 + len(chunk)).to_bytes(4, "little") + b"WEBP" + chunk
+
+
+# Of two pixels a side. The last is the form of a photograph.
 PICTURES = {
-    "image/png": b"\x89PNG\r\n\x1a\n" + b"pixels" + PNG_END,
-    "image/jpeg": b"\xff\xd8\xff" + b"pixels" + b"\xff\xd9",
-    "image/webp": b"RIFF" + (10).to_bytes(4, "little") + b"WEBP" + b"pixels",
+    "image/png": png_head(2, 2) + b"pixels" + PNG_END,
+    "image/jpeg": jpeg(2, 2),
+    "image/webp": webp(b"VP8 \x10\x00\x00\x00\x00\x00\x00\x9d\x01\x2a\x02\x00\x02\x00pixels"),
 }
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from checkout.domain import names
 from checkout.domain.grammar import link_host
-from checkout.domain.pictures import picture_type
+from checkout.domain.pictures import SIDE_MAX, picture_size, picture_type
 from checkout.open_payments.urls import split
 
 PROVIDERS_MAX: Final = 12
@@ -197,8 +197,8 @@ def _provider(line: str) -> Provider:
         raise ValueError(f"“{shown}”: countries are two capital letters each, such as “DE KE”.")
     if logo and _logo_type(logo) is None:
         raise ValueError(
-            f"“{shown}”: the logo must be an SVG, PNG or WebP picture of at most {LOGO_MAX} bytes, "
-            "in base64."
+            f"“{shown}”: the logo must be an SVG, PNG or WebP picture of at most {LOGO_MAX} bytes "
+            f"and {SIDE_MAX} pixels a side, in base64."
         )
     return Provider(name, form, website, countries, logo)
 
@@ -216,7 +216,8 @@ def _logo_type(logo: str) -> str | None:
         return None
     if data.startswith(b"<svg ") and data.rstrip().endswith(b"</svg>"):
         return "image/svg+xml"
-    return picture_type(data)
+    size = picture_size(data)
+    return picture_type(data) if size and max(size) <= SIDE_MAX else None
 
 
 def _is_form(form: str) -> bool:

@@ -27,7 +27,7 @@ from checkout.domain.merchant import (
 from checkout.domain.names import is_name, is_plain_name
 from checkout.domain.parts import PARTS
 from checkout.domain.people import Actor
-from checkout.domain.pictures import picture_type
+from checkout.domain.pictures import SIDE_MAX, picture_size, picture_type
 from checkout.domain.providers import Provider
 from checkout.domain.withdrawal import DAYS_MAX
 from checkout.flows import audit, merchants
@@ -105,10 +105,15 @@ def logo_of(data: bytes) -> Logo:
         raise ParameterInvalid(
             f"The logo has {len(data)} bytes; at most {LOGO_MAX} are allowed.", param="logo"
         )
-    media_type = picture_type(data)
-    if media_type is None:
+    media_type, size = picture_type(data), picture_size(data)
+    if media_type is None or size is None:
         raise ParameterInvalid(
             "The logo must be a complete PNG, JPEG or WebP picture.", param="logo"
+        )
+    if max(size) > SIDE_MAX:
+        raise ParameterInvalid(
+            f"The logo has {size[0]} × {size[1]} pixels; at most {SIDE_MAX} a side are allowed.",
+            param="logo",
         )
     return Logo(media_type, data)
 
