@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -58,6 +59,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.untraced)
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Name the fields that differ where both sides print alike: secrets are not printed."""
+    if op != "==" or repr(left) != repr(right):
+        return None
+    return [
+        "both sides print alike, and differ in",
+        *(each or "itself" for each in _unlike(left, right)),
+    ]
+
+
+def _unlike(left: Any, right: Any, at: str = "") -> Iterator[str]:
+    """Yield the paths of the innermost parts that differ."""
+    inner: list[tuple[object, Any, Any]] = []
+    if type(left) is type(right) and dataclasses.is_dataclass(left):
+        names = [each.name for each in dataclasses.fields(left) if each.compare]
+        inner = [(each, getattr(left, each), getattr(right, each)) for each in names]
+    elif isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
+        inner = [(each, left[each], right[each]) for each in left]
+    elif isinstance(left, list | tuple) and type(left) is type(right) and len(left) == len(right):
+        inner = list(zip(range(len(left)), left, right, strict=True))
+    if not inner and left != right:
+        yield at
+    for name, one, other in inner:
+        yield from _unlike(one, other, f"{at}.{name}".removeprefix("."))
 
 
 def pytest_sessionfinish() -> None:

@@ -501,12 +501,16 @@ def test_a_member_with_a_limit_also_refunds_and_changes_nothing_else(shop: Dashb
     assert limit(shop, "20").location == "/dashboard/people"
     page = shop.signed_in().get("/people").page.main
     assert "refunds at most 20.00 USD each." in page
-    assert "refunds up to a limit" in shop.signed_in().get("/audit").page.main
+    assert "Sam: refunds at most 20.00 USD each" in shop.signed_in().get("/audit").page.main
     done = tried(shop, browser, ids)
     assert set(done["changed"]) == FORMS_OF_REFUNDERS | FORMS_OF_WRITERS | OWN
     assert set(done["shown"]) == SHOWN | {"/refunds/{refund_id}/callback"}
+    limit(shop, "10", "10000")
     limit(shop, "")
     assert members(shop)["Sam"].refund_cap is None
+    audit = shop.signed_in().get("/audit").page.main
+    assert "Sam: refunds at most 10.00 USD each and 10000.00 USD a day" in audit
+    assert "Sam: refunds nothing" in audit
     for path in FORMS_OF_REFUNDERS:
         assert browser.post(path.format(**ids), {"amount": "1", "how": "cash"}).status == 403
 

@@ -40,6 +40,17 @@ PREFIX = "test"
 SESSIONS = "/api/checkout/sessions"
 
 
+class Shown(dict[str, Any]):
+    """An object of an answer."""
+
+    def __init__(self, found: dict[str, Any], answer: Answer) -> None:
+        super().__init__(found)
+        self._answer = answer
+
+    def __missing__(self, name: str) -> Any:
+        raise KeyError(f"no {name!r} in {self._answer.status} {self._answer.body[:500]}")
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int
@@ -48,7 +59,9 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        """The body. A field that it lacks, as a refusal does, fails with the answer's words."""
+        found = json.loads(self.body)
+        return Shown(found, answer=self) if isinstance(found, dict) else found
 
     @property
     def code(self) -> str:

@@ -30,6 +30,7 @@ from checkout.domain.ids import (
     new_nonce,
 )
 from checkout.domain.merchant import ApiKey
+from checkout.domain.money import from_minor_units
 from checkout.domain.names import is_plain_name
 from checkout.domain.people import (
     INVITATION_LASTS,
@@ -213,8 +214,19 @@ def limit_refunds(
     if member.role is Role.OWNER:
         raise MemberUnexpectedState("An owner refunds without a limit.")
     _write(services, member, member.changed(refund_cap=cap))
-    said = "refunds nothing" if cap is None else "refunds up to a limit"
-    audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, f"{member.id} {member.name}: {said}")
+    target = f"{member.id} {member.name}: refunds {_at_most(actor, cap)}"
+    audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, target)
+
+
+def _at_most(actor: Actor, cap: RefundCap | None) -> str:
+    if cap is None:
+        return "nothing"
+    said = {
+        how: from_minor_units(value, currency=actor.asset_code, wallet_scale=actor.asset_scale)
+        for how, value in (("each", cap.once), ("a day", cap.day))
+        if value is not None
+    }
+    return "at most " + " and ".join(f"{amount} {how}" for how, amount in said.items())
 
 
 def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
