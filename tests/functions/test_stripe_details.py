@@ -25,6 +25,7 @@ from checkout.domain.subjects import with_details
 from tests.support.basics import NOW
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.merchant_api import a_body
+from tests.support.protected import FILLED
 from tests.support.samples import GIVEN, PAID, an_event
 from tests.support.stripe_api import CHARGES, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 
@@ -156,14 +157,6 @@ def test_while_kms_does_not_answer_the_api_is_unavailable(api: StripeApi) -> Non
         assert api.get(path).status == 503
 
 
-# Written a second time: what an event is given when it is sent; all else stays as it happened.
-FILLED = {
-    "charge": {"billing_details", "shipping"},
-    "payment_intent": {"shipping"},
-    "checkout.session": {
-        *("collected_information", "custom_fields", "customer_details", "shipping_details"),
-    },
-}
 STAGES: dict[str, dict[str, Any]] = {
     "open": {},
     "failed": {"problem": Problem.PAYMENT_REFUSED},

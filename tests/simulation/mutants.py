@@ -1768,6 +1768,20 @@ REFUND_MUTANTS: Final = (
         only=AT_THE_EDGE,
     ),
     cell(
+        "the budget pays a wallet that the customer has named",
+        (RefundStatus.NEEDS_APPROVAL, RefundEvent.BUDGET_CHOSEN),
+        lambda row: replace(row, when=ALWAYS),
+        REFUND_TRANSITIONS,
+        changes=True,
+    ),
+    line(
+        "the event of a note tells what was refunded before it",
+        "checkout.flows.payment.writes:_beside",
+        "charge_event(new, cast(Any, after), name",
+        "charge_event(new, cast(Any, change.before), name",
+        changes=True,
+    ),
+    cell(
         "a refund's approval outlives it",
         (RefundStatus.NEEDS_APPROVAL, RefundEvent.CANCEL_REQUESTED),
         drops_all_but("grant"),

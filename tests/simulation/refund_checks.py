@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.refunds import refund_from
+from checkout.domain.event_types import CHARGE_REFUNDED
 from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundStatus
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Session
@@ -87,6 +88,7 @@ class RefundChecks:
         for table, old, new in changes:
             if table.endswith("-webhook_events") and old is None:
                 self._event_written(new)
+                self._charge_told(new, {each["id"]["S"] for _, _, each in changes if "id" in each})
             session = self._world.checker.sessions.get(new.get("id", {}).get("S", ""))
             if table.endswith("-checkout_sessions") and session is not None:
                 self._held(session)
@@ -189,6 +191,8 @@ class RefundChecks:
         if event is not RefundEvent.BUDGET_INTENDED:
             return
         self._world.checker.budgets.intended(after)
+        if after.claimed:
+            self._fail("the_budget_pays_no_wallet_that_was_named", after.wallet)
         assert after.quote is not None
         session = self._world.checker.sessions[after.session]
         percent, units = self._world.swarm.margin
@@ -288,6 +292,17 @@ class RefundChecks:
             refund = self.records.get(body["id"])
             if refund is None or body["amount_sent"] != refund.sent:
                 self._fail("refund_event_tells_the_refund", f"{kind} {body['amount_sent']}")
+
+    def _charge_told(self, item: Item, written: set[str]) -> None:
+        """An event about a charge tells what its session has refunded from this write on."""
+        event = event_from(item)
+        if event.type != CHARGE_REFUNDED or event.is_copy or event.subject not in written:
+            return
+        assert event.stripe_body is not None
+        charge = json.loads(event.stripe_body)["data"]["object"]
+        refunded = min(self._world.checker.sessions[event.subject].refunded, charge["amount"])
+        if charge["amount_refunded"] != refunded:
+            self._fail("a_charge_tells_its_refunds", f"{charge['amount_refunded']} of {refunded}")
 
     # --- what the product sends ---
 

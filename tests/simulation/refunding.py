@@ -237,7 +237,7 @@ class Clerk:
                 amount=amount,
                 mode=AmountMode.AT_COST if at_cost else None,
                 wallet=wallet,
-                by_budget=rng.random() < 0.8 and by_budget,
+                by_budget=rng.random() < 0.8 and by_budget and not world.beside.named,
             )
             got = world.request("refund", self._posted(f"{self.name} {number}", asked))
             if got.value is not None:
@@ -473,7 +473,8 @@ class Claimer:
 
     def begin(self) -> None:
         storm = self.world.profile == "storm"
-        if self.world.claims and storm and self.rng.random() < CLAIMED:
+        often = 1.0 if self.world.beside.named else CLAIMED
+        if self.world.claims and storm and self.rng.random() < often:
             self.world.scheduler.spawn("claimer", self.run)
 
     def run(self) -> None:

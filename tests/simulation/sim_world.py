@@ -34,7 +34,7 @@ from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant, ServiceKey, private_key_place
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.domain.webhooks import Endpoint, Format, WebhookSecret, secret_place
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.schedule import expiries
@@ -233,6 +233,8 @@ class SimWorld:
             self.early_money |= only == actors.EARLY_MONEY
             crossed |= only == actors.CROSSED_CLAIMS
             stumbles |= only == actors.STUMBLING_WALLETS
+        self.beside = swarm.beside(seed) if comes else swarm.Beside()
+        self.in_stripes_form = self.asks and self.beside.stripe
         self.stumbles = providers.Stumbles(self.apart("how wallets stumble")) if stumbles else None
         self.identities = identities.IdentityChecks(self)
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
@@ -761,6 +763,8 @@ class SimWorld:
             events=OPTIONAL if self.rng.random() < 0.5 else (),
             secrets=(self._secret(),),
         )
+        if self.in_stripes_form:
+            endpoint = replace(endpoint, events=OPTIONAL, format=Format.STRIPE)
         further = (
             Endpoint(
                 url="https://books.example/hooks",

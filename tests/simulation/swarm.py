@@ -138,6 +138,25 @@ def _at_the_edge(seed: int, swarm: Swarm, chance: float) -> Swarm:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What else is in storms to which others come, drawn apart from all that they had before.
+
+    `stripe`: where sessions ask for details, the first endpoint gets each event, in Stripe's form.
+    `named`: customers name another wallet for each refund, and nobody asks the budget for it
+    before.
+    """
+
+    stripe: bool = False
+    named: bool = False
+
+
+def beside(seed: int) -> Beside:
+    """Return what the storm of this seed has of it."""
+    rng = random.Random(f"{seed} beside")
+    return Beside(stripe=rng.random() < 0.7, named=rng.random() < 0.25)
+
+
 def at_the_edge(swarm: Swarm, kind: Kind) -> Kind:
     """Return the kind of wallet with what the swarm says of its sums, if it pays by itself."""
     if not swarm.off and swarm.claims == 1:

@@ -37,6 +37,12 @@ def test_a_part_of_the_worlds_is_plain_and_each_of_the_rest_is_drawn() -> None:
     assert drawn == [swarm.drawn(seed) for seed in SEEDS]
 
 
+def test_what_is_beside_the_storms_is_in_some_and_not_in_others() -> None:
+    drawn = [swarm.beside(seed) for seed in SEEDS]
+    for name in swarm.Beside.__slots__:
+        assert {getattr(each, name) for each in drawn} == {True, False}, name
+
+
 def test_a_drawn_lease_is_in_force_for_one_world() -> None:
     with swarm.in_force(swarm.Swarm(lease=timedelta(seconds=90))):
         assert vars(prepare)["LEASE"] == timedelta(seconds=90)

@@ -45,6 +45,14 @@ DELIVERY_TIMEOUT: Final = timedelta(seconds=10)
 DELIVERY_LEASE: Final = timedelta(seconds=30)
 DELIVERY_ATTEMPTS: Final = 11
 DELIVERIES_KEPT: Final = 50
+# What an event in Stripe's form is given when it is sent; all else stays as it happened.
+FILLED: Final = {
+    "charge": {"billing_details", "shipping"},
+    "payment_intent": {"shipping"},
+    "checkout.session": {
+        *("collected_information", "custom_fields", "customer_details", "shipping_details"),
+    },
+}
 
 # --- secrets, and the lives of what lets somebody in ---
 
