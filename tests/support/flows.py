@@ -126,12 +126,14 @@ class AnyHost:
 
 
 class NotedTasks:
-    """`ports.TaskQueue` that remembers what was left behind."""
+    """`ports.TaskQueue` that remembers what was left behind; `rule` sees each task before."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: Callable[[Cleanup], None] = lambda cleanup: None) -> None:
         self.left: list[Cleanup] = []
+        self.rule = rule
 
     def clean_up(self, cleanup: Cleanup) -> None:
+        self.rule(cleanup)
         aws_calls.note("sqs", "send_message", {"QueueUrl": "TasksQueue"})
         self.left.append(cleanup)
 
@@ -172,7 +174,7 @@ class World:
         write = self.dynamo.transact_write_items
         self.dynamo.transact_write_items = self._with_charges_compared(write)  # type: ignore[method-assign]
         self.queue = NotedHints()
-        self.tasks = NotedTasks()
+        self.tasks = NotedTasks(self._refuse_to_leave_a_grant_in_use)
         self.keys_fetched = 0
         self.encryption_key = "11" * 32
         random_bytes = seeded(seed)
@@ -246,6 +248,13 @@ class World:
             return answer
 
         return written
+
+    def _refuse_to_leave_a_grant_in_use(self, cleanup: Cleanup) -> None:
+        """Fail if a grant is left to the clean-up before its record is written without it."""
+        for row in self.dynamo.rows(f"{PREFIX}-checkout_sessions"):
+            if row.get("id") == {"S": cleanup.session}:
+                held = [_plain(row[name]) for name in ("grant", "handle") if name in row]
+                assert cleanup.grant not in held, f"{cleanup.session} has it"
 
     def _refuse_to_cancel_a_grant_in_use(self, request: Request) -> None:
         """Fail if a grant is canceled, which cannot be undone, while a record still has it."""

@@ -294,12 +294,24 @@ def test_a_deployment_asks_nothing() -> None:
     assert all("Default" in each for each in template()["Parameters"].values())
 
 
-def test_the_outputs_have_what_the_setup_command_wants() -> None:
-    descriptions = " ".join(each["Description"] for each in template()["Outputs"].values())
-    outputs = {"BaseUrl", "DatabaseUrl", "EncryptionKeySecret", "StackKeyArn"}
-    assert outputs <= set(template()["Outputs"])
-    for setting in ("DATABASE_URL", "DETAILS_KMS_KEY", "ENCRYPTION_KEY_SECRET"):
-        assert setting in descriptions
+def test_the_outputs_have_what_the_functions_have_for_the_setup_command() -> None:
+    functions = [
+        template()["Globals"]["Function"],
+        *resources("AWS::Serverless::Function").values(),
+    ]
+    settings: dict[str, Any] = {}
+    for each in functions:
+        settings |= each.get("Environment", {}).get("Variables", {})
+    told = {
+        name: each["Value"]
+        for each in template()["Outputs"].values()
+        for name in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", each["Description"])
+    }
+    secrets = {"DATABASE_URL", "DETAILS_KMS_KEY", "ENCRYPTION_KEY_SECRET"}
+    queues = {"EVENTS_QUEUE_URL": {"Ref": "EventsQueue"}, "TASKS_QUEUE_URL": {"Ref": "TasksQueue"}}
+    assert told == {name: settings[name] for name in secrets} | queues
+    assert queues.items() <= settings.items()
+    assert "BaseUrl" in template()["Outputs"]
 
 
 def test_a_domain_wants_a_certificate_and_an_edge_elsewhere_a_web_acl() -> None:
