@@ -19,6 +19,7 @@ from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from tests.support.attack_counts import Attack
 from tests.support.basics import a_link, a_refund, count_ends
+from tests.support.cases import PICTURES
 from tests.support.dashboard_routes import FORMS, RIVAL, filled, paths
 from tests.support.doors import BASE, FORM, TABLES, Doors, Visitor
 from tests.support.flows import CEDAR, PREFIX
@@ -177,7 +178,7 @@ def picture(token: str | None) -> bytes:
     """Return the form with the shop's picture, which is in a type of its own."""
     fields = [] if token is None else [("form_token", "", token.encode())]
     kind = '; filename="x.jpg"\r\nContent-Type: image/jpeg'
-    fields.append(("logo", kind, b"\xff\xd8\xffpicture\xff\xd9"))
+    fields.append(("logo", kind, PICTURES["image/jpeg"]))
     head = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n'
     parts = (head.format(*names).encode() + value + b"\r\n" for *names, value in fields)
     return b"".join(parts) + b"--x--\r\n"

@@ -19,6 +19,7 @@ from checkout.web import BODY_MAX
 from dashboard.multipart import parts
 from tests.attacks.hostile import assert_open_and_unpaid
 from tests.support.attack_counts import Attack
+from tests.support.cases import PICTURES
 from tests.support.doors import BASE, FORM, Doors
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Answer
@@ -364,7 +365,7 @@ def multipart(*fields: tuple[str, bytes], boundary: str = "x", end: bytes = b"--
     )
 
 
-PICTURE = b"\xff\xd8\xffpicture\xff\xd9"
+PICTURE = PICTURES["image/jpeg"]
 LOGO = 'form-data; name="logo"; filename="a.jpg"'
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
 UPLOADS: dict[str, tuple[str, list[tuple[str, bytes]]]] = {

@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from dashboard.app import PAGES
 from sandbox.cloud import table_definitions
 from tests.support.basics import a_link, a_refund
+from tests.support.cases import PICTURES
 from tests.support.dashboard_pages import Dashboard, linked, members, upload
 from tests.support.merchant_api import PREFIX
 from tests.support.services import store_refund
@@ -108,7 +109,7 @@ def with_something_of_everything(shop: Dashboard) -> dict[str, str]:
     owner.post("/webhooks", {"url": "https://shop.example/hooks"})
     event = owner.post("/webhooks/test").location.rpartition("/")[2]
     linked(owner, "Waiting", "support")
-    upload(owner, b"\xff\xd8\xffpicture\xff\xd9")
+    upload(owner, PICTURES["image/jpeg"])
     [waiting] = [e for e in shop.services.people.invitations_of("mer_1") if e.ended_at is None]
     link = a_link()
     shop.services.links.add(link)

@@ -48,7 +48,7 @@ class Shown(dict[str, Any]):
         self._answer = answer
 
     def __missing__(self, name: str) -> Any:
-        raise KeyError(f"no {name!r} in {self._answer.status} {self._answer.body[:500]}")
+        raise KeyError(f"no {name} in {self._answer.status} {self._answer.body[:500]}")
 
 
 @dataclass(frozen=True)
