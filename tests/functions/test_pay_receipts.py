@@ -150,6 +150,8 @@ def test_a_session_sends_three_receipts_and_no_more(buyer: Customer, outbox: Out
     assert "The receipt has already been sent three times." in answer.page.main
     assert len(outbox.letters) == RECEIPTS_MAX
     assert ask(buyer, other).status == 303, "another payment has its own"
+    buyer.world.clock.pass_time((OFFERED_FOR - timedelta(hours=1)).total_seconds())
+    assert ask(buyer, session).status == 400, "they count as long as receipts are offered"
 
 
 def test_a_form_that_is_sent_twice_sends_one_receipt(buyer: Customer, outbox: Outbox) -> None:
