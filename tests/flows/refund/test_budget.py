@@ -864,6 +864,21 @@ def test_a_renewal_that_the_end_overtakes_is_not_begun(world: World) -> None:
     assert world.transport.count("POST", "/token/") == 0
 
 
+def test_a_renewal_that_another_one_has_overtaken_blames_no_wallet(world: World) -> None:
+    """The other one's answer was lost: it has replaced the token, and nobody has ended it."""
+    allow(world, LIMIT)
+    world.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
+
+    def another() -> None:
+        with pytest.raises(OutcomeUnknown):
+            rotate(world)
+
+    interrupt(world, "update_item", another)
+    with pytest.raises(mandates.NoToken):
+        rotate(world)
+    assert mandate(world).status is MandateStatus.LOST
+
+
 # --- races
 
 
