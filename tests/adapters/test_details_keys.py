@@ -51,6 +51,18 @@ def test_kms_is_asked_once_for_each_merchant(kms: HandKms, keys: KmsDetailsKeys)
     assert kms.calls == ["decrypt", "decrypt"]
 
 
+def test_another_key_of_a_merchant_opens_beside_the_one_that_is_remembered(
+    keys: KmsDetailsKeys,
+) -> None:
+    other = "a5" * 32
+    sealed = under(other).seal("Am Weg 1", place=PLACE)
+    before, after = (keys.wrap(each, merchant="mer_1") for each in (KEY, other))
+    assert keys.key(before, merchant="mer_1") == KEY
+    keys.vault(before, merchant="mer_1")
+    assert keys.key(after, merchant="mer_1") == other
+    assert keys.vault(after, merchant="mer_1").open(sealed, place=PLACE) == "Am Weg 1"
+
+
 def test_the_purpose_and_the_merchant_are_in_the_encryption_context(kms: HandKms) -> None:
     asked: list[dict[str, str]] = []
     real = kms.encrypt

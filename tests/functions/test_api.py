@@ -17,9 +17,10 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Suspension
 from checkout.domain.payment import Attention, IncomingPaymentRef, Phase
 from checkout.domain.session import LineItem, Status
+from checkout.flows.checkout import metadata
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
-from tests.support.basics import NOW, HandClock
+from tests.support.basics import NOW, HandClock, between
 from tests.support.doors import logged
 from tests.support.merchant_api import (
     PREFIX,
@@ -309,6 +310,23 @@ def test_an_end_that_is_asked_for_again_gives_the_same_bytes(api: MerchantApi, a
     api.clock.pass_time(1)
     late = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
     assert late.code == "session_unexpected_state"
+
+
+def test_the_answer_that_is_kept_is_that_of_the_end_that_was_written(api: MerchantApi) -> None:
+    session, [key] = api.store(), api.services.api_keys.of("mer_1")
+    services = api.services
+
+    def labeled() -> None:
+        metadata.update(services, key, session.id, lambda known: {**known, "label": "late"})
+
+    api.services = replace(services, sessions=between(services.sessions, "save", labeled))
+    first, again = (
+        api.post(f"{SESSIONS}/{session.id}/cancel", headers={"Idempotency-Key": "end-1"})
+        for _ in range(2)
+    )
+    assert first.json["metadata"] == {"label": "late"}
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.body == first.body
 
 
 def test_the_key_of_one_end_fits_no_other_request(api: MerchantApi) -> None:
