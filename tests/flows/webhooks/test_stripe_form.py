@@ -27,7 +27,7 @@ from checkout.domain.session_events import Event
 from checkout.domain.stripe_objects import payment_intent
 from checkout.domain.webhooks import Format
 from checkout.flows import erase
-from checkout.flows.checkout import ends, give_details
+from checkout.flows.checkout import ends, give_details, metadata
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import Receipt
@@ -325,6 +325,19 @@ def test_an_attempt_after_an_erasure_sends_nothing_of_the_customer(world: World)
     assert again.id == before.id
     assert again.data.object.customer_details.email is None
     assert again.data.object.collected_information is None
+
+
+def test_an_attempt_after_its_session_has_changed_says_what_was(world: World) -> None:
+    secret = listens(world)
+    world.receivers.answers = [Receipt(status=500)]
+    session = bought(world)
+    [before] = all_got(world, secret)
+    metadata.update(world.services, world.key(), session.id, lambda known: {"later": "1"})
+    world.clock.pass_time(3600)
+    world.deliver(session.event or "")
+    [again] = all_got(world, secret)
+    assert again.data.object.customer_details.email == "ana@example.com"
+    assert again.to_dict() == before.to_dict()
 
 
 def test_an_event_whose_details_do_not_open_is_sent_without(world: World) -> None:
