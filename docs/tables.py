@@ -13,17 +13,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 from api.v1.parity import CREATE_SESSION, Does, Parameter
-from checkout.domain import mandate_transitions, refund_transitions, transitions
+from checkout.domain import doors, mandate_transitions, refund_transitions, transitions
+from checkout.domain.doors import Door
 from checkout.domain.event_types import EVENTS, PING
 from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.people import RefundCap, Right, Role, rights_of
 from checkout.domain.reach import Effect, Standing
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 from checkout.web import STATUS
+from dashboard.rights import DOORS
 
 ROOT: Final = Path(__file__).parent.parent
 TARGET: Final = re.compile(r"^([a-z-]+):.*## (.*)$", re.MULTILINE)
@@ -234,6 +238,38 @@ def _said(effect: Effect, standing: Standing) -> str:
     return "yes" if standing in effect.standings else "no"
 
 
+def rights() -> str:
+    """Return who has which right in the dashboard."""
+    limit = RefundCap(once=1)
+    actors: dict[str, Any] = {
+        "support": {"role": Role.SUPPORT},
+        "support with a limit": {"role": Role.SUPPORT, "refund_cap": limit},
+        "developer": {"role": Role.DEVELOPER},
+        "developer with a limit": {"role": Role.DEVELOPER, "refund_cap": limit},
+        "owner": {"role": Role.OWNER},
+        "key that may do everything": {"role": Role.OWNER},
+        "key that may do everything but refund": {"role": Role.OWNER, "moves_money": False},
+        "key that may only read": {"role": Role.SUPPORT, "moves_money": False},
+    }
+    rows = []
+    for name, changes in actors.items():
+        actor: Any = SimpleNamespace(**{"refund_cap": None, "moves_money": True, **changes})
+        marks = ("yes" if right in rights_of(actor) else "" for right in Right)
+        rows.append(f"| {name} | {' | '.join(marks)} |")
+    head = f"| signed in as | {' | '.join(Right)} |"
+    return "\n".join([head, "|---" * (len(Right) + 1) + "|", *rows])
+
+
+def _doors(table: Mapping[tuple[str, str], Door[Any]], prefix: str = "") -> str:
+    """Return each route with what it needs, what it does, and what a limit leaves of that."""
+    rows = [
+        f"| `{method} {prefix}{path}` | `{door.needs}` | {door.does} | {door.limit or ''} |"
+        for (method, path), door in table.items()
+    ]
+    head = "| door | needs | moves, changes or reveals | an actor with a limit |"
+    return "\n".join([head, "|---|---|---|---|", *rows])
+
+
 def proving() -> str:
     """Return the steps of the proving day."""
     from operations.proving_day import listed
@@ -264,7 +300,12 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/webhooks.md": {"events": events, "stripe-events": stripe_events},
     "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},
-    "docs/security.md": {"reach": reach},
+    "docs/security.md": {
+        "rights": rights,
+        "dashboard-doors": partial(_doors, DOORS, "/dashboard"),
+        "api-doors": partial(_doors, doors.API),
+        "reach": reach,
+    },
     "docs/settings.md": {"settings": settings},
     "docs/development.md": {"targets": targets},
     "docs/deploying.md": {"parameters": parameters, "alarms": alarms},

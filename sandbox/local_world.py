@@ -275,12 +275,15 @@ def _register_key(place: Place, network: Network) -> None:
 def _merchant(place: Place, services: PayServices) -> str:
     """Return the shop's API key; set the merchant up at the first start, without a key file.
 
-    A shop of before, with a key file, keeps it. If the file is lost, the service makes a key.
+    A shop of before, with a key file, keeps it. If the file is lost, the service makes a key. The
+    API key may do everything, so that a browser can try the whole dashboard with it.
     """
-    from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+    from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+    from checkout.domain.people import Scope
     from checkout.flows.merchant import authentication, setup
 
-    new = setup.NewMerchant(name=MERCHANT, wallet_address=place.merchant_wallet)
+    whole = tuple(Scope)
+    new = setup.NewMerchant(name=MERCHANT, wallet_address=place.merchant_wallet, scopes=whole)
     try:
         try:
             done = setup.set_up(services, new)
@@ -291,9 +294,10 @@ def _merchant(place: Place, services: PayServices) -> str:
                 setup.replace_key(services, new)
             known = _read(place.api_key_file)
             try:
-                authentication.authenticate(services, f"Bearer {known}", "POST")
-            except (ApiKeyInvalid, ApiKeyMissing):
-                done = setup.add_api_key(services, place.merchant_wallet, name="Another key")
+                authentication.authenticate(services, f"Bearer {known}", "POST", "/v1/refunds")
+            except (ApiKeyInvalid, ApiKeyMissing, PermissionMissing):
+                wallet = place.merchant_wallet
+                done = setup.add_api_key(services, wallet, name="Another key", scopes=whole)
             else:
                 return known
     except setup.SetupRefused as refused:

@@ -209,10 +209,11 @@ def _paths() -> Object:
         parity.CREATE_ENDPOINT,
         _MANAGE,
         required=("url", "enabled_events"),
-        description=f"A merchant has at most {ENDPOINTS_MAX} endpoints. Only the answer to this "
-        "request has the signing `secret`; keep it on your server. An endpoint can miss events "
-        "other than `checkout.session.completed` of the first minute after it began to ask for "
-        "them.",
+        description="Needs a key with the scope `manage`; without `read`, the events to its "
+        f"address have no details of customers. A merchant has at most {ENDPOINTS_MAX} endpoints. "
+        "Only the answer to this request has the signing `secret`; keep it on your server. An "
+        "endpoint can miss events other than `checkout.session.completed` of the first minute "
+        "after it began to ask for them.",
     )
     return {
         sessions: {

@@ -51,7 +51,7 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
     RefundEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",
-    RefundEvent.CLAIM_OFFERED: "You made a link on which the customer names another wallet",
+    RefundEvent.CLAIM_OFFERED: "A link was made on which the customer names another wallet",
     RefundEvent.CLAIMED: "The customer has named another wallet",
     RefundEvent.BUDGET_CHOSEN: "It is to be paid from your refund budget",
     RefundEvent.BUDGET_WAITS: "It was to be tried again from your refund budget",

@@ -11,7 +11,7 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.errors import CheckoutError, ParameterInvalid, PermissionMissing
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
 from checkout.domain.refund import (
@@ -57,8 +57,9 @@ class RefundShown:
 
     `budget` is what would be left of the month, if the refund budget can pay the price. `planned`:
     the budget is to pay it, and until then the merchant can.
-    `claimed`: the customer named `wallet` by a link. `claim` is when a link for that ends, if one
-    can be made. `elsewhere` is how it was paid back by other means, and `noted` until that is taken
+    `claimed`: the customer named `wallet` by a link, which `claim_by` has made, if that is known.
+    `claim` is when a link for that ends, if one can be made. `mine`: the one who looks may change
+    it. `elsewhere` is how it was paid back by other means, and `noted` until that is taken
     back.
     """
 
@@ -73,7 +74,9 @@ class RefundShown:
     approval: str | None
     budget: str | None
     claimed: bool
+    claim_by: str | None
     claim: str | None
+    mine: bool
     elsewhere: str | None
     noted: bool
     cost: str | None
@@ -179,10 +182,8 @@ async def offer_claim(
     services: Injected, request: Request, key: Key, refund_id: str, _: Form
 ) -> Response:
     """Show a new link by which the customer names another wallet."""
-    from checkout.flows.refund import claim  # it loads the wallets' client
-
     try:
-        offer = claim.offer(services, key, refund_id)
+        offer = actions.offer_claim(services, key, refund_id)
     except CheckoutError as error:
         return refused(error, _page, services, request, key, refund_id)
     return _page(services, request, key, refund_id, link=offer.link)
@@ -226,7 +227,8 @@ def _prepared(
         approve.prepare(services.paying(), key, refund_id)
     except CheckoutError as error:
         # The refund is there: its page says what hinders it.
-        return _page(services, request, key, refund_id, alert=error.message)
+        status = 403 if isinstance(error, PermissionMissing) else 200
+        return _page(services, request, key, refund_id, alert=error.message, status=status)
     return see(visit, f"/refunds/{refund_id}")
 
 
@@ -318,7 +320,9 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         budget=_budget(services, key, refund),
         approval=refund.interact_url if ready and waits else None,
         claimed=bool(refund.claimed),
+        claim_by=refund.claim_by,
         claim=_claim_ends(refund, now),
+        mine=refunds.is_own(key, refund),
         elsewhere=refund.elsewhere,
         noted=refund.noted,
         cost=readable(cost) if cost else None,

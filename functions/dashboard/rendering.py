@@ -26,8 +26,9 @@ from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
 from dashboard.dependencies import Visit
-from dashboard.rights import PREFIX
+from dashboard.rights import PREFIX, lacks_scope
 from dashboard.strip import Strip, strip_of
+from dashboard.texts import KEY_MOVES_NO_MONEY
 
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
@@ -68,6 +69,7 @@ def page(
         "section": None,
         "who": key.label if key else None,
         "may": rights_of(key) if key else (),
+        "no_money": KEY_MOVES_NO_MONEY if key and lacks_scope(key) else None,
         "needs": _strip(request) if key and values.get("section") != "/needs" else None,
         "owner": getattr(request.state, "owner", None),
         **values,

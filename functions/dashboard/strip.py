@@ -16,6 +16,7 @@ PAYMENTS: Final = (*FLAGGED, Case.WITHDRAWAL)
 _PAGES: Final = {
     Case.BUDGET_REQUESTED: "/budget",
     Case.WALLET_KEY: "",
+    Case.ENDPOINT_SET: "/webhooks?endpoint={}",
     Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",
     Case.ENDPOINT_FAILING: "/webhooks?endpoint={}",
     Case.BUDGET_OVER: "/budget",

@@ -55,6 +55,7 @@ ACTION: Final[dict[Action, str]] = {
     Action.REFUND_REQUESTED: "Requested a refund",
     Action.PAID_ELSEWHERE: "Noted that a customer was paid back elsewhere",
     Action.REFUND_CANCELED: "Canceled a refund",
+    Action.CLAIM_OFFERED: "Made a link on which a customer names another wallet",
     Action.BUDGET_ASKED: "Asked the wallet for a refund budget",
     Action.BUDGET_APPROVED: "Approved a refund budget",
     Action.BUDGET_ENDED: "Ended the refund budget",
@@ -101,8 +102,15 @@ SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
-    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end, not read"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end, webhook endpoints, not read"),
 }
+
+# To a browser that signed in with a key without the scope `refund`.
+KEY_MOVES_NO_MONEY: Final = (
+    "This API key may not refund, so it neither moves money nor manages people here. Sign in as an "
+    "owner with a passkey. If there is no owner yet, ask the operator for an invitation: `checkout "
+    "invite`."
+)
 
 # The text of the next step in each stage of a session.
 WAITING: Final[dict[str, str]] = {
@@ -408,6 +416,11 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "create a new one and have it replaced here (checkout setup --replace-key). If it is "
         "there, or if this service has made it, that provider could not read it.",
     ),
+    Case.ENDPOINT_SET: (
+        "Webhooks go to an address that somebody else has set within three days:",
+        "The audit log says who. If you do not know the address, remove the endpoint, and revoke "
+        "that key or member.",
+    ),
     Case.ENDPOINT_DISABLED: (
         "A webhook endpoint is disabled, because your server answered 410:",
         "It gets nothing until you enable it again.",
@@ -435,6 +448,7 @@ NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.WITHDRAWAL: ("A customer has withdrawn from {}", "refund or answer"),
     Case.BUDGET_REQUESTED: ("Your server asks for a refund budget of {}", "approve"),
     Case.WALLET_KEY: ("A wallet provider has refused your wallet's key", "see what to do"),
+    Case.ENDPOINT_SET: ("Webhooks go to the new address {}", "check it"),
     Case.ENDPOINT_DISABLED: ("The webhook endpoint {} is disabled", "enable it"),
     Case.ENDPOINT_FAILING: ("The webhook endpoint {} fails", "look into it"),
     Case.BUDGET_OVER: ("Your refund budget is over", "approve it again"),

@@ -52,7 +52,10 @@ _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class EndpointShown:
-    """The endpoint, as stored or as typed. Until `old_until` the previous secret signs, too."""
+    """The endpoint, as stored or as typed. Until `old_until` the previous secret signs, too.
+
+    `withheld`: a key that may not read has set it, so its events have no details of customers.
+    """
 
     url: str
     events: tuple[tuple[str, str, bool], ...]
@@ -62,6 +65,7 @@ class EndpointShown:
     secret_at: Moment | None
     old_until: Moment | None
     asked: tuple[str, ...]
+    withheld: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +433,7 @@ def _setting(
         secret_at=moment(newest.created_at) if newest else None,
         old_until=moment(until) if until else None,
         asked=(endpoint.asked or ()) if endpoint else (),
+        withheld=bool(endpoint and endpoint.withheld),
     )
 
 

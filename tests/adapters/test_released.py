@@ -36,6 +36,8 @@ READ_FIRST: frozenset[str] = frozenset(
     | {"Action.signed_up", "Action.wallet_proven"}
     # Or of one that has a refund budget.
     | {"Action.budget_asked", "Action.budget_approved", "Action.budget_ended"}
+    # Or of one that has made a link on which a customer names another wallet.
+    | {"Action.claim_offered"}
 )
 # The members that the last release loses when it writes such a record. It was decided for each
 # of them that this does no harm for the time of an upgrade, or the changelog says what does.
@@ -62,6 +64,10 @@ LOST: dict[str, set[str]] = {
     "merchant": {
         "endpoint.M.asked",
         "endpoint.M.api_version",
+        # Events to an address that a key which may not read has set have details again.
+        "endpoint.M.withheld",
+        "endpoint.M.set_by",
+        "endpoint.M.set_at",
         "further_endpoints.L",
         "client",
         "service_keys",

@@ -7,6 +7,7 @@ twice, forged and replayed callbacks, and forms of other sites.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,21 +18,40 @@ from urllib.parse import urlencode
 
 import pytest
 
+from checkout.domain import doors
 from checkout.domain.errors import AmountTooLarge, CheckoutError, RefundUnexpectedState
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
-from checkout.domain.people import Scope
+from checkout.domain.people import USUAL, RefundCap, Role, Scope
 from checkout.domain.refund import Refund, RefundRef, RefundStatus
 from checkout.domain.session import Session, Status
+from checkout.flows.merchant import sign_in
+from checkout.flows.refund import claim
 from checkout.flows.refund import request as refunds
 from checkout.ports.services import PayServices
+from dashboard.rights import DOORS
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.basics import NOW, between
 from tests.support.dashboard_pages import Browser, dashboard_of
+from tests.support.dashboard_routes import FORMS, filled
+from tests.support.doors import Doors, Visitor
 from tests.support.flows import CEDAR, World
+from tests.support.hosted_pages import Answer as Page
 from tests.support.merchant_api import PREFIX, Answer
-from tests.support.refund_books import again, ask, come_back, consent, fund, payments, prepare
-from tests.support.samples import PAID
+from tests.support.refund_books import (
+    BOB,
+    again,
+    allow,
+    ask,
+    balance,
+    come_back,
+    consent,
+    fund,
+    mandate,
+    payments,
+    prepare,
+)
+from tests.support.samples import PAID, a_member, an_invitation
 from tests.support.stripe_api import REFUNDS as V1
 from tests.support.stripe_api import StripeApi
 
@@ -492,6 +512,235 @@ def test_a_merchants_own_texts_are_texts(world: World, owner: Browser, attack: A
         assert SCRIPT not in page.body
 
     attack.each(pages, attempt)
+
+
+# --- rights and limits, at every door
+
+FRIEND: Final = f"{CEDAR}/carol"  # of whoever has a limit
+LIMIT: Final = RefundCap(once=2_00, day=3_00)
+BY_KEY: Final = f"key: {Scope.REFUND} up to a limit"
+
+
+class Staff:
+    """A shop with a budget, whose owner has requested 900.00 and noted 500.00, and its actors."""
+
+    def __init__(self) -> None:
+        world = self.world = World()
+        fund(world, 5000_00)
+        allow(world, 1000_00)
+        self.sold = world.pay(world.create(2000_00), BOB)
+        self.refund = ask(world, self.sold, 900_00, by_budget=False)
+        self.note = ask(world, self.sold, 500_00, elsewhere="bank transfer")
+        self.budget = mandate(world)
+        self.doors = Doors(world)
+        world.endpoints = replace(world.endpoints, paying=lambda: world.services)
+        self.people: dict[str, Visitor] = {}
+        for name, role, cap in (
+            ("owner", Role.OWNER, None),
+            ("support", Role.SUPPORT, None),
+            ("developer", Role.DEVELOPER, None),
+            ("support up to a limit", Role.SUPPORT, LIMIT),
+            ("developer up to a limit", Role.DEVELOPER, LIMIT),
+        ):
+            self.people[name] = self.joined(name, role, cap)
+        self.people["key: all but refund"] = self.doors.signed_in(self.doors.key_with(*USUAL))
+        self.keys = {f"key: {each}": self.doors.key_with(each) for each in Scope}
+        del self.keys[f"key: {Scope.REFUND}"]
+        self.keys["key: all but refund"] = self.doors.key_with(*USUAL)
+        self.keys[BY_KEY] = self.doors.key_with(*Scope, refund_cap=LIMIT)
+
+    def joined(self, name: str, role: Role, cap: RefundCap | None) -> Visitor:
+        """Return the browser of a new member. Their id is `id_of(name)`."""
+        now, merchant = self.world.clock.now(), self.world.merchant.id
+        member = a_member(
+            id=id_of(name), merchant=merchant, name=name, role=role, refund_cap=cap, created_at=now
+        )
+        sent = an_invitation(
+            id=f"inv_{name}", hash=name, merchant=merchant, member=member.id, created_at=now,
+            expires_at=now + timedelta(days=1),
+        )  # fmt: skip
+        store = self.world.endpoints.people
+        store.invite(sent)
+        assert store.join(member, replace(sent, ended_at=now))
+        token = sign_in.remember(self.world.endpoints, member).token
+        visitor = Visitor({"__Host-dashboard": token})
+        assert self.doors.dashboard("GET", visitor=visitor).status == 200
+        return visitor
+
+    def form(self, who: str, path: str, **fields: str) -> Page:
+        visitor = self.people[who]
+        sent = {"form_token": visitor.form_token, **fields}
+        return self.doors.dashboard("POST", path, sent, visitor=visitor)
+
+    def untouched(self) -> None:
+        """Fail if anything of the owner's is not as it was; a payment may count in the budget."""
+        assert again(self.world, self.refund) == self.refund
+        assert again(self.world, self.note) == self.note
+        now, before = mandate(self.world), self.budget
+        for name in ("status", "terms", "wanted", "asked", "grant"):
+            assert getattr(now, name) == getattr(before, name), name
+        members = self.world.endpoints.people.members_of(self.world.merchant.id)
+        rights = {each.name: (each.role, each.refund_cap) for each in members}
+        assert rights["owner"] == (Role.OWNER, None)
+        assert {cap for _, cap in rights.values()} == {None, LIMIT}
+        assert len(rights) == 5
+
+
+def id_of(name: str) -> str:
+    return "mbr_" + name.replace(" ", "0").ljust(22, "0")[:22]
+
+
+def at_doors(staff: Staff) -> dict[str, Callable[[], Page]]:
+    """Return what everybody but an owner tries, at each door that moves money or gives rights."""
+    refund, note = f"/refunds/{staff.refund.id}", f"/refunds/{staff.note.id}"
+    sold, over = f"/transactions/{staff.sold.id}", "2.01"
+    forms: dict[str, dict[str, str]] = {
+        f"{sold}/refund": {"amount": over, "how": "now"},
+        f"{sold}/paid_elsewhere": {"amount": over, "how": "cash"},
+        f"{refund}/prepare": {},
+        f"{refund}/cancel": {},
+        f"{refund}/claim": {},
+        f"{refund}/budget": {},
+        f"{note}/cancel": {},
+        "/budget": {"amount": "9999"},
+        "/budget/end": {},
+        "/people": {"name": "Thief", "role": "owner"},
+        "/people/key-sign-in": {"allowed": "no"},
+        f"/people/{id_of('support')}/role": {"role": "owner"},
+        f"/people/{id_of('support up to a limit')}/refunds": {"once": "900"},
+        f"/people/{id_of('owner')}/revoke": {},
+    }
+    native, v1 = "/checkout/refunds", "/refunds"
+    payment = staff.sold.id.replace("cs_", "pi_")
+    bodies: dict[str, Any] = {
+        native: {"session": staff.sold.id, "amount": 201},
+        f"{native}: a note": {"session": staff.sold.id, "amount": 201, "paid_elsewhere": "cash"},
+        f"{native}: to a friend": {
+            "session": staff.sold.id, "amount": 201, "customer_wallet": "https://w.example/carol",
+        },
+        f"{native}/{staff.refund.id}/cancel": None,
+        f"{native}/{staff.note.id}/cancel": None,
+        "/checkout/refund_budget": {"amount": 999_999_999},
+        "/checkout/refund_budget/end": None,
+        v1: {"payment_intent": payment, "amount": 201},
+        f"{v1}/{staff.refund.id}": {"metadata": {"mine": "1"}},
+        f"{v1}/{staff.refund.id}/cancel": None,
+        f"{v1}/{staff.note.id}/cancel": None,
+    }  # fmt: skip
+
+    def called(path: str, body: Any, key: str) -> Page:
+        path = path.partition(":")[0]
+        if path.startswith("/refunds"):
+            return staff.doors.v1("POST", path, body, key=key)
+        return staff.doors.call("POST", f"/api{path}", body, key=key)
+
+    by_form = {
+        f"{who}, {path}": partial(staff.form, who, path, **fields)
+        for who in staff.people
+        if who != "owner"
+        for path, fields in forms.items()
+    }
+    by_callback = {
+        f"{who}, callback": partial(
+            staff.doors.dashboard,
+            "GET",
+            f"{refund}/callback",
+            query="interact_ref=x&hash=x",
+            visitor=visitor,
+        )
+        for who, visitor in staff.people.items()
+        if who != "owner"
+    }
+    by_key = {
+        f"{who}, {path}": partial(called, path, body, key)
+        for who, key in staff.keys.items()
+        for path, body in bodies.items()
+    }
+    return {**by_form, **by_callback, **by_key}
+
+
+def test_nobody_passes_their_rights_or_their_limit_at_any_door(attack: Attack) -> None:
+    staff = Staff()
+
+    def attempt(send: Callable[[], Page]) -> None:
+        with staff.doors.nothing_happens():
+            assert attack.answered(send().status) == 403
+
+    attack.each(at_doors(staff), attempt)
+    assert attack.counts["cases"] > 120
+
+
+def by_table(staff: Staff, who: str, chance: random.Random) -> None:
+    """Send a form or a request of the tables of doors, mostly one in which a limit has a part."""
+    asked_for = again(staff.world, staff.refund), again(staff.world, staff.note)
+    own = [each.id for each in staff.world.session(staff.sold.id).refunds or ()]
+    ids = {"refund_id": chance.choice([*(each.id for each in asked_for), *own])}
+    ids["session_id"] = staff.sold.id
+    amount = chance.choice((50, 1_00, 2_00, 3_00, 900_00))
+    limited = chance.random() < 0.8
+    if who in staff.keys:
+        table = [at for at, door in doors.API.items() if door.limit or not limited]
+        method, path = chance.choice([at for at in table if at[0] != "GET"])
+        more = {"paid_elsewhere": "cash"} if chance.random() < 0.3 else {}
+        bodies: dict[str, Any] = {
+            "/api/checkout/refunds": {"session": staff.sold.id, "amount": amount} | more,
+            "/api/checkout/refund_budget": {"amount": amount},
+            "/v1/refunds": {
+                "payment_intent": payment(staff.sold),
+                "amount": amount,
+            },
+            "/v1/refunds/{refund_id}": {"metadata": {"mine": "1"}},
+        }
+        body, where = bodies.get(path), filled(path.format_map(Missing(ids)))
+        key = staff.keys[who]
+        if where.startswith("/v1"):
+            staff.doors.v1(method, where.removeprefix("/v1"), body, key=key)
+        else:
+            staff.doors.call(method, where, body, key=key)
+        return
+    posts = [path for (method, path), door in DOORS.items()
+             if method == "POST" and (door.limit or not limited)]  # fmt: skip
+    path = chance.choice([each for each in posts if each != "/sign-out"])
+    fields = {
+        **FORMS[path],
+        "amount": f"{amount / 100:.2f}",
+        "how": chance.choice(("now", "price")),
+    }
+    answer = staff.form(who, filled(path.format_map(Missing(ids))), **fields)
+    if 'id="secret"' in answer.body:
+        token = answer.secret.rpartition("/")[2]
+        with suppress(CheckoutError):
+            claim.take(staff.world.services, staff.sold.id, token, FRIEND, client=None)
+
+
+class Missing(dict[str, str]):
+    """Leaves a name without a value as it is in the pattern."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("who", ["support up to a limit", "developer up to a limit", BY_KEY])
+def test_no_sequence_of_what_somebody_may_send_moves_more_than_their_limit(
+    who: str, seed: int
+) -> None:
+    staff, chance = Staff(), random.Random(seed)
+    world = staff.world
+    before, theirs = balance(world, BOB), balance(world, FRIEND)
+    for _ in range(40):
+        by_table(staff, who, chance)
+    for _ in range(10):
+        world.sweep()
+        world.clock.pass_time(5)
+    known = {staff.refund.id, staff.note.id}
+    asked = [each.id for each in world.session(staff.sold.id).refunds or ()]
+    own = world.services.refunds.of([each for each in asked if each not in known])
+    assert own, "nothing was tried"
+    assert sum(each.amount for each in own) <= 3_00
+    assert balance(world, BOB) - before <= 3_00
+    assert balance(world, FRIEND) == theirs, "no owner has approved it"
+    staff.untouched()
 
 
 def test_requests_that_come_together_hold_no_more_than_there_is(

@@ -29,6 +29,7 @@ from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.domain import grammar, names, reach, strict_json
+from checkout.domain.doors import Door
 from checkout.domain.limits import RETURN, WRONG_KEY
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Passkey, Scope, SignUp
@@ -37,9 +38,11 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery
 from checkout.flows import cursors, erase, idempotency, limits
 from checkout.flows.checkout import approve, lookup, prepare, reconcile
-from checkout.flows.merchant import api_keys, authentication, people, sign_in
+from checkout.flows.merchant import actions, api_keys, authentication, people, sign_in
 from checkout.flows.payment import proof
 from checkout.flows.payment.sealed import Grant
+from checkout.flows.refund import budget_request
+from checkout.flows.refund import request as refund_request
 from checkout.flows.webhooks import deliver, delivery_log
 from checkout.open_payments import (
     answers,
@@ -310,9 +313,11 @@ AZURE = "168.63.129.16"
 V1 = named("attacks/test_neighbours::LISTS")[-1]
 
 
-def refunds_need_no_right(patch: Patch) -> None:
-    patch.setattr(authentication, "_REFUNDING", ())
-    patch.setattr(authentication, "_WRITING", Anything())
+class OneScope:
+    """A table of doors that all need the scope to write."""
+
+    def get(self, _: object) -> Door[Scope]:
+        return Door(Scope.WRITE, "")
 
 
 def with_refunds(test: Callable[..., None]) -> None:
@@ -350,7 +355,11 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_opener": (browser, "_opened_by_customer", lambda request: True),
     "any_origin_of_old_browsers": (browser, "_is_own", lambda services, origin: True),
     "any_scope": (api_keys, "given", lambda actor: frozenset(Scope)),
-    "writing_manages": (authentication, "_WRITING", Anything()),
+    "limits_at_the_request_only": (refund_request, "require_own", lambda key, refund: None),
+    "budgets_for_the_limited": (budget_request, "require_unlimited", lambda key: None),
+    "keys_move_money_by_signing_in": (ApiKey, "moves_money", True),
+    "details_to_any_address": (actions, "_set_by", lambda services, key: {}),
+    "writing_does_all": (authentication, "API", OneScope()),
     "keys_outlive_their_maker": (ApiKey, "lasts_until", None),
     "left_keys_are_hidden": (people, "_gives", lambda maker, key: True),
     "frames_of_others": (passkeys, "_require_here", lambda client_data: None),
@@ -485,7 +494,7 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
     },
     "flows/merchant/test_authentication": {
         "test_a_route_needs_one_scope": [
-            ("writing_manages", Scope.MANAGE, named("flows/merchant/test_authentication::MANAGES"))
+            ("writing_does_all", Scope.MANAGE, named("flows/merchant/test_authentication::MANAGES"))
         ],
     },
     "attacks/test_reach": {
@@ -671,6 +680,10 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
     "attacks/test_webhooks": {
         "test_no_receiver_changes_anything_but_its_own_event": [("any_answer", with_doors)],
         "test_no_address_elsewhere_is_saved": [("any_receiver", with_doors)],
+        "test_a_key_that_may_not_read_learns_no_details_by_an_address_of_its_own": [
+            ("writing_does_all", with_doors),
+            ("details_to_any_address", with_doors),
+        ],
     },
     "attacks/test_dashboard": {
         "test_no_path_leads_to_anothers_records": [("anybodys_event", with_doors)],
@@ -685,8 +698,16 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
         "test_an_item_that_was_paid_does_not_count": [("paid_items_count", with_stock)],
     },
     "attacks/test_refunds": {
-        "test_a_key_without_the_right_refunds_nothing": [(refunds_need_no_right, with_refunds)],
+        "test_a_key_without_the_right_refunds_nothing": [("writing_does_all", with_refunds)],
         "test_nobody_refunds_or_reads_what_is_a_neighbours": [("anybodys_session", with_refunds)],
+        "test_nobody_passes_their_rights_or_their_limit_at_any_door": [
+            ("budgets_for_the_limited", given(Attack)),
+            ("keys_move_money_by_signing_in", given(Attack)),
+        ],
+        "test_no_sequence_of_what_somebody_may_send_moves_more_than_their_limit": [
+            ("limits_at_the_request_only", "support up to a limit", 0),
+            ("limits_at_the_request_only", named("attacks/test_refunds::BY_KEY"), 0),
+        ],
         "test_a_callback_that_is_forged_or_anothers_sends_nothing": [
             ("any_hash", with_refund_pages)
         ],

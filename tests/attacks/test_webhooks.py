@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
+from itertools import combinations
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import standardwebhooks
@@ -21,8 +23,12 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkout.domain.collect import Collect, Detail
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.people import Scope
 from checkout.domain.webhook_signature import hex_signature, standard_signature
 from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows.checkout import give_details
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.webhooks import Receipt
 from expirer.cleanup import queued as cleans
@@ -68,6 +74,60 @@ def test_no_address_elsewhere_is_saved(doors: Doors, attack: Attack) -> None:
             assert not answer.page.all("code", id="secret")
 
     attack.each(list(dict.fromkeys([*NO_LINKS[::2], *NO_RECEIVERS])), attempt)
+
+
+# --- what an address learns
+
+THIEF = "https://thief.example/hooks"
+ANA = CustomerDetails(email="ana@example.com", name="Ana Muster")
+BLIND = (Scope.WRITE, Scope.MANAGE, Scope.REFUND)
+
+
+def heard(doors: Doors) -> dict[str, bytes]:
+    """Let a customer pay who gives details; return what is sent, by the host that it is sent to."""
+    world = doors.world
+    world.receivers.got.clear()
+    asks = Collect(asked=frozenset({Detail.EMAIL, Detail.NAME}))
+    asked = world.create(collect_json=asks.to_json())
+    world.pay(give_details.give(world.services, asked, ANA))
+    while world.queue.messages:
+        world.deliver_hinted()
+    found: dict[str, bytes] = {}
+    for url, _, body in world.receivers.got:
+        host = urlsplit(url).hostname or ""
+        found[host] = found.get(host, b"") + body
+    return found
+
+
+def test_a_key_that_may_not_read_learns_no_details_by_an_address_of_its_own(
+    doors: Doors, attack: Attack
+) -> None:
+    world = doors.world
+    reader = doors.key_with(Scope.READ, Scope.WRITE, Scope.MANAGE)
+    asked = {"url": HOOK, "enabled_events": ["*"]}
+    own = doors.v1("POST", "/webhook_endpoints", asked, key=reader).json["id"]
+    assert b"ana@example.com" in heard(doors)["shop.example"], "the shop's own learns them"
+
+    def attempt(scopes: tuple[Scope, ...]) -> None:
+        key, may = doors.key_with(*scopes), Scope.MANAGE in scopes
+        added = doors.v1("POST", "/webhook_endpoints", asked | {"url": THIEF}, key=key)
+        turned = doors.v1("POST", f"/webhook_endpoints/{own}", {"url": THIEF}, key=key)
+        sent = heard(doors)
+        for answer in (added, turned):
+            assert attack.answered(answer.status) == (200 if may else 403)
+        assert may == ("thief.example" in sent)
+        for word in (b"ana@example.com", b"Ana Muster"):
+            assert word not in sent.get("thief.example", b"")
+        back = {"url": HOOK, "disabled": False}
+        assert doors.v1("POST", f"/webhook_endpoints/{own}", back, key=reader).status == 200
+        for each in world.stored().further_endpoints:
+            path = f"/webhook_endpoints/{each.id}"
+            answer = doors.v1("DELETE", path, key=key)
+            assert attack.answered(answer.status) == 200
+
+    several = [each for size in (1, 2, 3) for each in combinations(BLIND, size)]
+    attack.each(several, attempt)
+    assert b"ana@example.com" in heard(doors)["shop.example"]
 
 
 # --- receivers

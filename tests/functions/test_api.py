@@ -13,6 +13,8 @@ import pytest
 from api import dependencies
 from api.app import app, handler
 from api.paging import PAGE_BYTES
+from api.v1.app import app as v1_app
+from checkout.domain import doors
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Suspension
 from checkout.domain.payment import Attention, IncomingPaymentRef, Phase
@@ -42,6 +44,18 @@ REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{22}")
 def ids(answer: Answer) -> list[str]:
     assert answer.status == 200, answer
     return [session["id"] for session in answer.json["data"]]
+
+
+def test_every_route_of_both_apis_is_among_the_doors() -> None:
+    included: Any = [*app.routes, *v1_app.routes]
+    found = {
+        (method, route.path)
+        for each in included
+        for route in each.original_router.routes
+        if "{rest:path}" not in route.path
+        for method in route.methods
+    }
+    assert found == set(doors.API) | doors.OPEN
 
 
 def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi) -> None:

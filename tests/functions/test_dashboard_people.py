@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import MEMBERS_MAX, Role
+from checkout.domain.people import MEMBERS_MAX, USUAL, Role
 from checkout.domain.session import Status
 from checkout.flows.merchant import people
 from dashboard import rights
@@ -22,11 +23,12 @@ from tests.support.dashboard_routes import (
     with_something_of_everything,
 )
 from tests.support.hosted_pages import PAID, Answer
-from tests.support.merchant_api import a_body
+from tests.support.merchant_api import PREFIX, a_body
 from tests.support.protected import (
     CHALLENGE_LASTS,
     FORMS_OF_ALL,
     FORMS_OF_DEVELOPERS,
+    FORMS_OF_MONEY_AND_PEOPLE,
     FORMS_OF_OWNERS,
     FORMS_OF_REFUNDERS,
     FORMS_OF_WRITERS,
@@ -35,6 +37,7 @@ from tests.support.protected import (
     OPEN,
     SHOWN,
 )
+from tests.support.services import put_key
 
 DAY = 24 * 3600
 # These change nothing of the shop: one compares, and the others are a member's own.
@@ -489,6 +492,34 @@ def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: D
     assert buttons == harmless | exports
 
 
+def test_a_key_without_refunds_moves_no_money_and_gives_nobody_rights(shop: Dashboard) -> None:
+    ids = with_something_of_everything(shop)
+    leaked = shop.signed_in(shop.signed_in().post("/keys", {"name": "Usual"}).secret)
+    assert leaked.get("/settings").status == 200
+    assert leaked.post("/links", {"name": "Tea", "amount": "1"}).status == 303
+    before = [shop.rows(table) for table in TABLES]
+    for path in FORMS_OF_MONEY_AND_PEOPLE | FORMS_OF_REFUNDERS:
+        typed = {"role": "owner", **FORMS[path]}
+        refused = leaked.post(path.format(**ids), typed)
+        assert refused.status == 403, path
+        assert "ask the operator for an invitation: `checkout invite`." in refused.page.main
+    for path in ("/refunds/{refund_id}/callback", "/budget/callback"):
+        assert leaked.get(path.format(**ids)).status == 403
+    assert leaked.post("/keys", {"name": "More", "scopes": "refund"}).status == 403
+    assert [shop.rows(table) for table in TABLES] == before
+    page = leaked.get("/people").page.main
+    assert "Invite a person" not in page
+    assert "`checkout invite`" in page
+
+
+def test_an_invitation_of_a_key_without_refunds_makes_nobody_an_owner(shop: Dashboard) -> None:
+    """One that a release of before has let it send."""
+    shop.member(name="Olga")
+    invited = people.invite(shop.services, shop.key, name="Thief", role=Role.OWNER)
+    put_key(shop.dynamo, PREFIX, replace(shop.key, scopes=USUAL))
+    assert shop.browser().get(path_of(invited.link)).status == 404
+
+
 def limit(shop: Dashboard, once: str, day: str = "") -> Answer:
     """Let Sam refund up to this, at once and a day."""
     sam = members(shop)["Sam"]
@@ -503,7 +534,8 @@ def test_a_member_with_a_limit_also_refunds_and_changes_nothing_else(shop: Dashb
     assert "refunds at most 20.00 USD each." in page
     assert "Sam: refunds at most 20.00 USD each" in shop.signed_in().get("/audit").page.main
     done = tried(shop, browser, ids)
-    assert set(done["changed"]) == FORMS_OF_REFUNDERS | FORMS_OF_WRITERS | OWN
+    requests = {each for each in FORMS_OF_REFUNDERS if each.startswith("/transactions")}
+    assert set(done["changed"]) == requests | FORMS_OF_WRITERS | OWN, "the refund is another's"
     assert set(done["shown"]) == SHOWN | {"/refunds/{refund_id}/callback"}
     limit(shop, "10", "10000")
     limit(shop, "")

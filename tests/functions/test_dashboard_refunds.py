@@ -319,10 +319,12 @@ def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
     link = "".join(secret.text)
     assert re.fullmatch(rf"https://pay\.example/pay/{sale.id}/claim/[0-9A-Za-z]{{43}}", link)
     assert link not in owner.get(path).page.main
-    assert "You made a link" in owner.get(path).page.main
+    assert "A link was made" in owner.get(path).page.main
+    assert "Made a link on which a customer names another wallet" in owner.get("/audit").page.main
     claim.take(world.services, sale.id, link.rpartition("/")[2], carol, client=None)
     page = owner.get(path).page.main
-    assert "Your customer has named this wallet by your link." in page
+    made_by = world.key().label
+    assert f"Your customer has named this wallet by a link that {made_by} made." in page
     assert carol in page
     before = balance(world, carol)
     assert path_of(owner.post(f"{path}/prepare", {}).location) == path

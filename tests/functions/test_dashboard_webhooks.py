@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from checkout.domain.event_types import OPTIONAL, PING, choices
+from checkout.domain.people import Scope
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
+from checkout.flows.merchant import actions
 from dashboard.texts import DELIVERY
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.shop_records import stored
@@ -63,6 +65,18 @@ def test_the_first_address_comes_with_a_secret_that_is_shown_once(shop: Dashboar
     assert "checked" not in later.page.one("input", name="canceled").attributes
     again = browser.post("/webhooks", {"url": URL + "2"})
     assert not again.page.all("code", id="secret"), "it keeps its secret"
+
+
+def test_an_address_of_a_key_that_may_not_read_gets_details_once_a_person_has_saved_it(
+    shop: Dashboard,
+) -> None:
+    blind = replace(shop.key, scopes=(Scope.MANAGE,))
+    actions.set_webhook(shop.services, blind, url=URL, events=())
+    browser, says = shop.signed_in(), "its events have no details of customers"
+    assert says in browser.get("/webhooks").page.main
+    browser.post("/webhooks", {"url": URL, "format": "stripe"})
+    assert says not in browser.get("/webhooks").page.main
+    assert endpoint(shop).withheld is None
 
 
 def test_each_event_that_is_always_sent_is_named_beside_the_optional_ones(

@@ -22,7 +22,9 @@ import dashboard.dependencies
 import pay.app
 import pay.dependencies
 from checkout.adapters.dynamo.refusals import REFUSED_ROW
+from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import Merchant
+from checkout.domain.people import Scope
 from checkout.domain.session import Session
 from checkout.ports.services import DashboardServices
 from sandbox.cloud import table_definitions
@@ -31,6 +33,7 @@ from tests.support.basics import NOW
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World
 from tests.support.hosted_pages import Answer
 from tests.support.merchant_api import SESSIONS, a_body, gateway_event
+from tests.support.services import put_key
 
 BASE: Final = "https://pay.example"
 FORM: Final = "application/x-www-form-urlencoded"
@@ -128,6 +131,25 @@ class Doors:
             sent["Authorization"] = f"Bearer {key or self.key}"
         full = path if path.startswith("/api") else SESSIONS + path
         return self.send("api", gateway_event(method, full, query, sent | dict(headers or {}), raw))
+
+    def v1(self, method: str, path: str, body: Any = None, *, key: str) -> Answer:
+        """Ask the API under /v1; a body is sent as JSON."""
+        raw = None if body is None else json.dumps(body).encode()
+        sent = {"Host": "pay.example", "Content-Type": "application/json"}
+        sent["Authorization"] = f"Bearer {key}"
+        return self.send("v1", gateway_event(method, f"/v1{path}", "", sent, raw))
+
+    def key_with(self, *scopes: Scope, **fields: Any) -> str:
+        """Return a new key of the merchant that has these scopes, used just now."""
+        world = self.world
+        secret = new_api_key(world.core.random_bytes)
+        made: dict[str, Any] = {
+            "id": new_key_id(world.core.random_bytes),
+            "hash": api_key_hash(secret),
+            "last_used_at": world.clock.now(),
+        }
+        put_key(world.dynamo, PREFIX, replace(world.key(), scopes=scopes, **made, **fields))
+        return secret
 
     def create(self, **changes: Any) -> Session:
         answer = self.call("POST", "", a_body(**changes))

@@ -27,6 +27,7 @@ from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.payment import Phase
+from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows import clients
@@ -224,7 +225,11 @@ class World:
         pem, jwk = new_key_pair(KEY_ID)
         self.network.register_key(shop, jwk)
         new = setup.NewMerchant(
-            name="Shop", wallet_address=shop, key_id=KEY_ID, private_key_text=pem
+            name="Shop",
+            wallet_address=shop,
+            key_id=KEY_ID,
+            private_key_text=pem,
+            scopes=tuple(Scope),  # the browser that signs in with it is an owner's
         )
         return setup.set_up(self.services, new)
 

@@ -69,7 +69,7 @@ KNOWN_FOR: Final = timedelta(minutes=4)  # a wallet provider that a payment was 
 RIGHTS: Final = {
     Role.SUPPORT: {Right.READ, Right.NOTE},
     Role.DEVELOPER: {Right.READ, Right.NOTE, Right.INTEGRATE},
-    Role.OWNER: {Right.READ, Right.NOTE, Right.INTEGRATE, Right.REFUND, Right.MANAGE},
+    Role.OWNER: {*(Right.READ, Right.NOTE, Right.INTEGRATE, Right.REFUND, Right.MANAGE, Right.OWN)},
 }
 OPEN: Final = {  # to everybody
     ("GET", "/sign-in"),
@@ -141,7 +141,18 @@ FORMS_OF_REFUNDERS: Final = {  # owners, and members with a limit
     "/refunds/{refund_id}/cancel",
     "/refunds/{refund_id}/claim",
 }
-FORMS_OF_OWNERS: Final = {
+FORMS_OF_MONEY_AND_PEOPLE: Final = {  # owners, and keys that may refund
+    "/refunds/{refund_id}/budget",
+    "/budget",
+    "/budget/end",
+    "/people",
+    "/people/key-sign-in",
+    "/people/invitations/{invitation_id}/withdraw",
+    "/people/{member_id}/role",
+    "/people/{member_id}/refunds",
+    "/people/{member_id}/revoke",
+}
+FORMS_OF_OWNERS: Final = FORMS_OF_MONEY_AND_PEOPLE | {
     "/wallet/confirm",
     "/transactions/{session_id}/expire",
     "/transactions/{session_id}/cancel",
@@ -149,19 +160,10 @@ FORMS_OF_OWNERS: Final = {
     "/transactions/{session_id}/give_up",
     "/transactions/{session_id}/dealt-with",
     "/transactions/{session_id}/withdrawal",
-    "/refunds/{refund_id}/budget",
-    "/budget",
-    "/budget/end",
     "/links",
     "/links/{link_id}/stop",
     "/links/{link_id}/start",
     "/links/{link_id}/stock",
-    "/people",
-    "/people/key-sign-in",
-    "/people/invitations/{invitation_id}/withdraw",
-    "/people/{member_id}/role",
-    "/people/{member_id}/refunds",
-    "/people/{member_id}/revoke",
     "/settings",
 }
 NEEDED: Final = {
@@ -171,9 +173,10 @@ NEEDED: Final = {
     **{("POST", path): Right.INTEGRATE for path in FORMS_OF_DEVELOPERS},
     **{("POST", path): Right.REFUND for path in FORMS_OF_REFUNDERS},
     **{("POST", path): Right.MANAGE for path in FORMS_OF_OWNERS},
+    **{("POST", path): Right.OWN for path in FORMS_OF_MONEY_AND_PEOPLE},
     ("GET", "/refunds/{refund_id}/callback"): Right.REFUND,  # it sends the money
     ("GET", "/wallet/callback"): Right.MANAGE,  # after it the shop sells
-    ("GET", "/budget/callback"): Right.MANAGE,  # it lets refunds be paid
+    ("GET", "/budget/callback"): Right.OWN,  # it lets refunds be paid
 }
 
 IN_THE_CODE: Final[dict[str, object]] = {

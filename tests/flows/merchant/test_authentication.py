@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from checkout.domain.doors import API
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.ids import new_api_key
 from checkout.domain.people import Scope
@@ -129,14 +130,16 @@ WRITES = [
     ("POST", "/api/checkout/sessions"),
     ("POST", "/v1/checkout/sessions"),
     ("POST", "/v1/checkout/sessions/{session_id}"),
-    ("POST", "/v1/webhook_endpoints"),
-    ("DELETE", "/v1/webhook_endpoints/{identity}"),
 ]
 MANAGES = [
+    ("POST", "/api/checkout/sessions/{session_id}/expire"),
     ("POST", "/api/checkout/sessions/{session_id}/cancel"),
     ("POST", "/api/checkout/sessions/{session_id}/accept_as_paid"),
     ("POST", "/api/checkout/sessions/{session_id}/give_up"),
     ("POST", "/v1/checkout/sessions/{session_id}/expire"),
+    ("POST", "/v1/webhook_endpoints"),
+    ("POST", "/v1/webhook_endpoints/{identity}"),
+    ("DELETE", "/v1/webhook_endpoints/{identity}"),
     ("POST", "/api/checkout/sessions/{session_id}/what-comes-later"),
     ("PATCH", ""),
 ]
@@ -148,7 +151,8 @@ REFUNDS = [
     ("POST", "/v1/refunds"),
     ("POST", "/v1/refunds/{refund_id}"),
     ("POST", "/v1/refunds/{refund_id}/cancel"),
-    ("DELETE", "/v1/refunds/{refund_id}"),
+    ("POST", "/api/checkout/refund_budget"),
+    ("POST", "/api/checkout/refund_budget/end"),
 ]
 
 
@@ -163,6 +167,10 @@ REFUNDS = [
 )
 def test_a_route_needs_one_scope(scope: Scope, routes: list[tuple[str, str]]) -> None:
     assert {scope_of(method, route) for method, route in routes} == {scope}
+
+
+def test_no_write_is_left_out() -> None:
+    assert {at for at in API if at[0] != "GET"} <= {*WRITES, *MANAGES, *REFUNDS}
 
 
 def test_a_key_that_has_ended_is_as_invalid_as_an_unknown_one(api: MerchantApi) -> None:

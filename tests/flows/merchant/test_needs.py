@@ -1,4 +1,4 @@
-"""Which API keys need somebody: those in use that end soon."""
+"""What needs somebody: API keys that end soon, budgets that are over, new addresses of webhooks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from checkout.domain.errors import ResourceMissing
+from checkout.domain.event_types import EXPIRED
 from checkout.domain.mandate import MandateStatus
-from checkout.flows.merchant import needs
+from checkout.flows.merchant import actions, needs
+from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW, a_mandate
 from tests.support.flows import World
-from tests.support.samples import a_key
+from tests.support.samples import a_key, a_member
 
 DAY = timedelta(days=1)
 
@@ -52,6 +54,43 @@ def test_a_budget_that_pays_no_more_needs_somebody(
 ) -> None:
     found = [each.at for each in needs._budget(a_mandate(**changes), NOW)]
     assert found == ([] if since is None else [since])
+
+
+@pytest.mark.parametrize(
+    ("by", "after", "told"),
+    [
+        ("key_other", 0, True),
+        ("key_other", 71, True),
+        ("key_other", 72, False),
+        ("own", 0, False),
+        (None, 0, False),
+    ],
+)
+def test_an_address_of_webhooks_that_somebody_else_has_set_needs_a_look_for_three_days(
+    world: World, by: str | None, after: int, told: bool
+) -> None:
+    world.listen()
+    set_by = world.key().id if by == "own" else by
+    fields = {"set_by": set_by, "set_at": world.clock.now()}
+    endpoints.update(world.endpoints, world.merchant.id, fields)
+    world.clock.pass_time(after * 3600)
+    found = needs.of(world.endpoints, world.key()).found
+    assert [each.case.value for each in found] == ["endpoint_set"] * told
+    assert [each.name for each in found] == ["https://shop.example/hooks"] * told
+
+
+def test_an_address_stays_with_the_one_who_has_set_it_while_others_change_its_events(
+    world: World,
+) -> None:
+    first, second = a_member(merchant=world.merchant.id), world.key()
+    url = "https://shop.example/hooks"
+    actions.set_webhook(world.endpoints, first, url=url, events=())
+    for events in ((EXPIRED,), ()):
+        actions.set_webhook(world.endpoints, second, url=url, events=events)
+        actions.update_webhook(world.endpoints, second, {"url": url})
+    assert world.stored().endpoints[0].set_by == first.id
+    actions.update_webhook(world.endpoints, second, {"url": f"{url}/2"})
+    assert world.stored().endpoints[0].set_by == second.id
 
 
 def test_a_merchant_who_is_no_more_has_no_needs(world: World) -> None:

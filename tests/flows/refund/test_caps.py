@@ -18,7 +18,7 @@ from checkout.domain.mandate import Margin
 from checkout.domain.merchant import ApiKey, Suspension
 from checkout.domain.people import Actor, Member, RefundCap, Right, Role, Scope, may
 from checkout.domain.refund import RefundProblem, RefundStatus
-from checkout.flows.merchant import api_keys, authentication, people, suspension
+from checkout.flows.merchant import api_keys, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from tests.support.basics import at_once, between
@@ -239,20 +239,6 @@ def test_a_cap_of_another_currency_refunds_nothing(world: World) -> None:
     moved_on = replace(leaked(world, once=ONCE), asset_code="EUR")
     with pytest.raises(PermissionMissing, match="limits are in EUR"):
         request.create(world.services, moved_on, NewRefund(session=session, amount=1))
-
-
-def test_a_key_without_the_scope_moves_nothing() -> None:
-    """No route of either API that asks for money, or for what it is paid from."""
-    for path in (
-        "/api/checkout/refunds",
-        "/api/checkout/refunds/{refund_id}/cancel",
-        "/api/checkout/refund_budget",
-        "/api/checkout/refund_budget/end",
-        "/v1/refunds",
-        "/v1/refunds/{refund}",
-        "/v1/refunds/{refund}/cancel",
-    ):
-        assert authentication.scope_of("POST", path) is Scope.REFUND
 
 
 def test_a_key_without_a_cap_is_limited_by_the_budget_alone(world: World) -> None:

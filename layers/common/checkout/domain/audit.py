@@ -20,6 +20,7 @@ class Action(StrEnum):
     REFUND_REQUESTED = "refund_requested"
     PAID_ELSEWHERE = "paid_elsewhere"
     REFUND_CANCELED = "refund_canceled"
+    CLAIM_OFFERED = "claim_offered"
     BUDGET_ASKED = "budget_asked"
     BUDGET_APPROVED = "budget_approved"
     BUDGET_ENDED = "budget_ended"

@@ -300,9 +300,13 @@ class ApiKey:
         return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes
 
     @property
+    def moves_money(self) -> bool:
+        return Scope.REFUND in self.scopes
+
+    @property
     def owns(self) -> bool:
         """Whether a browser that signs in with the key may do everything."""
-        return self.signs_in and self.role is Role.OWNER
+        return self.signs_in and self.role is Role.OWNER and self.moves_money
 
     @property
     def label(self) -> str:

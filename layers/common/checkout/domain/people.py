@@ -39,7 +39,8 @@ class Right(StrEnum):
     NOTE = "note"  # private notes and tags on sessions
     INTEGRATE = "integrate"  # API keys and webhooks
     REFUND = "refund"  # request refunds, up to the actor's limits
-    MANAGE = "manage"  # everything else: sessions, settings, people
+    MANAGE = "manage"  # everything else: sessions, links, settings
+    OWN = "own"  # what moves money without a person, or gives rights: the refund budget, people
 
 
 class Role(StrEnum):
@@ -54,8 +55,8 @@ class Scope(StrEnum):
     """A scope of an API key."""
 
     READ = "read"
-    WRITE = "write"  # create sessions; webhook endpoints
-    MANAGE = "manage"  # end a session, accept it as paid, give it up
+    WRITE = "write"  # create sessions
+    MANAGE = "manage"  # end a session, accept it as paid, give it up; webhook endpoints
     REFUND = "refund"  # request and cancel refunds; request and end the refund budget
 
 
@@ -125,20 +126,35 @@ class Actor(Protocol):
     def refund_cap(self) -> RefundCap | None: ...
 
     @property
+    def moves_money(self) -> bool:
+        """Whether it has those of its role's rights that move money, or give rights to others."""
+        ...
+
+    @property
     def lasts_until(self) -> datetime | None:
         """The time of its end that is known already; nothing that it makes outlives it."""
         ...
 
 
 def rights_of(actor: Actor) -> frozenset[Right]:
-    """Return the actor's rights in the dashboard: those of the role, and refunds up to a limit."""
+    """Return the actor's rights in the dashboard: those of the role, and refunds up to a limit.
+
+    An API key without the scope `refund` neither moves money nor gives rights here, either.
+    """
     limited = actor.refund_cap is not None
-    return RIGHTS[actor.role] | (frozenset({Right.REFUND}) if limited else frozenset())
+    rights = RIGHTS[actor.role] | (frozenset({Right.REFUND}) if limited else frozenset())
+    return rights if actor.moves_money else rights - {Right.REFUND, Right.OWN}
 
 
 def may(actor: Actor, right: Right) -> bool:
     """Return whether the actor has this right in the dashboard."""
     return right in rights_of(actor)
+
+
+def counted_as(actor: Actor) -> str:
+    """Return the id under which the actor's refunds are counted. A replaced key shares its own."""
+    cap = actor.refund_cap
+    return (cap.counted_as if cap is not None else None) or actor.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +210,10 @@ class Member:
     @property
     def lasts_until(self) -> datetime | None:
         return None
+
+    @property
+    def moves_money(self) -> bool:
+        return True  # as the role says
 
     @property
     def owns(self) -> bool:

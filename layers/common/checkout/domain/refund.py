@@ -132,7 +132,8 @@ class Refund(Record):
 
     `give` is what the customer's wallet gets if `mode` is AS_PAID, else None; `cost` is `amount` in
     the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the customer's wallet
-    address, "" once it is erased. `by` is the label of the one who asked for it.
+    address, "" once it is erased. `by` is the label of the one who asked for it, and `asked_by`
+    their id (people.counted_as), None in records of earlier releases.
 
     `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the approval that was
     asked for last: the merchant's wallet, whose server decides what was sent, the customer's wallet
@@ -174,6 +175,7 @@ class Refund(Record):
     elsewhere: str | None = field(default=None, repr=False)
     metadata_json: str = "{}"
     by: str = ""
+    asked_by: str | None = None
     payer: WalletAddress | None = None
     customer: WalletAddress | None = None
     incoming_payment: IncomingPaymentRef | None = None
@@ -214,6 +216,18 @@ class Refund(Record):
     def metadata(self) -> Mapping[str, Any]:
         result: dict[str, Any] = json.loads(self.metadata_json)
         return result
+
+    @property
+    def claim_by(self) -> str | None:
+        """Return who made the link by which the customer has named the wallet, if it is known."""
+        offered: str | None = None
+        named: str | None = None
+        for each in self.history:
+            if each.event == RefundEvent.CLAIM_OFFERED:
+                offered = each.note
+            elif each.event == RefundEvent.CLAIMED:
+                named = offered
+        return named.removeprefix("by ") if self.claimed and named else None
 
     @property
     def terminal(self) -> bool:

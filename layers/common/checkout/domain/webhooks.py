@@ -186,7 +186,9 @@ class Endpoint:
 
     `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by the
     names of its form, it gets these and no others; `*` is every type. Bodies in Stripe's form say
-    the `api_version` that its client expects.
+    the `api_version` that its client expects. `set_by` is the id of the key or member who has set
+    the address, and `set_at` when; None if the operator did, or an earlier release. With `withheld`
+    that key may not read, so no event that is sent there has what customers have given.
     """
 
     url: str
@@ -200,6 +202,9 @@ class Endpoint:
     metadata_json: str = "{}"
     asked: tuple[str, ...] | None = None
     api_version: str | None = None
+    set_by: str | None = None
+    set_at: datetime | None = None
+    withheld: int | None = None  # 1 if customers' details are
 
     def wants(self, event_type: str) -> bool:
         if event_type in BESIDE and self.format is not Format.STRIPE:

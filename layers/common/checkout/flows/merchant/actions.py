@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
 from checkout.domain.mandate import Margin
-from checkout.domain.people import Actor
+from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor, Scope
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, WebhookEvent
@@ -32,6 +33,7 @@ from checkout.ports.services import DashboardServices
 
 if TYPE_CHECKING:
     from checkout.flows.refund.budget import Finish
+    from checkout.flows.refund.claim import Offer
 
 
 def expire_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
@@ -72,6 +74,15 @@ def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Re
     refund = refunds.cancel(services, key, refund_id)
     audit.note(services, key, Action.REFUND_CANCELED, refund.id)
     return refund
+
+
+def offer_claim(services: DashboardServices, key: Actor, refund_id: str) -> Offer:
+    """Make the link by which a customer names another wallet. Raise as `claim.offer` does."""
+    from checkout.flows.refund import claim  # it loads the wallets' client
+
+    offer = claim.offer(services, key, refund_id)
+    audit.note(services, key, Action.CLAIM_OFFERED, refund_id)
+    return offer
 
 
 def ask_budget(services: DashboardServices, key: Actor, amount: int, margin: Margin) -> None:
@@ -115,10 +126,19 @@ def download(
 
 
 def set_webhook(
-    services: DashboardServices, key: Actor, *, url: str, events: tuple[str, ...], **options: Any
+    services: DashboardServices,
+    key: Actor,
+    *,
+    url: str,
+    events: tuple[str, ...],
+    more: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Configured:
     """Set the webhook address and its options. Raise as `endpoints.configure` does."""
-    done = endpoints.configure(services, key.merchant, url=url, events=events, **options)
+    fields = {**(more or {}), **_set_by(services, key)}
+    done = endpoints.configure(
+        services, key.merchant, url=url, events=events, more=fields, **options
+    )
     audit.note(services, key, Action.WEBHOOK_SET, url.partition("?")[0])
     return done
 
@@ -127,9 +147,23 @@ def update_webhook(
     services: DashboardServices, key: Actor, fields: Mapping[str, Any], **options: Any
 ) -> Configured:
     """Change fields of the webhook endpoint. Raise as `endpoints.update` does."""
-    done = endpoints.update(services, key.merchant, fields, **options)
+    set_by = _set_by(services, key) if "url" in fields else {}
+    done = endpoints.update(services, key.merchant, {**fields, **set_by}, **options)
     audit.note(services, key, Action.WEBHOOK_SET, _without_query(done.endpoint))
     return done
+
+
+def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
+    """Return the fields of an endpoint that say who has set its address.
+
+    A key that may not read learns nothing of customers by the address that it chooses.
+    """
+    blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
+    return {
+        "set_by": key.id,
+        "set_at": services.clock.now(),
+        "withheld": 1 if blind else None,
+    }
 
 
 def _without_query(endpoint: Endpoint | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from checkout.domain.doors import API
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.grammar import API_KEY
 from checkout.domain.ids import api_key_hash, api_key_prefix
@@ -17,28 +18,17 @@ from checkout.domain.people import Scope
 from checkout.ports.services import Services
 
 _READING: Final = ("GET", "HEAD")
-# The writes of a key that does not manage. All others need the full scope.
-_WRITING: Final = (
-    "/checkout/sessions",
-    "/checkout/sessions/{session_id}",
-    "/webhook_endpoints",
-    "/webhook_endpoints/{identity}",
-)
-# Both APIs' routes that ask for money to go back, or for what it is paid from.
-_REFUNDING: Final = ("/checkout/refunds", "/checkout/refund_budget", "/refunds")
 
 
 def scope_of(method: str, route: str) -> Scope:
     """Return the scope that a route needs; `route` is its path, with names in place of ids.
 
-    GET only reads. A route that nobody thought of is only for keys that may do everything.
+    GET only reads. What is no route needs the scope to manage.
     """
-    if method in _READING:
-        return Scope.READ
-    path = route.removeprefix("/api").removeprefix("/v1")
-    if any(path == each or path.startswith(f"{each}/") for each in _REFUNDING):
-        return Scope.REFUND
-    return Scope.WRITE if path in _WRITING else Scope.MANAGE
+    door = API.get((method, route))
+    if door is not None:
+        return door.needs
+    return Scope.READ if method in _READING else Scope.MANAGE
 
 
 def authenticate(

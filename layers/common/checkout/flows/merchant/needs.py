@@ -32,6 +32,7 @@ ROUNDS: Final = 3  # pages of flagged sessions that are read
 NEWEST: Final = 10  # sessions, or events of an endpoint, that tell how it is now
 FAILS: Final = 3  # attempts one after the other, until an endpoint counts as failing
 SOON: Final = timedelta(days=7)  # a key in use that ends within this time
+NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that somebody else has set
 BUDGET: Final = "Refund budget"
 AnyServices = DashboardServices | PayServices
 _REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
@@ -46,6 +47,7 @@ class Case(StrEnum):
     OVERPAID = "overpaid"
     WITHDRAWAL = "withdrawal"
     WALLET_KEY = "wallet_key"
+    ENDPOINT_SET = "endpoint_set"
     ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_FAILING = "endpoint_failing"
     BUDGET_OVER = "budget_over"
@@ -157,8 +159,12 @@ def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterat
 
 
 def _endpoints(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
+    now = services.clock.now()
     for endpoint in merchant.endpoints:
         identity = endpoint_id(merchant.id, endpoint)
+        at, by = endpoint.set_at, endpoint.set_by
+        if at is not None and by not in (None, key.id) and now < at + NEW_FOR:
+            yield Need(Case.ENDPOINT_SET, identity, endpoint.url.partition("?")[0], at)
         if endpoint.disabled_at is not None:
             yield Need(Case.ENDPOINT_DISABLED, identity, endpoint.url, endpoint.disabled_at)
             continue

@@ -52,6 +52,7 @@ TOPICS: Final[dict[Case, Topic]] = {
     Case.OVERPAID: Topic.PAYMENTS,
     Case.WITHDRAWAL: Topic.PAYMENTS,
     Case.WALLET_KEY: Topic.WALLET,
+    Case.ENDPOINT_SET: Topic.WEBHOOKS,
     Case.ENDPOINT_DISABLED: Topic.WEBHOOKS,
     Case.ENDPOINT_FAILING: Topic.WEBHOOKS,
     Case.BUDGET_OVER: Topic.ENDS,

@@ -25,6 +25,7 @@ from checkout.domain.merchant import (
     private_key_place,
 )
 from checkout.domain.names import is_plain_name, shown
+from checkout.domain.people import USUAL, Scope
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key
@@ -68,13 +69,14 @@ class NewMerchant:
 
     `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM. It and
     `key_id` are None for a merchant without a key file. Without a `name` the merchant has the
-    wallet's public name.
+    wallet's public name. `scopes` are those of the API key.
     """
 
     name: str
     wallet_address: str
     key_id: str | None = None
     private_key_text: str | None = field(default=None, repr=False)
+    scopes: tuple[Scope, ...] = USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
     """Create the merchant and its first API key. Raises SetupRefused, AlreadyMerchant."""
     found = _checked(services, new)
     merchant = _new(services, found, name=new.name)
-    made = new_key(services, merchant, name="First key")
+    made = new_key(services, merchant, name="First key", scopes=new.scopes)
     existing = services.merchants.add(merchant, made.key)
     if existing is not None:
         raise AlreadyMerchant(existing)
@@ -137,10 +139,12 @@ def shop_name(typed: str, wallet: WalletAddress) -> str:
     return name
 
 
-def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> SetUp:
+def add_api_key(
+    services: PayServices, wallet_address: str, *, name: str, scopes: tuple[Scope, ...] = USUAL
+) -> SetUp:
     """Make another API key for the merchant of this wallet. Raises SetupRefused."""
     merchant = _existing(services, wallet_address)
-    made = new_key(services, merchant, name=name)
+    made = new_key(services, merchant, name=name, scopes=scopes)
     if not services.api_keys.add(made.key, merchant):
         raise SetupRefused("The merchant was changed meanwhile; run the command again.")
     return SetUp(merchant, made.plain)

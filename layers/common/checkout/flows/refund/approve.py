@@ -71,10 +71,12 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     A refund whose token is lost asks for an approval that can only read. One that the budget was to
     pay is left to this approval.
 
-    Raises ResourceMissing, RefundUnexpectedState, WalletUnreachable, WalletInvalid,
-    WalletUnavailable, MerchantWalletError, AmountTooSmallForWallet.
+    Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
+    WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
+    AmountTooSmallForWallet.
     """
     refund = request.get(services, key, refund_id)
+    request.require_own(key, refund)
     # One that waits for the budget may be approved by hand, too.
     waits = refund.approval_waits or refund.status is RefundStatus.NEEDS_APPROVAL
     if not waits or refund.lease_live(services.clock.now()):
@@ -211,10 +213,12 @@ def finish(
 ) -> Finish:
     """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
 
-    Raises ResourceMissing, and CallbackInvalid for one that does not verify, without any write or
-    wallet call. A repeated or late callback gets the refund as it is.
+    Raises ResourceMissing, PermissionMissing as `request.require_own` does, and CallbackInvalid for
+    one that does not verify, without any write or wallet call. A repeated or late callback gets the
+    refund as it is.
     """
     refund = request.get(services, key, refund_id)
+    request.require_own(key, refund)
     if refund.grant is None or refund.payer is None:
         return Finish(refund)
     grant = sealed.open_grant(services.vault, refund.id, refund.grant)

@@ -70,9 +70,11 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
     """Ask the merchant's wallet to approve `amount` minor units a month; return the page too.
 
     `margin` is what refunds may cost more without a person, once this is approved. A budget that is
-    in use stays so until then. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
-    RefundUnexpectedState, MerchantUnproven, MerchantSuspended, MerchantWalletError.
+    in use stays so until then. Raises PermissionMissing as `budget_request.require_unlimited` does,
+    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
+    MerchantSuspended, MerchantWalletError.
     """
+    budget_request.require_unlimited(key)
     value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
     require(merchant, Effect.BUDGET)

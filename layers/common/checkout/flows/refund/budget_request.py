@@ -8,6 +8,7 @@ from checkout.domain.errors import (
     AmountNotRepresentable,
     AmountTooLarge,
     AmountTooSmall,
+    PermissionMissing,
     RefundUnexpectedState,
     ResourceMissing,
     SessionBusy,
@@ -48,9 +49,11 @@ def request(
 ) -> Mandate:
     """Ask an owner to approve `amount` minor units a month, and write what `reserve` makes with it.
 
-    A budget that is in use stays so. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
-    MerchantUnproven, MerchantSuspended, SessionBusy, KeyHeld.
+    A budget that is in use stays so. Raises PermissionMissing as `require_unlimited` does,
+    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, MerchantUnproven, MerchantSuspended,
+    SessionBusy, KeyHeld.
     """
+    require_unlimited(key)
     if not isinstance(key, ApiKey) or key.suspended is not None:  # else the shop is known to sell
         require(merchants.get(services.merchants, key.merchant), Effect.BUDGET)
     wanted = in_wallet(key, amount)
@@ -69,9 +72,10 @@ def request(
 def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None) -> Mandate:
     """End the budget; its grant is canceled afterwards, best effort.
 
-    A payment that the wallet has accepted before may still be sent. Raises RefundUnexpectedState,
-    SessionBusy, KeyHeld.
+    A payment that the wallet has accepted before may still be sent. Raises PermissionMissing as
+    `require_unlimited` does, RefundUnexpectedState, SessionBusy, KeyHeld.
     """
+    require_unlimited(key)
     mandate = before = find(services, key)
     if mandate is None:
         raise RefundUnexpectedState("There is no budget that could be ended.")
@@ -99,6 +103,17 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
             )
         )
     return mandate
+
+
+def require_unlimited(key: Actor) -> None:
+    """Raise PermissionMissing for an actor whose refunds are limited.
+
+    The budget pays for everybody: what they ask for is typed into the owner's form.
+    """
+    if key.refund_cap is not None:
+        raise PermissionMissing(
+            "Your refunds are limited: an owner asks for the refund budget, and ends it."
+        )
 
 
 def in_wallet(key: Actor, amount: int) -> Amount:

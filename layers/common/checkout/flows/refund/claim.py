@@ -48,9 +48,10 @@ class Offer:
 def offer(services: Services, key: Actor, refund_id: str) -> Offer:
     """Make the link; one that was made before ends.
 
-    Raises ResourceMissing, RefundUnexpectedState.
+    Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState.
     """
     refund = request.get(services, key, refund_id)
+    request.require_own(key, refund)
     token = new_claim_token(services.random_bytes)
     try:
         refund = move(

@@ -24,7 +24,7 @@ from checkout.domain.grammar import REFUND_ID, position
 from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
 from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
 from checkout.domain.money import from_minor_units, to_wallet
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, counted_as
 from checkout.domain.refund import (
     AmountMode,
     Reason,
@@ -135,7 +135,7 @@ def _allowance(key: Actor, refund: Refund) -> Allowance | None:
     if refund.amount > cap.day:
         raise _over_the_day(key, 0)
     return Allowance(
-        id=f"{cap.counted_as or key.id}#{day.isoformat()}",
+        id=f"{counted_as(key)}#{day.isoformat()}",
         amount=refund.amount,
         most=cap.day,
         until=refund.created_at + ALLOWANCE_KEPT,
@@ -150,6 +150,28 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
     return PermissionMissing(
         f"Your limit is {most} a day (UTC), of which {left} are left. Ask an owner."
     )
+
+
+def require_own(key: Actor, refund: Refund) -> None:
+    """Raise PermissionMissing if an actor with a limit may not change this refund or note.
+
+    Their limit has counted what they have requested themselves, and nothing else. A refund that
+    an owner has requested could be turned to another wallet, or be kept from its customer.
+    """
+    if not is_own(key, refund):
+        raise PermissionMissing(
+            "Your refunds are limited, and this one was requested by somebody else, or is above "
+            "your limit. Ask an owner."
+        )
+
+
+def is_own(key: Actor, refund: Refund) -> bool:
+    """Return whether the actor has no limit, or has requested this refund or note within it."""
+    cap = key.refund_cap
+    if cap is None:
+        return True
+    most = [each for each in (cap.once, cap.day) if each is not None]
+    return refund.asked_by == counted_as(key) and all(refund.amount <= each for each in most)
 
 
 def _readable(key: Actor, value: int) -> str:
@@ -202,9 +224,11 @@ def cancel(
 ) -> Refund:
     """Cancel a refund that was not sent yet, or take back a note that it was paid elsewhere.
 
-    Raises ResourceMissing, RefundUnexpectedState, SessionBusy, KeyHeld.
+    Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState,
+    SessionBusy, KeyHeld.
     """
     refund = get(services, key, refund_id)
+    require_own(key, refund)
     try:
         return settle(
             services,
@@ -231,16 +255,18 @@ def update_metadata(
 ) -> Refund:
     """Write what `merge` makes of the refund's metadata; nothing else of it changes.
 
-    Raises ResourceMissing, RefundUnexpectedState while it is being sent, SessionBusy, KeyHeld, and
-    what `merge` raises.
+    Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState while it
+    is being sent, SessionBusy, KeyHeld, and what `merge` raises.
     """
+    refund = get(services, key, refund_id)
+    require_own(key, refund)
 
     def changed(refund: Refund) -> Change[Refund]:
         text = compact(dict(merge(refund.metadata)))
         return writes.change(services, refund, RefundEvent.METADATA_CHANGED, metadata_json=text)
 
     try:
-        return writes.write_decided(services, get(services, key, refund_id), changed, reserve)
+        return writes.write_decided(services, refund, changed, reserve)
     except IllegalTransition:
         raise RefundUnexpectedState(
             "This refund is being sent; its metadata can be changed when it has ended."
@@ -315,6 +341,7 @@ def _refund(
         ended_at=now if noted else None,
         metadata_json=compact(dict(asked.metadata or {})),
         by=key.label,
+        asked_by=counted_as(key),
     )
 
 

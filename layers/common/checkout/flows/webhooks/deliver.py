@@ -219,9 +219,10 @@ def _body(
 
     They are not stored with the event, so after an erasure no attempt sends them. An event whose
     details do not open is sent without them: the operator gets an alarm, and the shop its event.
+    So is one to an address that was set by a key that may not read.
     """
-    session = None
-    if event.details_of is not None and endpoint.format is Format.STRIPE:
+    session, shown = None, endpoint.format is Format.STRIPE and not endpoint.withheld
+    if event.details_of is not None and shown:
         session = services.sessions.get(event.details_of)
     if session is not None:
         with suppress(SecretUnreadable):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from checkout.domain.audit import Action
 from checkout.domain.errors import (
     ParameterInvalid,
     ResourceMissing,
@@ -24,6 +25,7 @@ from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
+from checkout.domain.people import Scope
 from checkout.domain.reach import Effect, require
 from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
@@ -49,6 +51,8 @@ from checkout.ports.webhooks import QueuedEvent
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
 COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked
+# Of an address that the operator sets: nobody of the shop has to look at it.
+_BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ def configure(
         set_up = replace(
             old or begun,
             url=url,
-            **{"asked": None, **(more or {})},
+            **{**_BY_NOBODY, "asked": None, **_told(old, url, more or {})},
             events=tuple(event for event in OPTIONAL if event in events),
             disabled_at=None,
         )
@@ -145,7 +149,8 @@ def update(
         _check(services, fields.get("url", found.url), fields.get("events", ()))
 
     def changed(merchant: Merchant) -> Merchant:
-        return _with(merchant, endpoint, **fields)
+        found = _endpoint(merchant, endpoint)
+        return _with(merchant, endpoint, **_told(found, fields.get("url"), fields))
 
     def configured(merchant: Merchant) -> Configured:
         return Configured(merchant, _endpoint(merchant, endpoint))
@@ -339,6 +344,43 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
     after = retry_on_conflict(event, again, services.events.save)
     services.queue.enqueue([QueuedEvent(after.id, after.merchant)])
     return after
+
+
+def withhold(services: DashboardServices, merchant: Merchant) -> list[Endpoint]:
+    """Send no customers' details to endpoints of earlier releases that a blind key has set.
+
+    That is one that may not read, by the newest entry of the audit log about that address. Returns
+    these endpoints. Raises as `update` does.
+    """
+    unknown = [each for each in merchant.endpoints if each.set_by is None]
+    blind = {key.id for key in services.api_keys.of(merchant.id) if Scope.READ not in key.scopes}
+    setters = _setters(services, merchant.id) if unknown and blind else {}
+    found = [each for each in unknown if setters.get(each.url.partition("?")[0]) in blind]
+    for each in found:
+        fields = {"withheld": 1, "set_by": setters[each.url.partition("?")[0]]}
+        update(services, merchant.id, fields, endpoint=endpoint_id(merchant.id, each))
+    return found
+
+
+def _setters(services: DashboardServices, merchant_id: str) -> dict[str, str]:
+    """Return by address, without its query, who has set it last."""
+    found: dict[str, str] = {}
+    after: str | None = None
+    while True:
+        page = services.audit.page(merchant_id, limit=RESEND_PAGE, after=after)
+        for entry in page.entries:
+            if entry.action is Action.WEBHOOK_SET and entry.target is not None:
+                found.setdefault(entry.target, entry.actor_id)
+        if page.next_key is None:
+            return found
+        after = page.next_key
+
+
+def _told(old: Endpoint | None, url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields; who has set an address stays as it is if that does not change."""
+    if old is None or old.set_by is None or old.url != url:
+        return dict(fields)
+    return {**fields, "set_by": old.set_by, "set_at": old.set_at}
 
 
 def _check(services: DashboardServices, url: str, events: tuple[str, ...]) -> None:
