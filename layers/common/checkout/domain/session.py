@@ -168,6 +168,11 @@ class Session(InFlight):
         return min(received, self.amount_total) if completed else received
 
     @property
+    def paid_at(self) -> datetime:
+        """Return when it was paid; of money that came late or in part, when it was created."""
+        return self.completed_at or self.created_at
+
+    @property
     def refunded(self) -> int:
         """Return what was sent back, or is held to be, in minor units of `currency`."""
         return sum(each.amount for each in self.refunds or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from checkout.domain.parts import Lists
@@ -28,7 +29,15 @@ class Refunds(Protocol):
         """Read refunds, in this order, strongly consistent. Missing ones are left out."""
         ...
 
-    def page(self, of: Lists, *, limit: int, after: str | None) -> RefundPage:
+    def page(
+        self,
+        of: Lists,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None = None,
+        created_before: datetime | None = None,
+    ) -> RefundPage:
         """Read a merchant's refunds, newest first; `limit` is 1 to 100.
 
         `after` is the position of the last refund seen. The index lags a little.

@@ -7,7 +7,7 @@ merchant. Everything else that it has is one compressed attribute (codec.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.adapters.aws import Persistent
@@ -92,7 +92,15 @@ class DynamoRefunds:
         shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
         return tuple(shown)
 
-    def page(self, of: Lists, *, limit: int, after: str | None) -> RefundPage:
+    def page(
+        self,
+        of: Lists,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None = None,
+        created_before: datetime | None = None,
+    ) -> RefundPage:
         found = lists.page(
             self._client,
             self._table,
@@ -102,8 +110,8 @@ class DynamoRefunds:
             shards=of.parts,
             limit=limit,
             after=after,
-            created_from=None,
-            created_before=None,
+            created_from=created_from,
+            created_before=created_before,
             upward=False,
             entries_each=1,
         )

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.attempts import Concern
 from checkout.domain.grammar import SESSION_ID, position
 from checkout.domain.people import Actor
-from checkout.domain.search import PAID, finds, last_part
+from checkout.domain.search import NEEDS_SOMEBODY, PAID, finds, last_part
 from checkout.domain.session import Session, Status
 from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import Services
 
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
+READ_FOR: Final = timedelta(seconds=5)  # then the list returns what it has, and a cursor
+# A session is paid within a day of its creation, and its last check follows soon. One that takes
+# longer was flagged: it was undecided after an hour, or paid in part.
+PAID_WITHIN: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +28,10 @@ class ListQuery:
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
     minor units (both inclusive). `search` is a text in full (domain/search.py). `statuses` are
-    several to choose from. `rounds` bounds the index pages that are read for one response. `upward`
-    asks for the sessions just newer than the cursor; the page is newest first all the same.
+    several to choose from. `paid_from` and `paid_before` bound `paid_at` of completed sessions.
+    `rounds` bounds the index pages that are read for one response, `patience` those that are read
+    while nothing is found. `upward` asks for the sessions just newer than the cursor; the page is
+    newest first all the same.
     """
 
     limit: int = 10
@@ -33,12 +39,15 @@ class ListQuery:
     status: Status | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    paid_from: datetime | None = None
+    paid_before: datetime | None = None
     amount_from: int | None = None
     amount_to: int | None = None
     search: str | None = None
     statuses: tuple[Status, ...] = ()
     concern: Concern | None = None
     rounds: int = FILTER_ROUNDS
+    patience: int = 0
     upward: bool = False
 
     @property
@@ -48,23 +57,53 @@ class ListQuery:
         return bool(self.statuses) or any(each is not None for each in by_field)
 
     @property
-    def found_by(self) -> str | None:
-        """The text by which an index finds all that match; None if none does."""
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The parts of the indexes in which all that match are found, from the newest on."""
+        low, high = self.created_from, self.created_before
         if self.search:
-            return last_part(self.search)
-        completed = (Status.COMPLETED,)
-        return PAID if completed in (self.statuses, (self.status,)) else None
+            return (Stretch(last_part(self.search), low, high),)
+        if (Status.COMPLETED,) not in (self.statuses, (self.status,)):
+            return (Stretch(None, low, high),)
+        if self.paid_before is not None:
+            high = min(high or self.paid_before, self.paid_before)
+        if self.paid_from is None:
+            return (Stretch(PAID, low, high),)
+        soon = self.paid_from - PAID_WITHIN
+        older = soon if high is None else min(high, soon)
+        return (
+            Stretch(PAID, soon if low is None else max(low, soon), high),
+            Stretch(NEEDS_SOMEBODY, low, older),
+        )
+
+    def holds(self, session: Session, now: datetime) -> bool:
+        """Return whether the session, which no index has found, is one of them."""
+        low, high = self.created_from, self.created_before
+        if low is not None and session.created_at < low:
+            return False
+        return (high is None or session.created_at < high) and self.matches(session, now)
 
     def matches(self, session: Session, now: datetime) -> bool:
-        amount = session.amount_total
+        """Return whether the session is one of them, its creation aside."""
+        amount, paid_at = session.amount_total, session.paid_at
         return (
             (self.status is None or self.status is session.status_at(now))
             and (not self.statuses or session.status_at(now) in self.statuses)
+            and (self.paid_from is None or self.paid_from <= paid_at)
+            and (self.paid_before is None or paid_at < self.paid_before)
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
             and (self.concern is None or self.concern.holds(session))
             and (self.search is None or finds(session, self.search))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The sessions that an index finds by a text, or all, of those created in this time."""
+
+    found_by: str | None
+    created_from: datetime | None
+    created_before: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +123,26 @@ class SessionList:
 def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    Its cursor continues in the direction of the query. Reads at most `rounds` index pages and then
-    returns a cursor, so that a filter with few matches cannot make one request read without end.
-    Raises CursorInvalid.
+    Its cursor continues in the direction of the query. Reads for READ_FOR, at most `rounds` index
+    pages, or `patience` if nothing is found, and then returns a cursor, so that a filter with few
+    matches cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()
     found: list[Session] = []
     unreadable: tuple[str, ...] = ()
     looked_to: datetime | None = None
-    for _ in range(query.rounds):
+    stretches = list(query.stretches[::-1] if query.upward else query.stretches)
+    for number in range(max(query.rounds, query.patience) + len(stretches) - 1):
         page = services.sessions.page(
             key.lists,
             limit=PAGE_MAX if query.filters else min(PAGE_MAX, query.limit - len(found)),
             after=after,
-            created_from=query.created_from,
-            created_before=query.created_before,
-            search=query.found_by,
+            created_from=stretches[0].created_from,
+            created_before=stretches[0].created_before,
+            search=stretches[0].found_by,
             upward=query.upward,
         )
-        after = page.next_key
         unreadable += page.unreadable
         for session in page.sessions:
             if query.matches(session, now):
@@ -112,7 +151,16 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
                     return SessionList(_newest_first(found, query), more, last, unreadable)
                 found.append(session)
             looked_to = session.created_at
-        if after is None or (len(found) == query.limit and not query.filters):
+        if page.next_key is None and stretches[1:]:
+            del stretches[0]
+            if page.sessions:
+                after = _place(page.sessions[-1])
+            continue
+        after = page.next_key
+        over = bool(found) and number + 1 >= query.rounds
+        if after is None or over or (len(found) == query.limit and not query.filters):
+            break
+        if services.clock.now() >= now + READ_FOR:
             break
     rest = None if after is None else cursor(key.merchant, after)
     return SessionList(_newest_first(found, query), rest, looked_to, unreadable)
@@ -124,4 +172,13 @@ def _newest_first(found: list[Session], query: ListQuery) -> tuple[Session, ...]
 
 def cursor_behind(key: Actor, session: Session) -> str:
     """Return the cursor that continues a list after `session`."""
-    return cursor(key.merchant, position(session.created_at, session.id))
+    return cursor(key.merchant, _place(session))
+
+
+def session_at(key: Actor, presented: str) -> str:
+    """Return the id of the session behind which a cursor of this list continues."""
+    return (position_of(key.merchant, presented, SESSION_ID) or "").partition("#")[2]
+
+
+def _place(session: Session) -> str:
+    return position(session.created_at, session.id)

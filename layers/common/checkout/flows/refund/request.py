@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.errors import (
@@ -206,15 +206,29 @@ def list_page(services: Services, key: Actor, *, limit: int, after: str | None) 
     return _page(services, key, limit, position_of(key.merchant, after, REFUND_ID))
 
 
-def list_behind(services: Services, key: Actor, *, limit: int, anchor: str | None) -> RefundList:
-    """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing."""
+def list_behind(
+    services: Services,
+    key: Actor,
+    *,
+    limit: int,
+    anchor: str | None,
+    created_from: datetime | None = None,
+    created_before: datetime | None = None,
+) -> RefundList:
+    """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing.
+
+    The times bound their creation (from inclusive, before exclusive).
+    """
     behind = None if anchor is None else get(services, key, anchor)
     place = None if behind is None else position(behind.created_at, behind.id)
-    return _page(services, key, limit, place)
+    bounds = {"created_from": created_from, "created_before": created_before}
+    return _page(services, key, limit, place, **bounds)
 
 
-def _page(services: Services, key: Actor, limit: int, after: str | None) -> RefundList:
-    page = services.refunds.page(key.lists, limit=limit, after=after)
+def _page(
+    services: Services, key: Actor, limit: int, after: str | None, **bounds: datetime | None
+) -> RefundList:
+    page = services.refunds.page(key.lists, limit=limit, after=after, **bounds)
     more = cursor(key.merchant, page.next_key) if page.next_key else None
     return RefundList(page.refunds, more)
 

@@ -10,6 +10,7 @@ from typing import Final
 from checkout.domain.grammar import position
 from checkout.domain.people import Actor
 from checkout.domain.webhooks import WebhookEvent, copy_id
+from checkout.flows.checkout.lists import READ_FOR
 from checkout.ports.services import Services
 
 _LOOKED_AT: Final = 100  # events of a round
@@ -20,8 +21,9 @@ class EventQuery:
     """The filters of a list. Its page begins after `after` and goes back in time, or `upward`.
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
-    that are read. With an `endpoint`, it is the list of that endpoint's copies. `delivered` tells
-    whether every endpoint that asked for an event has got it.
+    that are read, `patience` those that are read while nothing is found. With an `endpoint`, it is
+    the list of that endpoint's copies. `delivered` tells whether every endpoint that asked for an
+    event has got it.
     """
 
     limit: int
@@ -31,6 +33,7 @@ class EventQuery:
     created_before: datetime | None = None
     wanted: Callable[[WebhookEvent], bool] | None = None
     rounds: int
+    patience: int = 0
     endpoint: str | None = None
     delivered: bool | None = None
 
@@ -46,9 +49,9 @@ def page(
 
     With a filter, more may follow even if this page holds few events or none.
     """
-    after = query.after
+    after, until = query.after, services.clock.now() + READ_FOR
     found: list[WebhookEvent] = []
-    for _ in range(query.rounds):
+    for number in range(max(query.rounds, query.patience)):
         looked = services.events.page(
             key.lists,
             limit=_LOOKED_AT if query.filters else query.limit,
@@ -64,7 +67,8 @@ def page(
             some = [each for each in some if query.delivered is not (waiting[each.id] > 0)]
         found += some
         after = looked.next_key
-        if after is None or len(found) >= query.limit:
+        over = bool(found) and number + 1 >= query.rounds
+        if after is None or len(found) >= query.limit or over or services.clock.now() >= until:
             break
     events = found[: query.limit]
     if len(found) > query.limit:
