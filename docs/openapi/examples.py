@@ -166,6 +166,10 @@ EVENTS: Final[Mapping[str, Object]] = {
 }
 _PAYMENT: Final = stripe.payment_intent(_PAID, base_url=BASE_URL, now=_PAID_AT)
 _CHARGE: Final = stripe.charge(_PAID, base_url=BASE_URL)
+_PRICE: Final = stripe.line_items(_PAID, base_url=BASE_URL)[0]["price"]
+_PRODUCT: Final = stripe.line_items(_PAID, base_url=BASE_URL, expand_product=True)[0]["price"][
+    "product"
+]
 _PENDING: Final = refund_object(_REFUND, base_url=BASE_URL)
 _EVENT: Final[Object] = json.loads(
     stripe.event_json(
@@ -206,6 +210,10 @@ STRIPE: Final[Mapping[str, Object]] = {
     "getPayment": _PAYMENT,
     "listCharges": _page("/v1/charges", _CHARGE),
     "getCharge": _CHARGE,
+    "getPaymentMethod": stripe.payment_method(_PAID, base_url=BASE_URL),
+    "getBalanceTransaction": stripe.charge_transaction(_PAID),
+    "getPrice": _PRICE,
+    "getProduct": _PRODUCT,
     "createRefund": _PENDING,
     "listRefunds": _page("/v1/refunds", refund_object(_SENT, base_url=BASE_URL)),
     "getRefund": refund_object(_SENT, base_url=BASE_URL),

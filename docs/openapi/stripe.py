@@ -32,6 +32,7 @@ from docs.openapi.stripe_answers import (
     Account,
     AccountList,
     Balance,
+    BalanceTransaction,
     Charge,
     ChargeList,
     Deleted,
@@ -42,6 +43,11 @@ from docs.openapi.stripe_answers import (
     LineItemList,
     PaymentIntent,
     PaymentList,
+    PaymentMethod,
+    Price,
+    PriceList,
+    Product,
+    ProductList,
     Refund,
     RefundList,
     Session,
@@ -135,7 +141,7 @@ _BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
         for bound, low in (("minimum", 0), ("maximum", 1))
     },
     "types": {"maxItems": 20},
-    "description": {"minLength": 1, "maxLength": 500},
+    "description": {"minLength": 0, "maxLength": 500},
 }
 _EXAMPLE: Final = {
     "mode": "payment",
@@ -164,6 +170,8 @@ def document() -> Object:
         PaymentList,
         ChargeList,
         RefundList,
+        PriceList,
+        ProductList,
     )
     schemas = parts.schemas(*lists, Account, AccountList, Balance, Deleted, Error)
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
@@ -194,6 +202,11 @@ def _paths() -> Object:
     refunds, refund = "/v1/refunds", parts.in_path("refund", REFUND_ID.pattern)
     payments, payment = "/v1/payment_intents", parts.in_path("payment", _like("pi_"))
     charge = parts.in_path("charge", _like("ch_"))
+    method = parts.in_path("payment_method", _like("pm_"))
+    of_refund = REFUND_ID.pattern.replace("re_", "txn_re")
+    transaction = parts.in_path("transaction", f"(?:{_like('txn_')}|{of_refund})")
+    price = parts.in_path("price", _like("price_") + "[0-9]{2}")
+    product = parts.in_path("product", _like("prod_") + "[0-9]{2}")
     account = parts.in_path("account", "acct_[0-9A-Za-z_]{1,40}")
     create = _post(
         "createSession",
@@ -238,6 +251,16 @@ def _paths() -> Object:
         },
         "/v1/charges": {"get": _get("listCharges", ChargeList, parity.LIST_CHARGES, _LIST)},
         "/v1/charges/{charge}": {"get": _get("getCharge", Charge, parity.ONE, (), charge)},
+        "/v1/payment_methods/{payment_method}": {
+            "get": _get("getPaymentMethod", PaymentMethod, parity.ONE, (), method),
+        },
+        "/v1/balance_transactions/{transaction}": {
+            "get": _get("getBalanceTransaction", BalanceTransaction, parity.ONE, (), transaction),
+        },
+        "/v1/prices": {"get": _get("listPrices", PriceList, parity.NOTHING, ())},
+        "/v1/prices/{price}": {"get": _get("getPrice", Price, parity.ONE, (), price)},
+        "/v1/products": {"get": _get("listProducts", ProductList, parity.NOTHING, ())},
+        "/v1/products/{product}": {"get": _get("getProduct", Product, parity.ONE, (), product)},
         refunds: {
             "post": _post("createRefund", Refund, parity.CREATE_REFUND, _REFUND),
             "get": _get("listRefunds", RefundList, parity.LIST_REFUNDS, _LIST),

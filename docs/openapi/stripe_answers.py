@@ -11,7 +11,7 @@ from checkout.domain.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.refund import AmountMode, Reason, RefundProblem
 from checkout.domain.session import Status
 from checkout.domain.webhooks import Format
-from docs.openapi.native_answers import Amount, Currency
+from docs.openapi.native_answers import Amount, Currency, RefundBudget
 from docs.openapi.parts import ABSENT, Answer
 
 LIST_MAX: Final = 100
@@ -19,6 +19,10 @@ LIST_MAX: Final = 100
 Unix = Annotated[int, Field(ge=0, description="Unix seconds.")]
 Money = Annotated[int, Field(ge=0, description="In Stripe's units of the currency.")]
 PaymentId = Annotated[str, Field(pattern="^pi_")]
+ChargeId = Annotated[str, Field(pattern="^ch_")]
+RefundId = Annotated[str, Field(pattern="^re_")]
+MethodId = Annotated[str, Field(pattern="^pm_")]
+TransactionId = Annotated[str, Field(pattern="^txn_")]
 Metadata = dict[str, str]
 Country = Annotated[str, Field(pattern="^[A-Z]{2}$")]
 Empty = Annotated[list[Any], Field(max_length=0)]
@@ -145,13 +149,19 @@ class OpenPayments(Answer):
 class PaymentError(Answer):
     type: Literal["invalid_request_error"]
     code: str
+    """One of Stripe's codes."""
     message: str
 
 
-class PaymentFacts(Answer):
+class ChargeFacts(Answer):
     """Fields that only this service knows."""
 
     session: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
+
+
+class PaymentFacts(ChargeFacts):
+    problem: str | None
+    """Why the last attempt failed, in the words of the native API."""
 
 
 class BillingDetails(Answer):
@@ -170,10 +180,60 @@ class Shipping(Answer):
     tracking_number: None
 
 
-class Charge(Answer):
-    """The one charge of a session that was paid."""
+class BalanceTransaction(Answer):
+    """What your wallet received for a charge, or paid for a refund (below 0)."""
 
-    id: Annotated[str, Field(pattern="^ch_")]
+    id: TransactionId
+    object: Literal["balance_transaction"]
+    amount: int
+    """In Stripe's units of the currency."""
+    available_on: Unix
+    balance_type: Literal["payments"]
+    created: Unix
+    currency: Currency
+    description: None
+    exchange_rate: None
+    fee: Literal[0]
+    fee_details: Empty
+    net: int
+    """The same as `amount`: this service takes no fee."""
+    reporting_category: Literal["charge", "refund"]
+    source: ChargeId | RefundId | Charge | Refund
+    """The id of the charge or the refund; the object if it is expanded."""
+    status: Literal["available"]
+    type: Literal["charge", "refund"]
+
+
+class CustomMethod(Answer):
+    display_name: Literal["Open Payments"]
+    logo: None
+    type: Literal["open_payments"]
+
+
+class PaymentMethod(Answer):
+    """The wallet that paid a session. It cannot be charged again."""
+
+    id: MethodId
+    object: Literal["payment_method"]
+    allow_redisplay: Literal["unspecified"]
+    billing_details: BillingDetails
+    created: Unix
+    custom: CustomMethod
+    customer: None
+    customer_account: None
+    livemode: bool
+    metadata: Metadata
+    type: Literal["custom"]
+
+
+class MethodDetails(Answer):
+    type: Literal["custom"]
+
+
+class Charge(Answer):
+    """The one charge of a session that was paid, or to which money came late or in part."""
+
+    id: ChargeId
     object: Literal["charge"]
     amount: Money
     amount_captured: Money
@@ -182,7 +242,8 @@ class Charge(Answer):
     application: None
     application_fee: None
     application_fee_amount: None
-    balance_transaction: None
+    balance_transaction: TransactionId | BalanceTransaction
+    """The id of what your wallet received; the object if it is expanded."""
     billing_details: BillingDetails
     calculated_statement_descriptor: None
     captured: Literal[True]
@@ -198,16 +259,17 @@ class Charge(Answer):
     livemode: bool
     metadata: Metadata
     on_behalf_of: None
-    open_payments: PaymentFacts
+    open_payments: ChargeFacts
     outcome: None
     paid: Literal[True]
     payment_intent: PaymentId | PaymentIntent
     """The payment's id; the payment if it is expanded."""
-    payment_method: None
-    payment_method_details: None
+    payment_method: MethodId
+    payment_method_details: MethodDetails
     receipt_email: None
     receipt_number: None
-    receipt_url: None
+    receipt_url: str | None
+    """The page of the paid session, which shows the receipt."""
     refunded: bool
     review: None
     shipping: Shipping | None
@@ -253,7 +315,8 @@ class PaymentIntent(Answer):
     next_action: None
     on_behalf_of: None
     open_payments: PaymentFacts
-    payment_method: None
+    payment_method: MethodId | PaymentMethod | None
+    """The id of the wallet that paid; the object if it is expanded."""
     payment_method_configuration_details: None
     payment_method_options: None
     payment_method_types: list[Literal["open_payments"]]
@@ -331,14 +394,35 @@ class LineItem(Answer):
     quantity: Annotated[int, Field(ge=1)]
 
 
+class Further(Answer):
+    """The id with which an empty page goes on."""
+
+    starting_after: str = ABSENT
+    ending_before: str = ABSENT
+
+
 class _List(Answer):
     object: Literal["list"]
     url: str
     has_more: bool
+    open_payments: Further = ABSENT
+    """On an empty page of a list that goes on."""
 
 
 class LineItemList(_List):
     data: Annotated[list[LineItem], Field(max_length=LIST_MAX)]
+
+
+class PriceList(_List):
+    """Nothing: there is no catalog."""
+
+    data: Annotated[list[Price], Field(max_length=0)]
+
+
+class ProductList(_List):
+    """Nothing: there is no catalog."""
+
+    data: Annotated[list[Product], Field(max_length=0)]
 
 
 class Session(Answer):
@@ -448,11 +532,12 @@ class RefundFacts(Answer):
 
 
 class Refund(Answer):
-    id: Annotated[str, Field(pattern="^re_")]
+    id: RefundId
     object: Literal["refund"]
     amount: Money
-    balance_transaction: None
-    charge: Annotated[str, Field(pattern="^ch_")] | Charge
+    balance_transaction: TransactionId | BalanceTransaction | None
+    """The id of what your wallet has paid, once it has; the object if it is expanded."""
+    charge: ChargeId | Charge
     """The charge's id; the charge if it is expanded."""
     created: Unix
     currency: Currency
@@ -464,7 +549,8 @@ class Refund(Answer):
     open_payments: RefundFacts
     payment_intent: PaymentId | PaymentIntent
     """The payment's id; the payment if it is expanded."""
-    payment_method: None
+    payment_method: MethodId | PaymentMethod
+    """The id of the wallet that paid; the object if it is expanded."""
     pending_reason: Literal["processing"] = ABSENT
     """While the refund is pending."""
     reason: Reason | None
@@ -486,7 +572,7 @@ class Subject(Answer):
 
 
 class EventData(Answer):
-    object: Session | PaymentIntent | Charge | Refund | Subject
+    object: Session | PaymentIntent | Charge | Refund | RefundBudget | Subject
 
 
 class EventRequest(Answer):

@@ -147,6 +147,11 @@ def _stripe(session: str) -> list[tuple[str, str]]:
         ("POST", f"/v1/checkout/sessions/{session}"),
         ("GET", f"/v1/payment_intents/pi_{digits}"),
         ("GET", f"/v1/charges/ch_{digits}"),
+        ("GET", f"/v1/payment_methods/pm_{digits}"),
+        ("GET", f"/v1/balance_transactions/txn_{digits}"),
+        ("GET", f"/v1/balance_transactions/txn_re{digits[-22:]}"),
+        ("GET", f"/v1/prices/price_{digits}00"),
+        ("GET", f"/v1/products/prod_{digits}00"),
         ("GET", f"/v1/refunds/re_{digits[-22:]}"),
         ("GET", f"/v1/events/evt_{digits[-22:]}"),
     ]

@@ -24,7 +24,7 @@ from tests.support.attack_counts import Attack
 from tests.support.dashboard_routes import paths
 from tests.support.doors import Doors, Visitor
 from tests.support.hosted_pages import Answer
-from tests.support.merchant_api import a_body
+from tests.support.merchant_api import a_body, gateway_event
 
 ACTIONS = ["", "/cancel", "/expire", "/accept_as_paid", "/give_up"]
 NOBODY = f"cs_{'0' * 22}"
@@ -83,6 +83,46 @@ def test_another_merchants_session_is_missing_at_every_stage(
 
     attack.each(ACTIONS, attempt)
     assert session.id not in doors.call("GET", key=doors.other_key).body
+
+
+# What /v1 makes of a session: how its id begins, and what follows the session's digits.
+MADE_OF_IT = {
+    "payment_intents": ("pi_", ""),
+    "charges": ("ch_", ""),
+    "payment_methods": ("pm_", ""),
+    "balance_transactions": ("txn_", ""),  # of a refund: test_crossings.py
+    "prices": ("price_", "00"),
+    "products": ("prod_", "00"),
+    "checkout/sessions": ("cs_", ""),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_nothing_that_is_made_of_another_merchants_session_is_shown(
+    doors: Doors, attack: Attack, stage: str
+) -> None:
+    session = STAGES[stage](doors)
+
+    def attempt(case: tuple[str, tuple[str, str]]) -> None:
+        path, (prefix, rest) = case
+
+        def asked(session_id: str) -> tuple[int, dict[str, Any]]:
+            named = session_id.replace("cs_", prefix) + rest
+            status, error = without_ids(v1(doors, f"/v1/{path}/{named}"))
+            return status, {name: str(each).replace(named, "…") for name, each in error.items()}
+
+        with doors.nothing_happens():
+            theirs, nobodys = asked(session.id), asked(NOBODY)
+        assert theirs[0] == 404
+        assert theirs == nobodys
+
+    attack.each(MADE_OF_IT.items(), attempt)
+
+
+def v1(doors: Doors, path: str) -> Answer:
+    """Ask /v1 with the key of the other merchant."""
+    headers = {"Host": "pay.example", "Authorization": f"Bearer {doors.other_key}"}
+    return doors.send("v1", gateway_event("GET", path, "", headers, None))
 
 
 def mutations(identifier: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from api.requests import CreateSession
 from api.v1 import parity
 from api.v1 import routes as v1
 from api.v1.account import router as account
+from api.v1.catalog import router as catalog
 from api.v1.endpoints import router as endpoints
 from api.v1.parity import Does
 from api.v1.payments import router as payments
@@ -72,7 +73,11 @@ BOTH = pytest.mark.parametrize("documented", [NATIVE, STRIPE], ids=["native", "v
 # The document as the code makes it, the routers, and the number of operations.
 MADE: dict[Documented, tuple[Any, tuple[APIRouter, ...], int]] = {
     NATIVE: (native.document, (routes.router, refunds.router, budget.router), 16),
-    STRIPE: (stripe.document, (v1.router, account, endpoints, payments, stripe_refunds), 26),
+    STRIPE: (
+        stripe.document,
+        (v1.router, account, catalog, endpoints, payments, stripe_refunds),
+        32,
+    ),
 }
 
 
@@ -251,6 +256,10 @@ def test_each_operation_of_v1_answers_as_its_document_says() -> None:
         "event": api.ask(v1_api.EVENTS).json["data"][0]["id"],
         "payment": payment,
         "charge": sold.replace("cs_", "ch_"),
+        "payment_method": sold.replace("cs_", "pm_"),
+        "transaction": sold.replace("cs_", "txn_"),
+        "price": sold.replace("cs_", "price_") + "00",
+        "product": sold.replace("cs_", "prod_") + "00",
         "account": "acct_1",
         "endpoint": api.manage("POST", v1_api.ENDPOINTS, endpoint).json["id"],
         "refund": ask(api, api.stored(sold), amount=5).json["id"],
@@ -259,8 +268,10 @@ def test_each_operation_of_v1_answers_as_its_document_says() -> None:
         (v1_api.SESSIONS, "post"): a_purchase(expand=["line_items"], customer_email="a@b.example"),
         (v1_api.REFUNDS, "post"): {"payment_intent": payment, "amount": 5},
         (v1_api.ENDPOINTS, "post"): other,
-        (v1_api.REFUNDS + "/{refund}", "get"): {"expand": ["charge"]},
-        (v1_api.PAYMENTS, "get"): {"expand": ["data.latest_charge"]},
+        (v1_api.REFUNDS + "/{refund}", "get"): {"expand": ["charge", "payment_method"]},
+        ("/v1/balance_transactions/{transaction}", "get"): {"expand": ["source"]},
+        ("/v1/prices/{price}", "get"): {"expand": ["product"]},
+        (v1_api.PAYMENTS, "get"): {"expand": ["data.latest_charge.balance_transaction"]},
         (v1_api.CHARGES, "get"): {"expand": ["data.payment_intent"]},
         (v1_api.SESSIONS, "get"): {"expand": ["data.payment_intent"]},
     }

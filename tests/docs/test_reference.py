@@ -27,7 +27,7 @@ from tests.support.merchant_api import SESSIONS, MerchantApi
 PAGES = ("/docs", "/docs/v1")
 # Bytes. Nothing of it is loaded on other routes.
 PAGE_MAX = 280_000
-ALL_MAX = 650_000
+ALL_MAX = 700_000
 
 
 @pytest.fixture(scope="module")

@@ -252,10 +252,9 @@ def test_a_district_is_in_the_second_line(
 
 
 def test_a_payment_and_its_charge_say_where_the_parcel_and_the_bill_go() -> None:
-    payment = payment_intent(sold(), base_url=URL, now=NOW, expand_charge=True, details=GIVEN)
+    payment = payment_intent(sold(), base_url=URL, now=NOW, details=GIVEN)
     alone = charge(sold(), base_url=URL, details=GIVEN)
     assert payment["shipping"] == SHIPPING
-    assert payment["latest_charge"] == alone
     assert alone["shipping"] == SHIPPING
     assert alone["billing_details"] == BILLING_DETAILS
 

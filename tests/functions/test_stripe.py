@@ -170,6 +170,7 @@ def test_a_request_in_another_accounts_name_is_refused_on_every_route(
         "/v1/webhook_endpoints",
         "/v1/refunds",
         "/v1/charges",
+        "/v1/prices",
         PAYMENTS,
     ):
         answer = api.manage("GET", path, headers=headers) if "endpoints" in path else None
@@ -185,6 +186,10 @@ def test_an_unknown_id_in_the_path_is_named_as_stripe_names_it(api: StripeApi) -
         f"{PAYMENTS}/pi_nobody",
         "/v1/charges/ch_nobody",
         "/v1/refunds/re_nobody",
+        "/v1/payment_methods/pm_nobody",
+        "/v1/balance_transactions/txn_nobody",
+        "/v1/prices/price_nobody",
+        "/v1/products/prod_nobody",
     ):
         assert refused(api.ask(path), 404) == ("resource_missing", "id"), path
     for path in (f"{SESSIONS}/cs_nobody", f"{SESSIONS}/cs_nobody/expire"):
@@ -606,12 +611,21 @@ def test_a_filtered_list_goes_on_until_it_has_found_something(api: StripeApi) ->
     assert (ids(found), found.json["has_more"]) == ([expired[1]], False)
 
 
-def test_a_filter_that_finds_nothing_in_reach_says_so(
+def test_a_filter_that_finds_nothing_in_reach_says_where_it_goes_on(
     api: StripeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("api.v1.sessions.PATIENCE", 1)
     monkeypatch.setattr("api.v1.sessions.ROUNDS", 1)
-    several(api, 101)
-    assert refused(api.ask(SESSIONS, {"status": "expired"})) == ("parameter_invalid", "status")
+    [expired] = several(api, 1, status=Status.EXPIRED)
+    made = several(api, 101)
+    page = api.ask(SESSIONS, {"status": "expired"})
+    assert (ids(page), page.json["has_more"]) == ([], True)
+    assert page.json["open_payments"] == {"starting_after": made[99]}
+    rest = api.ask(SESSIONS, {"status": "expired"} | page.json["open_payments"])
+    assert (ids(rest), rest.json["has_more"]) == ([expired], False)
+    assert "open_payments" not in rest.json
+    back = api.ask(SESSIONS, {"status": "expired", "ending_before": expired})
+    assert back.json["open_payments"] == {"ending_before": made[1]}
 
 
 def test_paid_sessions_are_listed_beside_any_number_of_open_ones(
@@ -735,14 +749,19 @@ def test_an_event_from_before_is_made_of_the_session_as_it_is(api: StripeApi) ->
 def test_a_search_for_events_ends_somewhere(
     api: StripeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.v1.routes.ROUNDS", 1)
+    monkeypatch.setattr("api.v1.events.PATIENCE", 1)
+    monkeypatch.setattr("api.v1.events.ROUNDS", 1)
     for _ in range(101):
         event = an_event(id=new_event_id(api.services.random_bytes), created_at=api.clock.now())
         api.services.events.add(event)
         api.clock.pass_time(1)
     asked = {"type": "checkout.session.completed"}
-    assert refused(api.ask(EVENTS, asked)) == ("parameter_invalid", "type")
+    page = api.ask(EVENTS, asked)
+    assert (ids(page), page.json["has_more"]) == ([], True)
+    end = api.ask(EVENTS, asked | page.json["open_payments"])
+    assert (ids(end), end.json["has_more"]) == ([], False)
     found = api.ask(EVENTS, {"type": "checkout.session.expired", "limit": 100})
+    assert page.json["open_payments"] == {"starting_after": ids(found)[-1]}
     assert (len(ids(found)), found.json["has_more"]) == (100, True)
     rest = {"type": "checkout.session.expired", "starting_after": ids(found)[-1]}
     assert len(ids(api.ask(EVENTS, rest))) == 1

@@ -69,6 +69,8 @@ def test_payment_and_charge_show_where_the_goods_go_and_whom_they_bill(api: Stri
     charge = shown["latest_charge"]
     assert shown["shipping"]["address"]["city"] == charge["shipping"]["address"]["city"] == "Osaka"
     assert charge["billing_details"]["address"]["city"] == "Springfield"
+    method = api.ask(f"/v1/payment_methods/{charge['payment_method']}").json
+    assert method["billing_details"] == charge["billing_details"]
     assert api.ask(f"{CHARGES}/{session.id.replace('cs_', 'ch_')}").json == charge
     assert api.ask(CHARGES).json["data"] == [charge]
     whole = {"expand": ["data.latest_charge"]}

@@ -93,6 +93,9 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert changed["enabled_events"] == ["*"]
     assert "secret" not in changed
     assert stored(api).events == OPTIONAL
+    assert changed["description"] == "Till"
+    unset = api.manage("POST", path, {"description": ""}).json
+    assert unset == changed | {"description": None}, "and its metadata is as it was"
     enabled = api.manage("POST", path, {"disabled": False, "url": "https://shop.example/new"}).json
     assert (enabled["status"], enabled["url"]) == ("enabled", "https://shop.example/new")
     gone = {"id": made["id"], "object": "webhook_endpoint", "deleted": True}
@@ -100,7 +103,7 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert merchant(api).endpoint is None
     assert api.manage("GET", path).status == 404
     entries = api.managing.audit.page("mer_1", limit=9, after=None).entries
-    assert [each.action for each in entries].count(Action.WEBHOOK_SET) == 3
+    assert [each.action for each in entries].count(Action.WEBHOOK_SET) == 4
     removed = [each.target for each in entries if each.action is Action.WEBHOOK_REMOVED]
     assert removed == ["https://shop.example/new"]
 

@@ -36,7 +36,7 @@ from tests.support.stripe_api import (
     an_item,
     payment,
 )
-from tests.support.stripe_parameters import Path, create_session, parameters
+from tests.support.stripe_parameters import Path, create_session, emptyable, parameters
 
 PARAMETERS: Final = create_session()
 CASES: Final = [(path, value) for path, values in PARAMETERS.items() for value in values]
@@ -263,6 +263,10 @@ ENDPOINT: Final = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
 
 def sent(api: StripeApi, route: str, path: Path, value: str) -> Answer:
     """Send the request with the parameter beside what it needs."""
+    if route == "create session":
+        asked = purchase()
+        with_parameter(asked, path, value)
+        return api.form(SESSIONS, asked)
     paid, asked = payment(api.store(**PAID)), dict[str, Any]()
     if route == "create refund":
         asked = {"amount": 10} | ({} if path == ("charge",) else {"payment_intent": paid})
@@ -285,19 +289,43 @@ def sent(api: StripeApi, route: str, path: Path, value: str) -> Answer:
 
 def to_endpoints(api: StripeApi, asked: dict[str, Any], *, new: bool) -> Answer:
     """Create or change an endpoint; it is deleted again: a merchant has at most eight."""
-    changed = "" if new else f"/{api.manage('POST', ENDPOINTS, ENDPOINT).json['id']}"
+    made = {**ENDPOINT, "description": "Till", "metadata": {"a": "1"}}
+    changed = "" if new else f"/{api.manage('POST', ENDPOINTS, made).json['id']}"
     answer = api.manage("POST", ENDPOINTS + changed, asked)
     for each in api.manage("GET", ENDPOINTS).json["data"]:
         api.manage("DELETE", f"{ENDPOINTS}/{each['id']}")
     return answer
 
 
+def types_of(kind: str) -> tuple[str, str]:
+    """Return the module and the name of Stripe's types of a request."""
+    module = re.sub(r"(?=[A-Z])", "_", kind).lower()
+    return f"{module}_params", f"{kind.split('.')[-1]}Params"
+
+
+@pytest.mark.parametrize("route", ["create session", *ROUTES])
+def test_what_stripe_unsets_by_an_empty_value_is_unset(route: str) -> None:
+    """Its types call these emptyable: there is nothing of it afterwards, and no error."""
+    api = StripeApi()
+    kind, rows = ROUTES.get(route, ("checkout.SessionCreate", parity.CREATE_SESSION))
+    for path in emptyable(*types_of(kind)):
+        answer = sent(api, route, path, "")
+        known = [row for row in rows if fits(row.path, path)]
+        if answer.status == 400 and not known:
+            assert answer.code == "parameter_unknown", "as any value of it is"
+            continue
+        assert answer.status == 200, (bracketed(path), answer)
+        if fate(path, rows).does is not Does.TAKEN:
+            assert bracketed(path) in answer.headers["ignored-parameters"].split(", ")
+        else:
+            assert not answer.json.get(path[0]), bracketed(path)
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_parameter_of_another_route_is_dropped_silently(route: str) -> None:
     api, (kind, rows) = StripeApi(), ROUTES[route]
     tried = 0
-    module = re.sub(r"(?=[A-Z])", "_", kind).lower()
-    for path, values in parameters(f"{module}_params", f"{kind.split('.')[-1]}Params").items():
+    for path, values in parameters(*types_of(kind)).items():
         name = bracketed(path)
         for value in values if "enabled_events" not in path else values[:3]:
             tried += 1

@@ -23,6 +23,8 @@ from tests.support.stripe_api import (
     several,
 )
 
+UNIX = int(NOW.timestamp())
+
 
 def charge(session: Session) -> str:
     return session.id.replace("cs_", "ch_")
@@ -39,7 +41,7 @@ def test_a_payment_that_was_made_names_its_charge(api: StripeApi) -> None:
     found = retrieved(api, session)
     assert (found["status"], found["amount"], found["amount_received"]) == ("succeeded", 2000, 2000)
     assert (found["latest_charge"], found["canceled_at"]) == (charge(session), None)
-    assert found["open_payments"] == {"session": session.id}
+    assert found["open_payments"] == {"session": session.id, "problem": None}
 
 
 def test_its_charge_tells_what_was_refunded(api: StripeApi) -> None:
@@ -113,11 +115,39 @@ def test_the_charge_of_a_payment_is_listed_with_the_payment_if_it_is_expanded(
         assert (of_payment["id"] if whole else of_payment) == charge(session)
 
 
-def test_charges_are_not_listed_by_time_but_payments_are(api: StripeApi) -> None:
-    """A charge is made when its session is paid, and the list is by the sessions' creation."""
-    answer = api.ask(CHARGES, {"created": {"gte": 1}})
-    assert refused(answer) == ("parameter_invalid", "created[gte]")
-    assert "payment_intents" in answer.json["error"]["message"]
+def test_charges_are_listed_by_the_time_at_which_they_were_made(api: StripeApi) -> None:
+    """What `created` of a charge says; the sessions are a day older, or made in another order."""
+    made = []
+    for number, late in enumerate((0, 86_000, 10, 0)):
+        at = api.clock.now() + timedelta(seconds=number)
+        lasted = {"completed_at": at + timedelta(seconds=late)}
+        made.append(charge(api.store(**PAID, created_at=at, **lasted)))
+    times = [api.ask(f"{CHARGES}/{each}").json["created"] - UNIX for each in made]
+    assert times == [0, 86_001, 12, 3]
+    for asked, found in (
+        ({"gte": 0}, [3, 2, 1, 0]),
+        ({"gt": 0}, [3, 2, 1]),
+        ({"gte": 12}, [2, 1]),
+        ({"gt": 12}, [1]),
+        ({"lte": 12}, [3, 2, 0]),
+        ({"lt": 12}, [3, 0]),
+        ({"gte": 3, "lt": 13}, [3, 2]),
+        ({"gte": 86_002}, []),
+    ):
+        created = {name: UNIX + bound for name, bound in asked.items()}
+        wanted = [made[each] for each in found]
+        assert ids(api.ask(CHARGES, {"created": created})) == wanted, asked
+        for anchor, each in enumerate(wanted):
+            one: dict[str, Any] = {"created": created, "limit": 1, "starting_after": each}
+            page = api.ask(CHARGES, one)
+            assert ids(page) == wanted[anchor + 1 : anchor + 2]
+            assert page.json["has_more"] is (len(wanted) > anchor + 2)
+            before = api.ask(CHARGES, {"created": created, "ending_before": each})
+            assert ids(before) == wanted[:anchor]
+    assert ids(api.ask(CHARGES, {"created": UNIX + 12})) == [made[2]]
+    of_one: dict[str, Any] = {"payment_intent": made[2].replace("ch_", "pi_")}
+    assert ids(api.ask(CHARGES, of_one | {"created": {"gte": UNIX + 12}})) == [made[2]]
+    assert ids(api.ask(CHARGES, of_one | {"created": {"gte": UNIX + 13}})) == []
 
 
 @pytest.mark.parametrize("wrong", ["x", "pi_x", "cs_" + "1" * 22, "ch_" + "1" * 22])
@@ -151,8 +181,8 @@ def test_what_stripe_expands_may_be_expanded_and_nothing_else(api: StripeApi) ->
     ):
         answer = api.ask(path, {"expand": [name]})
         assert refused(answer) == ("parameter_invalid", "expand[0]")
-    deep = api.ask(one, {"expand": ["latest_charge.balance_transaction"]}).json
-    assert deep["latest_charge"]["balance_transaction"] is None
+    deep = api.ask(one, {"expand": ["latest_charge.failure_balance_transaction"]}).json
+    assert deep["latest_charge"]["failure_balance_transaction"] is None
     whole = api.ask(other, {"expand": ["payment_intent.latest_charge"]}).json["payment_intent"]
     assert (whole["id"], whole["latest_charge"]["id"]) == (payment(session), charge(session))
     listed = api.ask(PAYMENTS, {"expand": ["data.customer", "data.latest_charge"]}).json["data"]

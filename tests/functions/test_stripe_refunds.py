@@ -10,10 +10,15 @@ import pytest
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.refund import RefundStatus
 from checkout.domain.retention import RETENTION
+from checkout.domain.session import Session
 from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import PAID
-from tests.support.stripe_api import REFUNDS, StripeApi, ask, payment
+from tests.support.stripe_api import REFUNDS, StripeApi, ask, ids, payment
+
+
+def charge(session: Session) -> str:
+    return session.id.replace("cs_", "ch_")
 
 
 def test_a_refund_has_stripes_shape(api: StripeApi) -> None:
@@ -34,7 +39,7 @@ def test_a_refund_has_stripes_shape(api: StripeApi) -> None:
         "customer_account": None,
         "metadata": {"case": "7"},
         "payment_intent": payment(session),
-        "payment_method": None,
+        "payment_method": session.id.replace("cs_", "pm_"),
         "pending_reason": "processing",
         "reason": "duplicate",
         "receipt_number": None,
@@ -195,6 +200,23 @@ def test_refunds_are_listed_by_payment_and_page_by_page(api: StripeApi) -> None:
     assert sorted(found) == sorted([*mine, theirs])
 
 
+def test_refunds_are_listed_by_time(api: StripeApi) -> None:
+    session, other, start = api.store(**PAID), api.store(**PAID), int(NOW.timestamp())
+    made = []
+    for number in range(4):
+        made.append(ask(api, (session, other)[number % 2], amount=100).json["id"])
+        api.clock.pass_time(1)
+    after = {"created": {"gte": start + 1, "lt": start + 3}}
+    assert ids(api.ask(REFUNDS, after)) == [made[2], made[1]]
+    assert ids(api.ask(REFUNDS, {"created": start + 1})) == [made[1]]
+    first = api.ask(REFUNDS, after | {"limit": 1})
+    assert (ids(first), first.json["has_more"]) == ([made[2]], True)
+    rest = api.ask(REFUNDS, after | {"limit": 1, "starting_after": made[2]})
+    assert (ids(rest), rest.json["has_more"]) == ([made[1]], False)
+    for name, named in (("payment_intent", payment(session)), ("charge", charge(session))):
+        assert ids(api.ask(REFUNDS, after | {name: named})) == [made[2]]
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -202,7 +224,7 @@ def test_refunds_are_listed_by_payment_and_page_by_page(api: StripeApi) -> None:
         ({"limit": 101}, "parameter_invalid_integer"),
         ({"starting_after": "re_none"}, "resource_missing"),
         ({"ending_before": "re_none"}, "parameter_invalid"),
-        ({"created": 1}, "parameter_invalid"),
+        ({"created": "soon"}, "parameter_invalid_integer"),
         ({"payment_intent": "pi_" + "0" * 22}, "resource_missing"),
     ],
 )

@@ -45,7 +45,11 @@ await refused(
 );
 const read = await sessions.retrieve(created.id, { expand: ["line_items"] });
 assert.equal(read.line_items.data[0].price.unit_amount, 1000);
-assert.equal((await sessions.listLineItems(created.id)).data[0].quantity, 2);
+const [item] = (await sessions.listLineItems(created.id)).data;
+assert.equal(item.quantity, 2);
+const price = await stripe.prices.retrieve(item.price.id, { expand: ["product"] });
+assert.deepEqual([price.unit_amount, price.product.name], [1000, "Tea"]);
+assert.equal((await stripe.products.retrieve(price.product.id)).name, "Tea");
 await refused(
   () => sessions.create(purchase({ customer: "cus_1" })),
   "StripeInvalidRequestError",

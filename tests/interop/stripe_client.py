@@ -64,6 +64,9 @@ read = Session.retrieve(created.id, expand=["line_items", "payment_intent"])
 assert read.line_items.data[0].price.unit_amount == 1000
 assert read.payment_intent is None
 assert [each.quantity for each in Session.list_line_items(created.id, limit=5)] == [2]
+price = stripe.Price.retrieve(read.line_items.data[0].price.id)
+assert (price.unit_amount, stripe.Product.retrieve(price.product).name) == (1000, "Tea")
+assert stripe.Price.list(limit=3, active=True).data == []
 
 Refused = stripe.InvalidRequestError
 by_id = purchase(line_items=[{"price": "price_1", "quantity": 1}])

@@ -47,8 +47,15 @@ done = stripe.Refund.retrieve(refund.id, expand=["charge"])
 assert done.status == "succeeded", done
 assert done.charge.amount_refunded == 500, done.charge
 assert [each.id for each in stripe.Refund.list(payment_intent=payment)] == [refund.id]
-intent = stripe.PaymentIntent.retrieve(payment, expand=["latest_charge"])
+intent = stripe.PaymentIntent.retrieve(payment, expand=["latest_charge.balance_transaction"])
 assert intent.latest_charge.amount_refunded == 500
+received = intent.latest_charge.balance_transaction
+assert (received.fee, received.net) == (0, received.amount), received
+assert stripe.BalanceTransaction.retrieve(done.balance_transaction).source == refund.id
+assert stripe.PaymentMethod.retrieve(intent.payment_method).type == "custom"
+since = {"gte": intent.latest_charge.created}
+assert intent.latest_charge.id in [each.id for each in stripe.Charge.list(created=since)]
+assert refund.id in [each.id for each in stripe.Refund.list(created={"gte": refund.created})]
 other = stripe.Refund.create(payment_intent=payment)
 assert other.amount == 1500
 assert stripe.Refund.cancel(other.id).status == "canceled"

@@ -32,6 +32,7 @@ from checkout.domain.stripe_objects import (
     event_json,
     filled,
     payment_intent,
+    payment_method,
 )
 from checkout.domain.stripe_refunds import refund_event_json
 from checkout.domain.subjects import charge_event
@@ -71,7 +72,7 @@ ASKING: Final[dict[str, Any]] = {
         for kind in ("dropdown", "numeric", "text")
     ],
 }
-PAYMENT: Final = {"expand": ["latest_charge"]}
+PAYMENT: Final = {"expand": ["latest_charge.balance_transaction.source", "payment_method.customer"]}
 WHOLE: Final = {"expand": ["line_items.data.price.product", "payment_intent.latest_charge"]}
 
 
@@ -109,6 +110,8 @@ def told(api: StripeApi) -> Iterator[tuple[str, Any]]:
     yield "Stripe.WebhookEndpoint", api.manage("POST", path, {"disabled": True}).json
     yield "Stripe.ApiList<Stripe.WebhookEndpoint>", api.manage("GET", ENDPOINTS).json
     yield "Stripe.DeletedWebhookEndpoint", api.manage("DELETE", path).json
+    yield "Stripe.ApiList<Stripe.Price>", api.ask("/v1/prices").json
+    yield "Stripe.ApiList<Stripe.Product>", api.ask("/v1/products").json
     yield "Stripe.Balance", api.ask("/v1/balance").json
     yield "Stripe.Account", api.ask("/v1/account").json
     yield "Stripe.ApiList<Stripe.Account>", api.ask("/v1/accounts").json
@@ -118,7 +121,10 @@ def of_session(api: StripeApi, session: Session) -> Iterator[tuple[str, Any]]:
     path = f"{SESSIONS}/{session.id}"
     yield "Stripe.Checkout.Session", api.ask(path).json
     yield "Stripe.Checkout.Session", api.ask(path, WHOLE).json
-    yield "Stripe.ApiList<Stripe.LineItem>", api.ask(f"{path}/line_items").json
+    yield "Stripe.ApiList<Stripe.LineItem>", (items := api.ask(f"{path}/line_items").json)
+    price = items["data"][0]["price"]
+    yield "Stripe.Price", api.ask(f"/v1/prices/{price['id']}").json
+    yield "Stripe.Product", api.ask(f"/v1/products/{price['product']}").json
     payment = f"{PAYMENTS}/{session.id.replace('cs_', 'pi_')}"
     yield "Stripe.PaymentIntent", api.ask(payment).json
     yield "Stripe.PaymentIntent", api.ask(payment, PAYMENT).json
@@ -126,6 +132,11 @@ def of_session(api: StripeApi, session: Session) -> Iterator[tuple[str, Any]]:
         charge = f"/v1/charges/{session.id.replace('cs_', 'ch_')}"
         yield "Stripe.Charge", api.ask(charge).json
         yield "Stripe.Charge", api.ask(charge, {"expand": ["payment_intent"]}).json
+        digits = session.id.removeprefix("cs_")
+        yield "Stripe.PaymentMethod", api.ask(f"/v1/payment_methods/pm_{digits}").json
+        transaction = f"/v1/balance_transactions/txn_{digits}"
+        yield "Stripe.BalanceTransaction", api.ask(transaction).json
+        yield "Stripe.BalanceTransaction", api.ask(transaction, {"expand": ["source"]}).json
         yield "Stripe.ApiList<Stripe.Charge>", api.ask("/v1/charges").json
 
 
@@ -139,14 +150,17 @@ def of_details(api: StripeApi) -> Iterator[tuple[str, Any]]:
             dated = {**common, "now": NOW, "details": details}
             yield "Stripe.Checkout.Session", checkout_session(sold, **dated)
             yield "Stripe.PaymentIntent", payment_intent(sold, **dated)
-            yield "Stripe.PaymentIntent", payment_intent(sold, **dated, expand_charge=True)
             yield "Stripe.Charge", charge(sold, **common, details=details)
+            yield "Stripe.PaymentMethod", payment_method(sold, **common, details=details)
             for name in ("checkout.session.completed", "payment_intent.succeeded"):
                 named = {"event_id": f"evt_{7:022d}", "event_type": name}
                 text = filled(
                     event_json(sold, **common, **named, at=NOW), sold, details, **common, at=NOW
                 )
                 yield "Stripe.Event", json.loads(text)
+
+
+OF_REFUND: Final = ["charge", "payment_intent", "payment_method", "balance_transaction.source"]
 
 
 def of_refunds(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
@@ -159,15 +173,23 @@ def of_refunds(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
         put(api, replace(stored, status=status, **reached(status)))
         path = f"{REFUNDS}/{made['id']}"
         yield "Stripe.Refund", api.ask(path).json
-        yield "Stripe.Refund", api.ask(path, {"expand": ["charge", "payment_intent"]}).json
+        yield "Stripe.Refund", api.ask(path, {"expand": OF_REFUND}).json
+        if (named := api.ask(path).json["balance_transaction"]) is not None:
+            whole = {"expand": ["source"]}
+            found = api.ask(f"/v1/balance_transactions/{named}", whole).json
+            yield "Stripe.BalanceTransaction", found
     yield "Stripe.ApiList<Stripe.Refund>", api.ask(REFUNDS).json
 
 
 def reached(status: RefundStatus) -> dict[str, Any]:
-    failed = {"problem": RefundProblem.SENT_IN_PART} if status is RefundStatus.FAILED else {}
+    so_far: dict[str, Any] = {}
+    if status is RefundStatus.FAILED:
+        so_far = {"problem": RefundProblem.SENT_IN_PART, "sent": 5}
+    if status is RefundStatus.SUCCEEDED:
+        so_far = {"sent": 10}
     if status in (RefundStatus.NEEDS_APPROVAL, RefundStatus.SENDING):
         return {"check_at": NOW}
-    return {"ended_at": NOW, **failed}
+    return {"ended_at": NOW, **so_far}
 
 
 def put(api: StripeApi, refund: Refund) -> None:
@@ -258,6 +280,12 @@ MODELS: Final = {
     "Stripe.ApiList<Stripe.WebhookEndpoint>": "EndpointList",
     "Stripe.DeletedWebhookEndpoint": "Deleted",
     "Stripe.Balance": "Balance",
+    "Stripe.BalanceTransaction": "BalanceTransaction",
+    "Stripe.PaymentMethod": "PaymentMethodModel",
+    "Stripe.Price": "Price",
+    "Stripe.ApiList<Stripe.Price>": "PriceList",
+    "Stripe.Product": "Product",
+    "Stripe.ApiList<Stripe.Product>": "ProductList",
     "Stripe.Account": "Account",
     "Stripe.ApiList<Stripe.Account>": "AccountList",
 }

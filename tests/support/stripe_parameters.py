@@ -21,11 +21,21 @@ def create_session() -> dict[Path, list[str]]:
 
 def parameters(module: str, kind: str) -> dict[Path, list[str]]:
     """Return the values to try by path; `0` is the first of a list, `some` a name of a map."""
+    found = _all(module, kind).items()
+    return {path: list(dict.fromkeys(filter(None, values))) for path, values in found}
+
+
+def emptyable(module: str, kind: str) -> list[Path]:
+    """Return the paths that an empty value unsets."""
+    return [path for path, values in _all(module, kind).items() if "" in values]
+
+
+def _all(module: str, kind: str) -> dict[Path, list[str]]:
     names: Final = {**vars(typing), **vars(import_module(f"stripe.params.{module}"))}
     found: dict[Path, list[str]] = {}
     for path, values in _of(names[kind], (), names):
         found.setdefault(path, []).extend(values)
-    return {path: list(dict.fromkeys(values)) for path, values in found.items()}
+    return found
 
 
 def _of(kind: Any, path: Path, names: Names) -> Iterator[tuple[Path, list[str]]]:
@@ -46,7 +56,7 @@ def _values(hint: Any, path: Path, names: Names) -> Iterator[tuple[Path, list[st
     elif origin is UntypedStripeObject:
         return  # another spelling of a map
     elif origin is typing.Literal:
-        yield path, [str(each) for each in arguments if each != ""]
+        yield path, [str(each) for each in arguments]
     elif arguments:
         for each in arguments:
             yield from _values(each, path, names)

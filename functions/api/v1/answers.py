@@ -117,9 +117,19 @@ def shown(request: Request, value: Any) -> Response:
 
 
 def listed(
-    request: Request, objects: list[dict[str, Any]], *, more: bool, upward: bool = False
+    request: Request,
+    objects: list[dict[str, Any]],
+    *,
+    more: bool,
+    upward: bool = False,
+    after: str | None = None,
 ) -> Response:
-    """Return a page of a list, which ends early if it would be too large."""
+    """Return a page of a list, which ends early if it would be too large.
+
+    A page with nothing on it, of a list that goes on, names the id `after` which it does.
+    """
+    name = "ending_before" if upward else "starting_after"
+    further = {"open_payments": {name: after}} if more and not objects else {}
 
     def page(size: int) -> dict[str, Any]:
         return {
@@ -127,6 +137,7 @@ def listed(
             "url": request.url.path,
             "has_more": more or size < len(objects),
             "data": objects[len(objects) - size :] if upward else objects[:size],
+            **further,
         }
 
     body = page_json(objects[::-1] if upward else objects, page)

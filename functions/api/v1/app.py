@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from api.v1.account import router as account
 from api.v1.answers import problem
+from api.v1.catalog import router as catalog
 from api.v1.endpoints import router as endpoints
 from api.v1.payments import router as payments
 from api.v1.refunds import router as refunds
@@ -16,6 +17,7 @@ from checkout.web import application, lambda_handler
 
 app = application(random_bytes=system_random, render=problem)
 app.include_router(account)
+app.include_router(catalog)
 app.include_router(endpoints)
 app.include_router(payments)
 app.include_router(refunds)

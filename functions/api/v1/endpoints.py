@@ -97,7 +97,9 @@ async def update(
     given = parsed(body, parity.UPDATE_ENDPOINT)
     form = _form(services, key, identity, given)
     fields = _fields(given.values, form)
-    if given.unset or "metadata" in given.values:
+    if ("description",) in given.unset:
+        fields["description"] = None
+    if "metadata" in {*given.values, *(path[0] for path in given.unset)}:
         _, endpoint = _own(services, key, identity)
         merged = merged_metadata(given, json.loads(endpoint.metadata_json))
         fields["metadata_json"] = json_text(merged)

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.requests import ListSessions
 from api.v1.forms import Parsed
-from api.v1.sessions import anchored, between
+from api.v1.sessions import PATIENCE, ROUNDS, anchored, between
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import stripe_name
 from checkout.domain.merchant import ApiKey
@@ -50,7 +50,7 @@ def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterato
             yield with_details(each, session, given, base_url=services.base_url)
 
 
-def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) -> EventQuery:
+def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
     """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
     values = given.values
     given.expands_nothing()
@@ -71,7 +71,8 @@ def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) 
         created_before=created_before,
         wanted=_wanted(values),
         delivered=values.get("delivery_success"),
-        rounds=rounds,
+        rounds=ROUNDS,
+        patience=PATIENCE,
     )
 
 

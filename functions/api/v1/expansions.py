@@ -1,32 +1,55 @@
 """The names that `expand` takes: those that Stripe's objects have, as far as they exist here.
 
 An object that never exists here stays null, whatever is expanded inside of it, and one that is
-always shown whole stays so.
+always shown whole stays so. The others are put in the place of their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 from api.v1.forms import Parsed
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import ParameterInvalid
+from checkout.domain.ids import kind_of
+from checkout.domain.refund import Refund
+from checkout.domain.session import Session
+from checkout.domain.stripe_objects import (
+    charge,
+    charge_transaction,
+    payment_intent,
+    payment_method,
+)
+from checkout.domain.stripe_refunds import refund_object, refund_of, refund_transaction
+from checkout.ports.services import Services
+
+Make = Callable[[str], dict[str, Any] | None]
 
 SESSION: Final = "checkout.session"
 ITEMS: Final = "list"
 PAYMENT: Final = "payment_intent"
 CHARGE: Final = "charge"
 REFUND: Final = "refund"
+METHOD: Final = "payment_method"
+PRICE: Final = "price"
+PRODUCT: Final = "product"
+TRANSACTION: Final = "balance_transaction"
+SOURCE: Final = "the charge or the refund of a balance_transaction"
 NOTHING: Final = ""  # an object that never exists here, or is always whole
 
-_OF_CHARGE: Final = dict.fromkeys(
-    (
-        *("application", "application_fee", "balance_transaction", "customer", "dispute"),
-        *("failure_balance_transaction", "invoice", "on_behalf_of", "payment_method", "review"),
-        *("source_transfer", "transfer", "transfer_data.destination"),
+_OF_CHARGE: Final = {
+    "balance_transaction": TRANSACTION,
+    **dict.fromkeys(
+        (
+            *("application", "application_fee", "customer", "dispute"),
+            *("failure_balance_transaction", "invoice", "on_behalf_of", "review"),
+            *("source_transfer", "transfer", "transfer_data.destination"),
+        ),
+        NOTHING,
     ),
-    NOTHING,
-)
+}
 # By the kind of the object: its fields that can be expanded, with the kind of each.
 # Source: `x-expandableFields` of Stripe's OpenAPI document.
 _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -48,16 +71,17 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     ITEMS: {"data": "item"},
-    "item": {"price": "price", "discounts": NOTHING, "taxes": NOTHING, "product": NOTHING},
-    "price": {"product": "product", "currency_options": NOTHING, "tiers": NOTHING},
-    "product": {"default_price": NOTHING, "tax_code": NOTHING},
+    "item": {"price": PRICE, "discounts": NOTHING, "taxes": NOTHING, "product": NOTHING},
+    PRICE: {"product": PRODUCT, "currency_options": NOTHING, "tiers": NOTHING},
+    PRODUCT: {"default_price": NOTHING, "tax_code": NOTHING},
     PAYMENT: {
         "latest_charge": "charge of a payment",
+        "payment_method": METHOD,
         "transfer_data.destination": NOTHING,
         **dict.fromkeys(
             (
                 *("application", "customer", "customer_account", "invoice", "on_behalf_of"),
-                *("payment_method", "review", "source"),
+                *("review", "source"),
             ),
             NOTHING,
         ),
@@ -65,21 +89,25 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     CHARGE: {"payment_intent": PAYMENT, **_OF_CHARGE},
     "charge of a payment": _OF_CHARGE,
     REFUND: {
+        "balance_transaction": TRANSACTION,
         "charge": CHARGE,
         "payment_intent": PAYMENT,
+        "payment_method": METHOD,
         **dict.fromkeys(
-            (
-                *("balance_transaction", "failure_balance_transaction"),
-                *("source_transfer_reversal", "transfer_reversal"),
-            ),
+            ("failure_balance_transaction", "source_transfer_reversal", "transfer_reversal"),
             NOTHING,
         ),
     },
+    METHOD: {"customer": NOTHING},
+    TRANSACTION: {"source": SOURCE},
+    SOURCE: {},
     NOTHING: {},
 }
 DEPTH_MAX: Final = 4  # as in Stripe
 # Kinds of which an object that is not expanded has the id, or nothing.
-_IDS: Final = (ITEMS, PAYMENT, CHARGE, "charge of a payment", "product")
+_IDS: Final = (
+    *(ITEMS, PAYMENT, CHARGE, "charge of a payment", METHOD, PRODUCT, TRANSACTION, SOURCE),
+)
 
 
 def expandable(given: Parsed, kind: str, within: str = "") -> None:
@@ -96,6 +124,52 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
                 f"This property cannot be expanded ({name[:100]}). Can be expanded: {can}.",
                 param=f"expand[{number}]",
             )
+
+
+def expanded(
+    found: dict[str, Any], kind: str, given: Parsed, make: Make, within: str = ""
+) -> dict[str, Any]:
+    """Return the object of this kind with those in place of their ids that `expand` names.
+
+    `make` returns the object of an id, or None: then the id stays. In lists the names begin with
+    `within`.
+    """
+    for name, below in _FIELDS[kind].items():
+        path, named = f"{within}{name}", found.get(name)
+        if below in _IDS and isinstance(named, str) and given.expands(path):
+            whole = make(named)
+            if whole is not None:
+                found[name] = expanded(whole, below, given, make, f"{path}.")
+    return found
+
+
+def maker(
+    services: Services,
+    session: Session | None,
+    details: CustomerDetails,
+    refund: Refund | None = None,
+) -> Make:
+    """Return what makes the objects of a session, and of a refund of it, by their ids."""
+    base: dict[str, Any] = {"base_url": services.base_url}
+    makes: dict[str, Callable[[], dict[str, Any] | None]] = {}
+    if session is not None:
+        seen = base | {"details": details}
+        makes = {
+            "pi": partial(payment_intent, session, now=services.clock.now(), **seen),
+            "ch": partial(charge, session, **seen),
+            "pm": partial(payment_method, session, **seen),
+            "txn": partial(charge_transaction, session),
+        }
+
+    def make(named: str) -> dict[str, Any] | None:
+        if refund is not None and named == refund.id:
+            return refund_object(refund, **base)
+        if refund is not None and refund_of(named) == refund.id:
+            return refund_transaction(refund)
+        made = makes.get(kind_of(named))
+        return None if made is None else made()
+
+    return make
 
 
 def _existing(kind: str, depth: int = 1) -> Iterator[str]:

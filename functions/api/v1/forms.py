@@ -41,7 +41,7 @@ Leaf = tuple[Path, Any]
 class Parsed:
     """The accepted values, nested; the names of ignored parameters; all parameters as sent.
 
-    `unset` are the paths of metadata whose value is empty: one key of it, or all.
+    `unset` are the paths whose value is empty: one key of metadata, or all of it, or a text.
     """
 
     values: dict[str, Any]
@@ -100,8 +100,9 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         row = _row(tree, path)
         if row is None:
             raise _misplaced(tree, path)
-        unused = any(path[: len(each)] == each for each in off) or (name == row.path and not shown)
-        if row.does is Does.REFUSED and unused:
+        # An empty value asks for nothing: it unsets, in Stripe's words.
+        unused = any(path[: len(each)] == each for each in off) or not shown
+        if row.does is not Does.TAKEN and unused:
             ignored.append(name)
             continue
         if row.does is Does.REFUSED:
@@ -112,7 +113,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
             ignored.append(name)
         elif path in found:
             raise _twice(path)
-        elif not shown and (row.path.endswith("[*]") or row.only == ("",)):
+        elif not shown and (row.unsets or row.path.endswith("[*]") or row.only == ("",)):
             unset.append(path)
         else:
             found[path] = _typed(row, value, path)

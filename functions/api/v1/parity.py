@@ -33,7 +33,7 @@ class Parameter:
     """A parameter; if it is not taken, all parameters that begin with `path`.
 
     `text` says what it does, or why it is ignored or refused. With `only`, any other value is
-    refused.
+    refused. An empty value of one that `unsets` removes what was there.
     """
 
     path: str
@@ -41,6 +41,7 @@ class Parameter:
     text: str
     kind: Kind = Kind.TEXT
     only: tuple[str, ...] = ()
+    unsets: bool = False
 
 
 def _taken(path: str, text: str, kind: Kind = Kind.TEXT, *only: str) -> Parameter:
@@ -259,9 +260,8 @@ LIST_PAYMENTS: Final = (
 LIST_CHARGES: Final = (
     *_PAGE,
     _taken("payment_intent", "Only the charge of this payment."),
+    *_CREATED,  # of the charges; the list is by the creation of the sessions
     _taken("expand[]", "`data.payment_intent`."),
-    # A charge is made when its session is paid, and the list is by the creation of the sessions.
-    _refused("created", "List `payment_intents` by it, with `data.latest_charge` expanded."),
     _refused("customer", _NO_CUSTOMER),
     _refused("transfer_group", _NO_CONNECT),
 )
@@ -275,6 +275,10 @@ LIST_EVENTS: Final = (
     _taken("delivery_success", "Whether they were delivered.", Kind.BOOLEAN),
     EXPAND,
 )
+_NEW_METADATA: Final = (
+    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    _taken("metadata", "Only an empty value.", Kind.TEXT, ""),
+)
 CREATE_REFUND: Final = (
     _taken("payment_intent", "The payment; or send its `charge`."),
     _taken("charge", "The charge of the payment."),
@@ -287,7 +291,7 @@ CREATE_REFUND: Final = (
         "fraudulent",
         "requested_by_customer",
     ),
-    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    *_NEW_METADATA,
     EXPAND,
     _ignored("instructions_email", "No mail is sent; the customer's wallet shows the money."),
     _ignored("refund_application_fee", _NO_CONNECT, "false"),
@@ -302,8 +306,8 @@ LIST_REFUNDS: Final = (
     _taken("payment_intent", "All refunds of this payment."),
     _taken("charge", "All refunds of this charge."),
     EXPAND,
+    *_CREATED,
     _refused("ending_before", "Refunds are listed from the newest on."),
-    _refused("created", "Refunds are not filtered by time."),
 )
 _METADATA: Final = (
     _taken("metadata[*]", "Changed or added; an empty value removes the key."),
@@ -330,8 +334,13 @@ _ENDPOINT: Final = (
         "The types that it gets, or `*` for all: Stripe's names, or with the format `native` those "
         "of /docs#events. Types of Stripe's that never happen here are taken, and ignored.",
     ),
-    _taken("description", "Returned; up to 500 characters."),
-    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    Parameter(
+        "description",
+        Does.TAKEN,
+        "Returned; up to 500 characters. An empty value removes it.",
+        unsets=True,
+    ),
+    *_NEW_METADATA,
     _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),
     EXPAND,
 )
@@ -341,7 +350,7 @@ CREATE_ENDPOINT: Final = (
     _ignored("connect", "There are no connected accounts.", "false"),
 )
 UPDATE_ENDPOINT: Final = (
-    *(row for row in _ENDPOINT if row.path != "metadata[*]"),
+    *(row for row in _ENDPOINT if row not in _NEW_METADATA),
     *_METADATA,
     _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
 )

@@ -1,33 +1,50 @@
-"""The routes of /v1 that show payments: the `payment_intent` and the `charge` of a session.
+"""The routes of /v1 that show the payment of a session, and what belongs to it.
 
-Each session has one payment, whose id is made of the session's. Lists hold payments that were made,
-by the creation of their sessions.
+Each session has one `payment_intent`, whose id is made of the session's. If money has arrived it
+has a `charge`, a `payment_method` and a `balance_transaction`, as well. Lists hold payments that
+were made, by the creation of their sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
 from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
-from api.v1.expansions import CHARGE, PAYMENT, expandable
+from api.v1.expansions import (
+    CHARGE,
+    METHOD,
+    PAYMENT,
+    TRANSACTION,
+    Make,
+    expandable,
+    expanded,
+    maker,
+)
 from api.v1.forms import Parsed, parsed
-from api.v1.sessions import charge_query, of_payment, payment_query
-from checkout.domain.customer_details import CustomerDetails
+from api.v1.sessions import charge_query, continued, of_payment, payment_query
+from checkout.domain.customer_details import NONE_GIVEN
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import ApiKey
-from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import charge, payment_intent, session_of
+from checkout.domain.session import Session
+from checkout.domain.stripe_objects import has_charge, session_of
+from checkout.domain.stripe_refunds import refund_of
 from checkout.flows import limits
 from checkout.flows.checkout import details, lists, lookup
+from checkout.flows.refund import request as refunds
 from checkout.ports.services import Services
 
 router = APIRouter(prefix="/v1")
-_CHARGE = "latest_charge"
+_PREFIXES: Final[Mapping[str, str]] = {
+    PAYMENT: "pi_",
+    CHARGE: "ch_",
+    METHOD: "pm_",
+    TRANSACTION: "txn_",
+}
 
 
 @router.get("/payment_intents")
@@ -38,86 +55,132 @@ async def list_payments(services: Injected, key: Key, request: Request, query: Q
     limits.admit_list(services, key.merchant)
     asked = payment_query(services, key, given)
     result = lists.list_page(services, key, asked)
-    known, name = details.known(services, result.sessions), f"data.{_CHARGE}"
-    data = [_intent(services, each, given, name, known) for each in result.sessions]
-    return listed(request, data, more=result.next_cursor is not None, upward=asked.upward)
+    data = _objects(services, given, PAYMENT, result.sessions)
+    after = continued(key, result, "pi_")
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
 
 
 @router.get("/payment_intents/{payment_id}")
 async def get_payment(
     services: Injected, key: Key, request: Request, query: Query, payment_id: str
 ) -> Response:
-    given = parsed(query, parity.ONE)
-    expandable(given, PAYMENT)
-    session = _named(services, key, "pi_", payment_id)
-    known = details.known(services, [session])
-    return shown(request, _intent(services, session, given, _CHARGE, known))
+    given = _one(query, PAYMENT)
+    return shown(
+        request, _shown(services, given, PAYMENT, _named(services, key, "pi_", payment_id))
+    )
 
 
 @router.get("/charges")
 async def list_charges(services: Injected, key: Key, request: Request, query: Query) -> Response:
-    """Return a page of charges, or the charge of one payment."""
+    """Return a page of charges, or the charge of one payment.
+
+    `created` bounds the time of the charges; they are listed by the creation of their sessions.
+    """
     given = parsed(query, parity.LIST_CHARGES)
     expandable(given, CHARGE, "data.")
     limits.admit_list(services, key.merchant)
     asked = charge_query(services, key, given)
     if "payment_intent" in given.values:
-        found, more = tuple(of_payment(services, key, given.values["payment_intent"])), False
-    else:
-        result = lists.list_page(services, key, asked)
-        found, more = result.sessions, result.next_cursor is not None
-    known = details.known(services, found)
-    data = [_charge(services, each, given, known, "data.") for each in found]
-    return listed(request, data, more=more, upward=asked.upward)
+        of_one = of_payment(services, key, given.values["payment_intent"], asked)
+        return listed(request, _objects(services, given, CHARGE, of_one), more=False)
+    result = lists.list_page(services, key, asked)
+    data = _objects(services, given, CHARGE, result.sessions)
+    after = continued(key, result, "ch_")
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
 
 
 @router.get("/charges/{charge_id}")
 async def get_charge(
     services: Injected, key: Key, request: Request, query: Query, charge_id: str
 ) -> Response:
-    given = parsed(query, parity.ONE)
-    expandable(given, CHARGE)
-    session = _named(services, key, "ch_", charge_id)
-    if session.status is not Status.COMPLETED:
-        raise ResourceMissing(f"No such charge: '{charge_id[:100]}'")
-    known = details.known(services, [session])
-    return shown(request, _charge(services, session, given, known))
-
-
-def _charge(
-    services: Services,
-    session: Session,
-    given: Parsed,
-    known: Mapping[str, CustomerDetails],
-    within: str = "",
-) -> dict[str, Any]:
-    """Return the charge, with its payment if `expand` names it, in lists after `within`."""
-    found = charge(session, base_url=services.base_url, details=known[session.id])
-    name = f"{within}payment_intent"
-    if given.expands(name):
-        found["payment_intent"] = _intent(services, session, given, f"{name}.{_CHARGE}", known)
-    return found
-
-
-def _intent(
-    services: Services,
-    session: Session,
-    given: Parsed,
-    name: str,
-    known: Mapping[str, CustomerDetails],
-) -> dict[str, Any]:
-    return payment_intent(
-        session,
-        base_url=services.base_url,
-        now=services.clock.now(),
-        expand_charge=given.expands(name),
-        details=known[session.id],
+    given = _one(query, CHARGE)
+    return shown(
+        request, _shown(services, given, CHARGE, _charged(services, key, "ch_", charge_id))
     )
 
 
+@router.get("/payment_methods/{method_id}")
+async def get_method(
+    services: Injected, key: Key, request: Request, query: Query, method_id: str
+) -> Response:
+    """Return the wallet that paid a session."""
+    given = _one(query, METHOD)
+    return shown(
+        request, _shown(services, given, METHOD, _charged(services, key, "pm_", method_id))
+    )
+
+
+@router.get("/balance_transactions/{transaction_id}")
+async def get_transaction(
+    services: Injected, key: Key, request: Request, query: Query, transaction_id: str
+) -> Response:
+    """Return what the wallet received for a charge, or paid for a refund."""
+    given, refund_id = _one(query, TRANSACTION), refund_of(transaction_id)
+    if refund_id is None:
+        session = _charged(services, key, "txn_", transaction_id)
+        return shown(request, _shown(services, given, TRANSACTION, session))
+    try:
+        refund = refunds.get(services, key, refund_id)
+    except ResourceMissing:
+        raise _missing(transaction_id) from None
+    make = maker(services, None, NONE_GIVEN, refund)
+    found = make(transaction_id)
+    if found is None:
+        raise _missing(transaction_id)
+    return shown(request, expanded(found, TRANSACTION, given, make))
+
+
+def _one(query: Query, kind: str) -> Parsed:
+    given = parsed(query, parity.ONE)
+    expandable(given, kind)
+    return given
+
+
+def _objects(
+    services: Services, given: Parsed, kind: str, sessions: Sequence[Session]
+) -> list[dict[str, Any]]:
+    known = details.known(services, sessions)
+    return [
+        _object(maker(services, each, known[each.id]), given, kind, each, "data.")
+        for each in sessions
+    ]
+
+
+def _shown(services: Services, given: Parsed, kind: str, session: Session) -> dict[str, Any]:
+    known = details.known(services, [session])[session.id]
+    return _object(maker(services, session, known), given, kind, session)
+
+
+def _object(
+    make: Make, given: Parsed, kind: str, session: Session, within: str = ""
+) -> dict[str, Any]:
+    """Return the session's object of this kind with what `expand` names, in lists in `within`."""
+    found = make(session.id.replace("cs_", _PREFIXES[kind], 1))
+    assert found is not None, "each of these is made of a session"
+    return expanded(found, kind, given, make, within)
+
+
+def _charged(services: Services, key: ApiKey, prefix: str, named: str) -> Session:
+    """Return the session of an object that there is once money has arrived.
+
+    Raises ResourceMissing.
+    """
+    session = _named(services, key, prefix, named)
+    if not has_charge(session):
+        raise _missing(named)
+    return session
+
+
 def _named(services: Services, key: ApiKey, prefix: str, named: str) -> Session:
-    """Return the session of a payment or charge. Raises ResourceMissing."""
-    session_id = session_of(named, prefix)
-    if session_id is None:
-        raise ResourceMissing(f"There is no such object: '{named[:100]}'")
-    return lookup.get(services, key, session_id)
+    """Return the session of which an object has this id. Raises ResourceMissing."""
+    try:
+        return lookup.get(services, key, session_of(named, prefix) or "")
+    except ResourceMissing:
+        raise _missing(named) from None
+
+
+def _missing(named: str) -> ResourceMissing:
+    return ResourceMissing(
+        f"There is no such object: '{named[:100]}'. Compare its id, and use a key of the same "
+        "merchant."
+    )

@@ -7,6 +7,7 @@ A refund is `pending` until its merchant has approved it in their own wallet, on
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -15,9 +16,9 @@ from fastapi import APIRouter, Request, Response
 from api.v1 import parity
 from api.v1.answers import listed, performed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
-from api.v1.expansions import REFUND, expandable
+from api.v1.expansions import REFUND, expandable, expanded, maker
 from api.v1.forms import Parsed, parsed
-from api.v1.sessions import bounded_metadata, merged_metadata
+from api.v1.sessions import between, bounded_metadata, merged_metadata
 from checkout.domain.errors import (
     ParameterInvalid,
     ParameterInvalidInteger,
@@ -27,7 +28,7 @@ from checkout.domain.errors import (
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX
 from checkout.domain.refund import Reason, Refund
-from checkout.domain.stripe_objects import charge, from_stripe, payment_intent, session_of
+from checkout.domain.stripe_objects import from_stripe, session_of
 from checkout.domain.stripe_refunds import refund_object
 from checkout.flows import limits
 from checkout.flows.checkout import details, lookup
@@ -39,6 +40,7 @@ from checkout.ports.services import Services
 router = APIRouter(prefix="/v1/refunds")
 LIST_MAX: Final = 100
 _KINDS: Final = {"payment_intent": "pi_", "charge": "ch_"}
+_EXPANDED: Final = (*_KINDS, "payment_method", "balance_transaction")
 
 
 @router.post("")
@@ -74,13 +76,16 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
     limit = given.values.get("limit", 10)
     if not 1 <= limit <= LIST_MAX:
         raise ParameterInvalidInteger(f"This must be 1 to {LIST_MAX}.", param="limit")
-    session = _session_of(given)
+    session, (low, high) = _session_of(given), between(given.values)
     if session is not None:
-        found, more = refunds.of_session(services, key, session), False
+        of_one, more = refunds.of_session(services, key, session), False
+        found = tuple(each for each in of_one if _made_between(each, low, high))
     else:
         anchor = given.values.get("starting_after")
         try:
-            page = refunds.list_behind(services, key, limit=limit, anchor=anchor)
+            page = refunds.list_behind(
+                services, key, limit=limit, anchor=anchor, created_from=low, created_before=high
+            )
         except ResourceMissing as missing:
             raise ResourceMissing(missing.message, param="starting_after") from None
         found, more = page.refunds, page.next_cursor is not None
@@ -149,6 +154,11 @@ async def cancel(
     )
 
 
+def _made_between(refund: Refund, low: datetime | None, high: datetime | None) -> bool:
+    at = refund.created_at
+    return (low is None or low <= at) and (high is None or at < high)
+
+
 def _asked(services: Services, key: ApiKey, given: Parsed) -> NewRefund:
     """Return the request of the flow. Raises ParameterMissing, ParameterInvalid…"""
     values, session_id = given.values, _session_of(given)
@@ -190,25 +200,13 @@ def _render(services: Services, given: Parsed) -> Callable[[Refund], str]:
 def _object(
     services: Services, given: Parsed, refund: Refund, within: str = "", *, whole: bool = False
 ) -> dict[str, Any]:
-    """Return the refund with the charge and the payment, if `expand` names them.
+    """Return the refund with the objects that `expand` names.
 
     A refund outlives its session by a month; then their ids are left. With `whole` they have the
     details of the customer; answers that are kept for repeats of their request have none.
     """
-    found = refund_object(refund, base_url=services.base_url)
-    named = [each for each in ("charge", "payment_intent") if given.expands(f"{within}{each}")]
+    named = any(given.expands(f"{within}{each}") for each in _EXPANDED)
     session = services.sessions.get(refund.session) if named else None
-    if session is None:
-        return found
-    known = details.known(services, [session] if whole else [])[session.id]
-    seen: dict[str, Any] = {"base_url": services.base_url, "details": known}
-    intent = partial(payment_intent, session, now=services.clock.now(), **seen)
-    if "payment_intent" in named:
-        expanded = given.expands(f"{within}payment_intent.latest_charge")
-        found["payment_intent"] = intent(expand_charge=expanded)
-    if "charge" in named:
-        found["charge"] = charge(session, **seen)
-        if given.expands(f"{within}charge.payment_intent"):
-            expanded = given.expands(f"{within}charge.payment_intent.latest_charge")
-            found["charge"]["payment_intent"] = intent(expand_charge=expanded)
-    return found
+    known = details.known(services, [session] if whole and session else [])[refund.session]
+    make = maker(services, session, known, refund)
+    return expanded(refund_object(refund, base_url=services.base_url), REFUND, given, make, within)

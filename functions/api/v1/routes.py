@@ -15,7 +15,7 @@ from api.v1.events import event_objects, event_query
 from api.v1.expansions import ITEMS, SESSION, expandable
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import (
-    ROUNDS,
+    continued,
     list_query,
     merged_metadata,
     new_session,
@@ -72,27 +72,22 @@ async def create(
 
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, key: Key, request: Request, query: Query) -> Response:
-    """Return a page of sessions, or those of a payment.
-
-    Raises ParameterInvalid if none of those that were read matches, and there are older ones.
-    """
+    """Return a page of sessions, or those of a payment."""
     given = parsed(query, parity.LIST_SESSIONS)
     expandable(given, SESSION, "data.")
     limits.admit_list(services, key.merchant)
     asked, now = list_query(services, key, given), services.clock.now()
     if "payment_intent" in given.values:
-        found, more = tuple(of_payment(services, key, given.values["payment_intent"])), False
+        found, after = of_payment(services, key, given.values["payment_intent"], asked), None
     else:
         result = lists.list_page(services, key, asked)
-        found, more = result.sessions, result.next_cursor is not None
-    if more and not found:
-        raise _too_wide("status")
+        found, after = result.sessions, continued(key, result)
     known = details.known(services, found)
     data = [
         session_shown(services, each, given, now, within="data.", details=known[each.id])
         for each in found
     ]
-    return listed(request, data, more=more, upward=asked.upward)
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
@@ -183,15 +178,14 @@ async def session_line_items(
 
 @router.get("/events")
 async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
-    """Return a page of events. Raises ParameterInvalid as `list_sessions` does."""
+    """Return a page of events."""
     given = parsed(query, parity.LIST_EVENTS)
     limits.admit_list(services, key.merchant)
-    asked = event_query(services, key, given, rounds=ROUNDS)
+    asked = event_query(services, key, given)
     found, behind = event_list.page(services, key, asked)
-    if behind and not found:
-        raise _too_wide("type")
     data = event_objects(services, key, found)
-    return listed(request, data, more=behind is not None, upward=asked.upward)
+    after = None if behind is None else behind.partition("#")[2]
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
 
 
 @router.get("/events/{event_id}")
@@ -232,11 +226,3 @@ def _render(services: Services, given: Parsed) -> Callable[[Session], str]:
         return json_text(session_shown(services, session, given, services.clock.now()))
 
     return render
-
-
-def _too_wide(param: str) -> ParameterInvalid:
-    return ParameterInvalid(
-        "None of the newest entries matches, and there are older ones. Narrow the list by "
-        "`created`.",
-        param=param,
-    )

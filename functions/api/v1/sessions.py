@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from api.requests import (
     time_sentence,
 )
 from api.v1.collection import collect
-from api.v1.expansions import SESSION, expandable
+from api.v1.expansions import SESSION, expandable, expanded, maker
 from api.v1.forms import Parsed
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import (
@@ -42,11 +42,10 @@ from checkout.domain.stripe_objects import (
     checkout_session,
     from_stripe,
     line_items,
-    payment_intent,
     session_of,
 )
 from checkout.flows.checkout import lists, lookup
-from checkout.flows.checkout.lists import ListQuery
+from checkout.flows.checkout.lists import ListQuery, SessionList
 from checkout.open_payments.urls import split
 from checkout.ports.services import Services
 from checkout.web import PARAM_MAX, validated
@@ -58,8 +57,10 @@ EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show its beginning (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a filtered list reads. An empty page would end a client's paging.
+# The number of index pages that a filtered list reads, and reads while nothing is found: clients
+# that page by themselves stumble over an empty page.
 ROUNDS: Final = 20
+PATIENCE: Final = 100
 
 _WHOLE: Final = re.compile(r"([0-9]{1,15})(?:\.0{1,12})?")
 _STATUSES: Final = {
@@ -125,12 +126,7 @@ def shown(
             "has_more": False,
             "url": f"/v1/checkout/sessions/{session.id}/line_items",
         }
-    if found["payment_intent"] and given.expands(f"{within}payment_intent"):
-        whole = given.expands(f"{within}payment_intent.latest_charge")
-        found["payment_intent"] = payment_intent(
-            session, base_url=base_url, now=now, expand_charge=whole, details=details
-        )
-    return found
+    return expanded(found, SESSION, given, maker(services, session, details), within)
 
 
 def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
@@ -146,8 +142,15 @@ def payment_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
 
 
 def charge_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
-    """Return the query for the sessions that have a charge. Raises as `list_query` does."""
-    return _list_query(services, key, given, (Status.COMPLETED,), "charge", "ch_")
+    """Return the query for the sessions whose charges were made then. Raises as `list_query`."""
+    query = _list_query(services, key, given, (Status.COMPLETED,), "charge", "ch_")
+    return replace(
+        query,
+        created_from=None,
+        created_before=None,
+        paid_from=query.created_from,
+        paid_before=query.created_before,
+    )
 
 
 def _list_query(
@@ -169,6 +172,7 @@ def _list_query(
         created_before=created_before,
         statuses=statuses,
         rounds=ROUNDS,
+        patience=PATIENCE,
     )
     name, anchor = anchored(values)
     if name is None:
@@ -221,16 +225,23 @@ def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tupl
     return rest[:limit], len(rest) > limit
 
 
-def of_payment(services: Services, key: ApiKey, payment: str) -> Iterable[Session]:
-    """Return the one session of a payment, or none."""
-    session_id = session_of(payment, "pi_")
-    if session_id is None:
-        return ()
+def of_payment(
+    services: Services, key: ApiKey, payment: str, asked: ListQuery
+) -> tuple[Session, ...]:
+    """Return the one session of a payment that was made and is asked for, or none."""
     try:
-        session = lookup.get(services, key, session_id)
+        session = lookup.get(services, key, session_of(payment, "pi_") or "")
     except ResourceMissing:
         return ()
-    return (session,) if session.status is Status.COMPLETED else ()
+    wanted = asked.holds(session, services.clock.now())
+    return (session,) if wanted and session.status is Status.COMPLETED else ()
+
+
+def continued(key: ApiKey, result: SessionList, prefix: str = "cs_") -> str | None:
+    """Return the id after which the list goes on, or None at its end."""
+    if result.next_cursor is None:
+        return None
+    return lists.session_at(key, result.next_cursor).replace("cs_", prefix, 1)
 
 
 def _item(

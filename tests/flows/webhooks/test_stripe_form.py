@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 import stripe
 
 from checkout.adapters.dynamo import DynamoRecords
@@ -22,6 +25,8 @@ from checkout.domain.event_types import (
 )
 from checkout.domain.ids import new_session_id
 from checkout.domain.payment import Attention, Problem
+from checkout.domain.payment_attempt import Outcome, PaymentAttempt
+from checkout.domain.public_attempts import MESSAGES
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.stripe_objects import payment_intent
@@ -137,14 +142,43 @@ def test_a_payment_that_failed_is_told_to_those_who_ask(world: World) -> None:
     assert shown["open_payments"]["session"] == session.id
 
 
-def test_the_payment_of_a_failed_attempt_says_why() -> None:
-    session = a_session(Status.OPEN, problem=Problem.PAYMENT_REFUSED)
-    error = payment_intent(session, base_url="https://pay.example", now=NOW)["last_payment_error"]
-    assert (error["type"], error["code"]) == (
-        "invalid_request_error",
-        Problem.PAYMENT_REFUSED.value,
-    )
+FAILED = "payment_intent_payment_attempt_failed"
+# Written a second time: Stripe's word for each of ours.
+WORDS = {
+    "wallet_unreachable": "payment_method_provider_timeout",
+    "wallet_invalid": FAILED,
+    "wallet_unavailable": "payment_method_not_available",
+    "amount_too_small_for_wallet": "amount_too_small",
+    "merchant_wallet_error": FAILED,
+    "preparation_interrupted": FAILED,
+    "approval_unusable": "payment_intent_authentication_failure",
+    "price_changed": FAILED,
+    "payment_refused": "payment_method_provider_decline",
+    "payment_failed": FAILED,
+    "declined": "payment_method_customer_decline",
+    "timed_out": "payment_intent_payment_attempt_expired",
+}
+
+
+@pytest.mark.parametrize("ours", MESSAGES)
+def test_a_failed_attempt_is_told_in_a_word_of_stripes(ours: str) -> None:
+    reported = ours in ("declined", "timed_out")
+    session = a_session(Status.OPEN, problem=None if reported else Problem(ours))
+    if reported:
+        attempt = PaymentAttempt(1, NOW, outcome=Outcome(ours), ended_at=NOW)
+        session = replace(session, payment_attempts=(attempt,))
+    shown = payment_intent(session, base_url="https://pay.example", now=NOW)
+    error = shown["last_payment_error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", WORDS[ours])
+    assert error["code"] in stripes_own_codes()
     assert error["message"]
+    assert shown["open_payments"]["problem"] == ours
+
+
+def stripes_own_codes() -> set[str]:
+    """Return the codes that Stripe's own library has for `last_payment_error`."""
+    hint = stripe.PaymentIntent.LastPaymentError.__annotations__["code"]
+    return set(re.findall(r"[a-z0-9_]{4,}", str(hint)))
 
 
 def test_an_endpoint_gets_the_types_that_it_asked_for_and_no_other(world: World) -> None:

@@ -10,6 +10,7 @@ Stripe itself leaves out are left out. Facts that only this service knows are in
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,10 +19,13 @@ from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import AmountNotRepresentable
 from checkout.domain.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 from checkout.domain.grammar import SESSION_ID, TestUrl
+from checkout.domain.payment import Problem
+from checkout.domain.payment_attempt import Outcome
 from checkout.domain.public import amount
 from checkout.domain.public_attempts import last_payment_error
 from checkout.domain.session import LineItem, Session, Status
 
+METHOD_TYPE: Final = "custom"  # Stripe's type of a payment method that is none of its own
 API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
 STATUS: Final = {
     Status.COMPLETED: "complete",
@@ -85,7 +89,6 @@ _NULL_PAYMENT: Final = dict.fromkeys(
         "managed_payments",
         "next_action",
         "on_behalf_of",
-        "payment_method",
         "payment_method_configuration_details",
         "payment_method_options",
         "payment_record",
@@ -106,7 +109,6 @@ _NULL_CHARGE: Final = dict.fromkeys(
         "application",
         "application_fee",
         "application_fee_amount",
-        "balance_transaction",
         "calculated_statement_descriptor",
         "customer",
         "failure_balance_transaction",
@@ -115,11 +117,8 @@ _NULL_CHARGE: Final = dict.fromkeys(
         "fraud_details",
         "on_behalf_of",
         "outcome",
-        "payment_method",
-        "payment_method_details",
         "receipt_email",
         "receipt_number",
-        "receipt_url",
         "review",
         "shipping",
         "source",
@@ -136,6 +135,17 @@ _PAYMENT_STATUS: Final = {
     Status.AWAITING_APPROVAL: "requires_action",
     Status.PROCESSING: "processing",
     Status.COMPLETED: "succeeded",
+}
+# Stripe's words for why an attempt failed, as far as it has one that says it.
+_FAILED: Final = "payment_intent_payment_attempt_failed"
+_CODES: Final[Mapping[str, str]] = {
+    Problem.WALLET_UNREACHABLE: "payment_method_provider_timeout",
+    Problem.WALLET_UNAVAILABLE: "payment_method_not_available",
+    Problem.AMOUNT_TOO_SMALL_FOR_WALLET: "amount_too_small",
+    Problem.APPROVAL_UNUSABLE: "payment_intent_authentication_failure",
+    Problem.PAYMENT_REFUSED: "payment_method_provider_decline",
+    Outcome.DECLINED: "payment_method_customer_decline",
+    Outcome.TIMED_OUT: "payment_intent_payment_attempt_expired",
 }
 # The fields of each object that hold what the customer has given.
 _GIVEN: Final = {
@@ -234,7 +244,6 @@ def payment_intent(
     *,
     base_url: str,
     now: datetime,
-    expand_charge: bool = False,
     details: CustomerDetails = NONE_GIVEN,
 ) -> dict[str, Any]:
     """Return the payment of a session as `payment_intent`, made or not."""
@@ -244,9 +253,6 @@ def payment_intent(
     received = session.amount_received if paid else 0
     total = to_stripe(session.amount_total, session.currency)
     error = last_payment_error(session)
-    made: Any = charge_id(session.id) if paid else None
-    if paid and expand_charge:
-        made = charge(session, base_url=base_url, details=details)
     return {
         "id": payment_intent_id(session.id),
         "object": "payment_intent",
@@ -261,11 +267,17 @@ def payment_intent(
         "created": unix(session.created_at),
         "currency": session.currency,
         "description": given.get("description"),
-        "last_payment_error": error and {"type": "invalid_request_error", **error},
-        "latest_charge": made,
+        "last_payment_error": error
+        and {
+            "type": "invalid_request_error",
+            "code": _CODES.get(error["code"], _FAILED),
+            "message": error["message"],
+        },
+        "latest_charge": charge_id(session.id) if paid else None,
         "livemode": livemode(base_url),
         "metadata": given.get("metadata", {}),
-        "open_payments": {"session": session.id},
+        "open_payments": {"session": session.id, "problem": error["code"] if error else None},
+        "payment_method": payment_method_id(session.id) if paid else None,
         "payment_method_types": ["open_payments"],
         "shipping": stripe_details.shipping(details),
         "status": "canceled" if canceled else _PAYMENT_STATUS[status],
@@ -275,12 +287,13 @@ def payment_intent(
 def charge(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return the one `charge` of a session that was paid.
+    """Return the one `charge` of a session that `has_charge`.
 
     `amount_refunded` is what was sent back or what pending refunds hold, as in Stripe.
     """
     given = echo_of(session).get("payment_intent_data", {})
-    total = to_stripe(session.amount_total, session.currency)
+    paid = session.status is Status.COMPLETED
+    total = to_stripe(session.amount_total if paid else session.amount_paid, session.currency)
     refunded = to_stripe(session.refunded, session.currency)
     email = echo_of(session).get("customer_email")
     return {
@@ -290,9 +303,10 @@ def charge(
         "amount": total,
         "amount_captured": total,
         "amount_refunded": min(refunded, total),
+        "balance_transaction": transaction_id(session.id),
         "billing_details": stripe_details.billing_details(details, email=email),
         "captured": True,
-        "created": unix(session.completed_at or session.created_at),
+        "created": unix(session.paid_at),
         "currency": session.currency,
         "description": given.get("description"),
         "disputed": False,
@@ -301,9 +315,74 @@ def charge(
         "open_payments": {"session": session.id},
         "paid": True,
         "payment_intent": payment_intent_id(session.id),
+        "payment_method": payment_method_id(session.id),
+        "payment_method_details": {"type": METHOD_TYPE},
+        # The customer's own page, for whoever has its link.
+        "receipt_url": f"{base_url}/pay/{session.id}/success" if paid else None,
         "refunded": refunded >= total,
         "shipping": stripe_details.shipping(details),
         "status": "succeeded",
+    }
+
+
+def payment_method(
+    session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
+) -> dict[str, Any]:
+    """Return the wallet of a session that `has_charge`, as the `payment_method` that paid once."""
+    email = echo_of(session).get("customer_email")
+    return {
+        "id": payment_method_id(session.id),
+        "object": "payment_method",
+        "allow_redisplay": "unspecified",
+        "billing_details": stripe_details.billing_details(details, email=email),
+        "created": unix(session.paid_at),
+        METHOD_TYPE: {"display_name": "Open Payments", "logo": None, "type": "open_payments"},
+        "customer": None,
+        "customer_account": None,
+        "livemode": livemode(base_url),
+        "metadata": {},
+        "type": METHOD_TYPE,
+    }
+
+
+def charge_transaction(session: Session) -> dict[str, Any]:
+    """Return what the wallet received for a session that `has_charge`: `balance_transaction`."""
+    received = session.amount_received
+    value = session.amount_total if received is None else received
+    return balance_transaction(
+        transaction_id(session.id),
+        to_stripe(value, session.currency),
+        session.currency,
+        session.paid_at,
+        source=charge_id(session.id),
+        kind="charge",
+    )
+
+
+def balance_transaction(
+    named: str, value: int, currency: str, at: datetime, *, source: str, kind: str
+) -> dict[str, Any]:
+    """Return money that the merchant's wallet got (or gave, below 0), in Stripe's units.
+
+    Nothing is deducted here: a fee of a wallet's provider is in the value already.
+    """
+    return {
+        "id": named,
+        "object": "balance_transaction",
+        "amount": value,
+        "available_on": unix(at),
+        "balance_type": "payments",
+        "created": unix(at),
+        "currency": currency,
+        "description": None,
+        "exchange_rate": None,
+        "fee": 0,
+        "fee_details": [],
+        "net": value,
+        "reporting_category": kind,
+        "source": source,
+        "status": "available",
+        "type": kind,
     }
 
 
@@ -384,16 +463,39 @@ def charge_id(session_id: str) -> str:
     return session_id.replace("cs_", "ch_", 1)
 
 
+def payment_method_id(session_id: str) -> str:
+    return session_id.replace("cs_", "pm_", 1)
+
+
+def transaction_id(session_id: str) -> str:
+    return session_id.replace("cs_", "txn_", 1)
+
+
+def has_charge(session: Session) -> bool:
+    """Return whether money arrived: that of the payment, or late or in part, with a session ended.
+
+    A refund of such money names its charge, too.
+    """
+    return session.status is Status.COMPLETED or (session.terminal and bool(session.received))
+
+
 def account_id(merchant_id: str) -> str:
     """Return the id of a merchant as an account: `acct_…`."""
     return f"acct_{merchant_id.removeprefix('mer_')}"
 
 
 def session_of(named: str, prefix: str) -> str | None:
-    """Return the session whose payment or charge has this id, or None if `named` is no such id."""
+    """Return the session of which an object has this id, or None if `named` is no such id."""
     session_id = f"cs_{named.removeprefix(prefix)}"
     right = named.startswith(prefix) and SESSION_ID.fullmatch(session_id)
     return session_id if right else None
+
+
+def item_of(named: str, prefix: str) -> tuple[str, int] | None:
+    """Return the session and the place of the line item whose price or product has this id."""
+    session_id, place = session_of(named[:-2], prefix), named[-2:]
+    right = session_id is not None and place.isascii() and place.isdigit()
+    return (session_id, int(place)) if session_id is not None and right else None
 
 
 def livemode(base_url: str) -> bool:

@@ -6,17 +6,23 @@ Amounts are in Stripe's units; times are Unix seconds.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from checkout.domain.grammar import REFUND_ID
+from checkout.domain.money import minor_units
 from checkout.domain.public_refund import pending_reason, public_refund, status_of
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.stripe_objects import (
+    balance_transaction,
     charge_id,
     envelope,
     payment_intent_id,
+    payment_method_id,
     to_stripe,
     unix,
 )
+
+_TRANSACTION: Final = "txn_re"  # unlike a charge's, so that each names one record
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
         "id": refund.id,
         "object": "refund",
         "amount": to_stripe(refund.amount, refund.currency),
-        "balance_transaction": None,
+        "balance_transaction": transaction_id(refund),
         "charge": charge_id(refund.session),
         "created": unix(refund.created_at),
         "currency": refund.currency,
@@ -40,7 +46,7 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
         **({"failure_reason": "unknown"} if failed else {}),
         "metadata": {name: str(value) for name, value in refund.metadata.items()},
         "payment_intent": payment_intent_id(refund.session),
-        "payment_method": None,
+        "payment_method": payment_method_id(refund.session),
         **({"pending_reason": "processing"} if waits else {}),
         "reason": refund.reason.value if refund.reason else None,
         "receipt_number": None,
@@ -65,6 +71,31 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
             )
         },
     }
+
+
+def transaction_id(refund: Refund) -> str | None:
+    """Return the id of what the refund has taken from the wallet; None until it has, or never."""
+    if not refund.terminal or refund.paid is None:
+        return None
+    return f"{_TRANSACTION}{refund.id.removeprefix('re_')}"
+
+
+def refund_of(named: str) -> str | None:
+    """Return the refund whose balance transaction has this id, or None if it is no such id."""
+    refund_id = f"re_{named.removeprefix(_TRANSACTION)}"
+    right = named.startswith(_TRANSACTION) and REFUND_ID.fullmatch(refund_id)
+    return refund_id if right else None
+
+
+def refund_transaction(refund: Refund) -> dict[str, Any] | None:
+    """Return what the wallet paid for the refund as `balance_transaction`, or None if nothing."""
+    named, paid = transaction_id(refund), refund.paid
+    if named is None or paid is None:
+        return None
+    currency = paid.asset_code.lower()
+    cost = to_stripe(minor_units(paid), currency)
+    at = refund.ended_at or refund.updated_at
+    return balance_transaction(named, -cost, currency, at, source=refund.id, kind="refund")
 
 
 def refund_event_json(
