@@ -181,6 +181,24 @@ def stripes_own_codes() -> set[str]:
     return set(re.findall(r"[a-z0-9_]{4,}", str(hint)))
 
 
+def test_a_body_counts_all_endpoints_that_get_it(world: World) -> None:
+    """The bytes are fixed with the event, so the number is that of its first attempt."""
+    listens(world)
+    endpoints.configure(
+        world.endpoints,
+        world.merchant.id,
+        url="https://shop.example/second",
+        events=(),
+        add=True,
+        more={"format": Format.STRIPE},
+    )
+    world.pay(world.create())
+    world.deliver_hinted()
+    world.deliver_hinted()  # the first has stored the copy for the second endpoint
+    told = [json.loads(body)["pending_webhooks"] for _, _, body in world.receivers.got]
+    assert told == [2, 2]
+
+
 def test_an_endpoint_gets_the_types_that_it_asked_for_and_no_other(world: World) -> None:
     secret = listens(world)
 

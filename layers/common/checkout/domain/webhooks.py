@@ -167,6 +167,13 @@ class WebhookEvent:
             return self.stripe_body
         return compact(json.loads(self.stripe_body) | {"api_version": endpoint.api_version})
 
+    def for_endpoints(self, number: int) -> WebhookEvent:
+        """Return the event with the number of endpoints that get it, in Stripe's form."""
+        if number < 2 or self.stripe_body is None:
+            return self
+        told = json.loads(self.stripe_body) | {"pending_webhooks": number}
+        return replace(self, stripe_body=compact(told))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:

@@ -91,6 +91,7 @@ def commit(
     if event is None and new is not None:
         event = _created(services, new)
     second = _beside(services, change, new)
+    event, second = (each and _counted(services, each) for each in (event, second))
     ends = change.after.terminal and not change.before.terminal
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
@@ -152,11 +153,18 @@ def _created(services: Services, refund: Refund) -> WebhookEvent | None:
 
 def _wanted(services: Services, merchant_id: str, event_type: str) -> bool:
     """Return whether an event of this type is made: an optional one only if an endpoint asks."""
-    if event_type not in OPTIONAL:
-        return True
+    return event_type not in OPTIONAL or _number(services, merchant_id, event_type) > 0
+
+
+def _counted(services: Services, event: WebhookEvent) -> WebhookEvent:
+    return event.for_endpoints(_number(services, event.merchant, event.type))
+
+
+def _number(services: Services, merchant_id: str, event_type: str) -> int:
+    """Return how many endpoints get an event of this type."""
     merchant = services.merchants.get(merchant_id)
     endpoints = merchant.endpoints if merchant is not None else ()
-    return any(each.wants(event_type) for each in endpoints)
+    return sum(each.wants(event_type) for each in endpoints)
 
 
 def _left_behind(change: Change[R]) -> Cleanup | None:
