@@ -22,7 +22,7 @@ PRICES: Final = {
 FIXED: Final = {
     "KMS key": 1.00,
     "secret": 0.40,
-    "alarms (11)": 1.10,
+    "alarms (19)": 1.90,
     "dashboard": 3.00,
     "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
 }
@@ -41,7 +41,7 @@ EDGE: Final = {"CloudFront requests": 1.00, "requests through the web ACL": 0.60
 EDGE_FUNCTION: Final = 0.10
 # The same for FIXED, in US dollars: ten of the alarms, three dashboards, a million SQS requests
 FREE_FIXED: Final = {
-    "alarms (11)": 1.00,
+    "alarms (19)": 1.00,
     "dashboard": 3.00,
     "polling two empty queues": 0.40,
 }

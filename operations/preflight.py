@@ -31,7 +31,14 @@ RESERVING: Final = (
 # Each value and the next have the secret that the edge sends in common.
 SECRETS: Final = tuple(template()["Parameters"]["EdgeSecrets"]["AllowedValues"])
 # They take a gradual upgrade back.
-TAKE_BACK: Final = ("AnswersFail", "SweepStandsStill", "SenderFails")
+TAKE_BACK: Final = tuple(
+    alarm["Ref"].removesuffix("Alarm")
+    for each in (
+        template()["Globals"]["Function"],
+        *resources("AWS::Serverless::Function").values(),
+    )
+    for alarm in each.get("DeploymentPreference", {}).get("Alarms", ())
+)
 # A stack in one of these states cannot be updated.
 STUCK: Final = {
     "ROLLBACK_FAILED": "delete it: aws cloudformation delete-stack --stack-name {}",

@@ -29,7 +29,12 @@ def problem(request: Request, found: ErrorResponse) -> Response:
     return problem_json(request, found, wiring.doc_url(found.code))
 
 
-app = application(random_bytes=system_random, render=problem, elsewhere=ELSEWHERE)
+app = application(
+    random_bytes=system_random,
+    render=problem,
+    elsewhere=ELSEWHERE,
+    repeated=("/clients/{client_id}/jwks.json",),
+)
 app.include_router(router)
 app.include_router(refunds.router)
 app.include_router(budget.router)

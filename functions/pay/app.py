@@ -20,7 +20,11 @@ from pay.routes import router
 
 wiring.observe("pay")
 wiring.build_in_lambda(wiring.pay_services)
-app = application(random_bytes=system_random, render=render_problem)
+app = application(
+    random_bytes=system_random,
+    render=render_problem,
+    repeated=("/pay/{session_id}/status", "/pay/{session_id}/watch"),
+)
 app.include_router(router)
 app.include_router(details.router)
 app.include_router(claims.router)

@@ -73,13 +73,14 @@ def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
     for alarm in watch.describe_alarms(AlarmNames=list(names.values()))["MetricAlarms"]:
         if alarm["AlarmActions"] != [topic] or alarm["OKActions"] != [topic]:
             raise RehearsalFailed(f"{alarm['AlarmName']} tells {alarm['AlarmActions']}")
+        below = alarm["ComparisonOperator"].startswith("LessThan")
         watch.put_metric_data(
             Namespace=alarm["Namespace"],
             MetricData=[
                 {
                     "MetricName": alarm["MetricName"],
-                    "Dimensions": alarm["Dimensions"],
-                    "Values": [alarm["Threshold"] + 1],
+                    "Dimensions": alarm.get("Dimensions", []),
+                    "Values": [alarm["Threshold"] + (-1 if below else 1)],
                     "Counts": [10_000.0],  # so that an average is above the threshold, too
                 }
             ],

@@ -64,7 +64,10 @@ def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(world: World, t
         payment_created reconciled""")
     [counts] = [line for line in printed if "_aws" in line]
     milestones = ("SessionsCreated", "SessionsPrepared", "SessionsApproved", "SessionsCompleted")
-    assert [counts[name] for name in milestones] == [[1.0]] * 4
+    assert [sum(counts[name]) for name in milestones] == [1] * 4
+    # With a zero for each that begins, the averages are shares.
+    assert counts["SessionsCompleted"] == [0, 1]
+    assert counts["FailedOnOurSide"] == [0]
     assert "SessionsFailed" not in counts
 
 
@@ -106,7 +109,7 @@ def test_what_was_not_written_is_not_told(world: World, told: Told) -> None:
     key, new = world.key(), world.new()
     create_session(world.services, key, new, "order-1")
     create_session(world.services, key, new, "order-1")
-    assert metrics(told) == {"SessionsCreated": [1]}
+    assert metrics(told) == {"SessionsCreated": [1], "SessionsCompleted": [0]}
 
     session = world.create()
     metrics(told)

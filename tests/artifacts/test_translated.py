@@ -152,15 +152,20 @@ def test_changed_code_and_a_changed_layer_make_new_versions_of_their_functions()
     assert kept.startswith("ApiFunctionVersion")
 
 
-def test_an_upgrade_is_gradual_and_taken_back_by_the_alarm_on_5xx() -> None:
+def test_an_upgrade_is_gradual_and_taken_back_by_the_alarms_on_what_fails() -> None:
     found = translated()
     groups = of_type(found, "AWS::CodeDeploy::DeploymentGroup")
     assert len(groups) == 6
-    own = {"Expirer": "SweepStandsStillAlarm", "WebhookSender": "SenderFailsAlarm"}
+    everywhere = ("AnswersFail", "UnforeseenErrors", "RequestsFail", "SessionsFail")
+    own = {
+        **{name: f"{name}FailsAlarm" for name in ("Api", "Pay", "Dashboard")},
+        "Expirer": "SweepStandsStillAlarm",
+        "WebhookSender": "SenderFailsAlarm",
+    }
     for name, group in groups.items():
         alarms = [each["Name"]["Ref"] for each in group["AlarmConfiguration"]["Alarms"]]
         more = [alarm for function, alarm in own.items() if name.startswith(function)]
-        assert alarms == ["AnswersFailAlarm", *more], name
+        assert alarms == [*(f"{each}Alarm" for each in everywhere), *more], name
         # A round a minute: a tenth of five rounds may be none.
         shift = "Linear10PercentEvery1Minute" if name.startswith("Expirer") else "Canary10Percent5M"
         assert shift in json.dumps(group["DeploymentConfigName"]), name

@@ -18,7 +18,7 @@ def counted() -> set[str]:
     sources = [
         path.read_text("utf-8") for path in files(".py", "functions", "layers/common/checkout")
     ]
-    literal = re.compile(r"telemetry\.count\(\s*\"(\w+)\"")
+    literal = re.compile(r"telemetry\.(?:count|share)\(\s*\"(\w+)\"")
     names = {name for source in sources for name in literal.findall(source)}
     totals = (REPOSITORY / "functions/expirer/app.py").read_text("utf-8")
     names |= set(re.findall(r"\"([A-Z]\w+)\": counts\.", totals))

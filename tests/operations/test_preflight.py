@@ -219,7 +219,7 @@ def test_after_an_undo_an_alarm_that_is_on_refuses_nothing(monkeypatch: pytest.M
         describe_stacks=in_state("UPDATE_COMPLETE"),
         describe_alarms={"MetricAlarms": [{"StateValue": "ALARM"}]},
     )
-    assert len(refusals(account)) == 3
+    assert len(refusals(account)) == 9  # the alarms of all functions, and the five of single ones
     monkeypatch.setattr(versions, "moved", lambda account, stack: {"api": "3"})
     assert refusals(account) == []
     assert any("undone" in each for each in warnings(account))

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from botocore.exceptions import ClientError
 
 import api.app
+import api.clients
 import api.dependencies
 import pay.app
 import pay.dependencies
@@ -234,8 +235,7 @@ class Deployment:
     ) -> Answer:
         event = gateway_event(method, f"/pay/{session.id}{path}", query, headers, raw)
         event["cookies"] = [f"{name}={value}" for name, value in self.cookies.items()]
-        with self._given(pay.app.app, pay.dependencies.services):
-            answer = pay.app.handler(event, Context())
+        answer = self.answer("pay", event)
         for cookie in answer.get("cookies", []):
             name, _, value = cookie.partition(";")[0].partition("=")
             self.cookies[name] = value
@@ -300,13 +300,27 @@ class Deployment:
         self.delivered += shop.got
         return [headers["webhook-id"] for _, headers, _ in shop.got]
 
+    def answer(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
+        """Return what the handler of `api` or `pay` answers to API Gateway's event."""
+        module = {"api": api.app, "pay": pay.app}[function]
+        with self._given(module.app):
+            answer: dict[str, Any] = module.handler(event, Context())
+            return answer
+
     @contextmanager
-    def _given(self, app: Any, dependency: Any) -> Iterator[None]:
+    def _given(self, app: Any) -> Iterator[None]:
         async def services() -> PayServices:
             return self.services
 
+        async def of_documents() -> PayServices:
+            return replace(self.services, merchants=self.world.documents)
+
         outer = dict(app.dependency_overrides)
-        app.dependency_overrides[dependency] = services
+        app.dependency_overrides |= {
+            api.dependencies.services: services,
+            api.clients.services: of_documents,
+            pay.dependencies.services: services,
+        }
         try:
             yield
         finally:

@@ -78,9 +78,13 @@ def test_an_arn_that_cannot_be_one_is_refused_before_anything_is_created() -> No
 # --- versions and aliases ---
 
 
-def test_an_upgrade_is_gradual_and_taken_back_by_the_alarm_on_5xx() -> None:
+def test_an_upgrade_is_gradual_and_taken_back_by_the_alarms_on_what_fails() -> None:
+    """tests/template/test_bad_releases.py shows that they see each route that fails."""
     shift = template()["Globals"]["Function"]["DeploymentPreference"]
-    assert shift["Alarms"] == [{"Ref": "AnswersFailAlarm"}]
+    assert shift["Alarms"] == [
+        {"Ref": f"{name}Alarm"}
+        for name in ("AnswersFail", "UnforeseenErrors", "RequestsFail", "SessionsFail")
+    ]
     assert template()["Parameters"]["TrafficShift"]["Default"].startswith("Canary")
 
 
@@ -417,17 +421,14 @@ def test_urls_want_a_domain_and_are_not_for_a_test_stage() -> None:
     assert wallets == {"Fn::Equals": [{"Ref": "TestWallets"}, "false"]}
 
 
-@pytest.mark.parametrize(("alarm", "code"), [("AnswersFail", "5xx"), ("RequestsRefused", "4xx")])
-def test_with_urls_the_alarms_are_on_the_same_share_of_the_functions_requests(
-    alarm: str, code: str
-) -> None:
-    found = resources("AWS::CloudWatch::Alarm")[f"{alarm}Alarm"]
+def test_with_urls_the_alarm_on_refusals_is_on_the_same_share_of_the_functions_requests() -> None:
+    found = resources("AWS::CloudWatch::Alarm")["RequestsRefusedAlarm"]
     condition, (share, *parts), nothing = found["Metrics"]["Fn::If"]
     assert (condition, nothing) == ("HasUrls", {"Ref": "AWS::NoValue"})
     assert share["Expression"] == "SUM([a, p, d]) / SUM([ar, pr, dr])"
     asked = {each["Id"]: each["MetricStat"]["Metric"] for each in parts}
     assert {name: each["MetricName"] for name, each in asked.items()} == {
-        **dict.fromkeys(("a", "p", "d"), f"Url{code}Count"),
+        **dict.fromkeys(("a", "p", "d"), "Url4xxCount"),
         **dict.fromkeys(("ar", "pr", "dr"), "UrlRequestCount"),
     }
     functions = {"a": "ApiFunction", "p": "PayFunction", "d": "DashboardFunction"}

@@ -107,10 +107,9 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
     """
     if _metrics is None or not value:
         return
-    with _counting:  # the sweep counts in several threads
-        _metrics.add_metric(name, unit, value)
-        if name in FOR_A_PERSON:
-            _metrics.add_metric(ATTENTION, "Count", value)
+    _add(name, value, unit)
+    if name in FOR_A_PERSON:
+        _add(ATTENTION, value)
     if reason is not None:
         from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
@@ -119,6 +118,20 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
             name, MetricUnit(unit), value, namespace=NAMESPACE, default_dimensions=own
         ) as metric:
             metric.add_metadata("service", _service)
+
+
+def share(name: str, hit: bool) -> None:
+    """Add one to metric `name`, or a zero, so that the metric's average is the share of the hits.
+
+    For what a customer does a few times only: a zero makes a line, which `count` saves.
+    """
+    _add(name, int(hit))
+
+
+def _add(name: str, value: float, unit: str = "Count") -> None:
+    if _metrics is not None:
+        with _counting:  # the sweep counts in several threads
+            _metrics.add_metric(name, unit, value)
 
 
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:

@@ -182,13 +182,19 @@ def problem_json(_request: Request, problem: ErrorResponse, doc_url: str = "") -
 
 
 def application(
-    *, random_bytes: RandomBytes, render: Render = problem_json, elsewhere: str = ""
+    *,
+    random_bytes: RandomBytes,
+    render: Render = problem_json,
+    elsewhere: str = "",
+    repeated: Collection[str] = (),
 ) -> FastAPI:
     """Return an application without routes.
 
     Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` says
     otherwise; `render` renders every error.
     The answer to an unknown address ends with `elsewhere`, which says where the known ones are.
+    `repeated` are the routes that programs ask again and again. They are most of all requests, so
+    the share of the requests that fail is counted without them.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -227,7 +233,9 @@ def application(
     app.add_exception_handler(SecretUnreadable, unreadable)
     app.add_exception_handler(HTTPException, unrouted)
     app.add_exception_handler(RequestValidationError, invalid)
-    app.add_middleware(_Envelope, random_bytes=random_bytes, render=render)
+    app.add_middleware(
+        _Envelope, random_bytes=random_bytes, render=render, repeated=frozenset(repeated)
+    )
     return app
 
 
@@ -245,10 +253,18 @@ def request_id(request: Request) -> str:
 class _Envelope:
     """Middleware that adds the request id and headers, and handles unforeseen errors."""
 
-    def __init__(self, app: ASGIApp, *, random_bytes: RandomBytes, render: Render) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        random_bytes: RandomBytes,
+        render: Render,
+        repeated: frozenset[str],
+    ) -> None:
         self._app = app
         self._random_bytes = random_bytes
         self._render = render
+        self._repeated = repeated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -262,6 +278,7 @@ class _Envelope:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                self._count(scope, failed=message["status"] >= 500)
                 kept = scope["state"].get("kept") if message["status"] == 200 else None
                 message["headers"] = [
                     *(pair for pair in message["headers"] if pair[0] != b"cache-control"),
@@ -292,6 +309,12 @@ class _Envelope:
                 request_id=identity,
             )
             await self._render(request, problem)(scope, receive, send_with_headers)
+
+    def _count(self, scope: Scope, *, failed: bool) -> None:
+        """Count whether a request failed. What is at no address of ours counts if it fails only."""
+        path = getattr(scope.get("route"), "path", None)
+        if path not in self._repeated and (failed or path is not None):
+            telemetry.share("RequestsFailed", failed)
 
 
 class _LoopOfThread(threading.local):

@@ -18,6 +18,7 @@ from checkout.domain.machine import Change
 from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
+from checkout.domain.payment import Problem
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
@@ -44,6 +45,8 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
+# No customer causes these, and a release that signs wrongly or dies half-way does.
+_OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
 # DynamoDB's answers, or reasons of a canceled transaction, when a table or an index is throttled.
 _THROTTLES: Final = frozenset(
     {
@@ -72,6 +75,7 @@ class InstrumentedSessions:
         held = self._sessions.create(session, reservation)
         if held is None:
             telemetry.count("SessionsCreated")
+            telemetry.share("SessionsCompleted", False)  # yet
             _log(logging.INFO, "created", session)
         return held
 
@@ -101,9 +105,13 @@ class InstrumentedSessions:
             return saved
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[Event(change.event)])
+        if change.event == Event.PREPARED:
+            telemetry.share("FailedOnOurSide", False)
         if change.event in _FAILURES:
             problem = change.after.problem
             telemetry.count("SessionsFailed", reason=problem.value if problem else change.event)
+            if problem in _OUR_SIDE:
+                telemetry.share("FailedOnOurSide", True)
         detail = change.event in _DETAILS and saved.attention is None
         level = logging.DEBUG if detail else logging.INFO
         _log(level, change.event.value, saved)
