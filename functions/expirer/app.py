@@ -43,10 +43,14 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
         begun = ready.clock.now()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis()) - LAST_CHECK
         part = ShardRange(event.get("part", 0), event.get("of", 1))
-        if part.number:
-            return _reported(sweep.run(ready, until=begun + left, part=part), Followed())
-        counts = sweep.run(ready, until=begun + left * SWEEP, part=part)
-        return _reported(counts, expiries.run(ready, until=begun + left))
+        try:
+            if part.number:
+                return _reported(sweep.run(ready, until=begun + left, part=part), Followed())
+            counts = sweep.run(ready, until=begun + left * SWEEP, part=part)
+            return _reported(counts, expiries.run(ready, until=begun + left))
+        except Exception as error:
+            _log.error("a round of the sweep failed", extra=telemetry.failure(error))
+            raise
 
     return handler
 

@@ -39,7 +39,7 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
             try:
                 await asyncio.to_thread(clean_up, ready, cleanup)
             except Exception as error:
-                told = {"session": session_ref(cleanup.session), "trace": telemetry.places(error)}
+                told = {"session": session_ref(cleanup.session)} | telemetry.failure(error)
                 _log.warning("a cleanup failed, will retry", extra=told)
                 raise
 

@@ -58,7 +58,7 @@ def queued(
             try:
                 outcome = await asyncio.to_thread(deliver, event_id)
             except Exception as error:
-                told = {"event_id": event_id, "trace": telemetry.places(error)}
+                told = {"event_id": event_id} | telemetry.failure(error)
                 _log.warning("a webhook attempt could not be made, will retry", extra=told)
                 broken.append(event_id)
                 raise

@@ -179,6 +179,28 @@ def test_a_throttled_check_is_counted_and_comes_again(deployed: Deployment, told
     assert deployed.world.session(session.id).status is Status.EXPIRED
 
 
+@pytest.mark.parametrize(
+    "said", ["DisabledException", "AccessDeniedException", "KMSInvalidStateException"]
+)
+def test_a_key_that_the_tables_cannot_use_is_counted_and_named(
+    deployed: Deployment, told: Told, said: str
+) -> None:
+    session, message = deployed.created(), f"com.amazonaws.services.kms.model.{said}: arn:aws:kms:…"
+    told()
+    refused = refusal("AccessDeniedException", "GetItem", message=message)
+    deployed.dynamo.fault = always(refused)
+    assert [deployed.create().status, deployed.visit("GET", session).status] == [503, 503]
+    lines = told()
+    assert {each["cause"] for each in lines if each.get("message") == "unavailable"} == {
+        f"AccessDeniedException ({said})"
+    }
+    assert sum(sum(each["KeyUnreadable"]) for each in lines if "KeyUnreadable" in each) >= 2
+    assert "arn:aws:kms" not in repr(lines)
+    deployed.dynamo.fault = always(refusal("InternalServerError", "GetItem", 500))
+    assert deployed.visit("GET", session).status == 503
+    assert "KeyUnreadable" not in counted(told)
+
+
 # --- the key service, and the secret ---
 
 

@@ -11,11 +11,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords, parse_database_url
@@ -27,7 +29,7 @@ from operations import restore
 from operations.restore import Restorer
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.support.deployment import Deployment
+from tests.support.deployment import Deployment, refusal
 from tests.support.flows import PREFIX
 from tests.support.sources import files
 from tests.support.stores import new_store
@@ -54,10 +56,15 @@ def asked(query: str, lines: Lines) -> Counter[tuple[str, ...]]:
     """Return the answer to a query of the form `filter … | stats count(*) … by …`."""
     filters, stats, *_ = query.split(" | ")
     for condition in filters.removeprefix("filter ").split(" and "):
+        if present := re.fullmatch(r"ispresent\((\w+)\)", condition):
+            lines = [each for each in lines if present[1] in each]
+            continue
         name, operator, wanted = condition.split(" ", 2)
         text = wanted.strip('"/')
         if operator == "=":
             lines = [each for each in lines if each.get(name) == text]
+        elif operator == "in":
+            lines = [each for each in lines if each.get(name) in json.loads(wanted)]
         else:
             assert operator == "like", condition
             found = [(each, str(each.get(name) or "")) for each in lines]
@@ -111,7 +118,8 @@ def test_a_provider_answers_503_for_an_hour(
     assert count >= 10
     # The alarm NeedsAttention leads to the session, and `checkout find` to what is to be done.
     assert any("NeedsAttention" in each for each in lines)
-    [query] = queries("A person must look")
+    query, lost = queries("A person must look")
+    assert asked(lost, lines) == Counter()
     [(reference, merchant, attention)] = asked(query, lines)
     assert (merchant, attention) == (world.merchant.id, Attention.UNDECIDED)
     assert find(deployed, reference) == 0
@@ -238,9 +246,9 @@ def test_dead_letters_name_their_events_and_their_place_and_nothing_is_lost(
             assert json.loads(message["MessageBody"]) == {"event": event["id"]}
             lines += told()
     webhook, cleanup = queries("Dead letters")
-    [((event_id, place), count)] = asked(webhook, lines).items()
-    assert (event_id, count) == (event["id"], 5)
-    assert place
+    [((event_id, cause, place), count)] = asked(webhook, lines).items()
+    assert (event_id, cause, count) == (event["id"], "Unavailable", 5)
+    assert "test_incidents.py" in place
     assert asked(cleanup, lines) == Counter()
     # "The event is not lost, because the sweep reads its record": nobody moves the message back.
     deployed.sqs.messages = []
@@ -265,6 +273,92 @@ def in_doubt(deployed: Deployment) -> Session:
     deployed.come_back(session, approved)
     world.transport.network = wallets
     return session
+
+
+KEY = "com.amazonaws.services.kms.model."
+CAUSES = {
+    "the store answers 500": refusal("InternalServerError", "GetItem", 500),
+    "the store throttles": refusal("ThrottlingException", "GetItem"),
+    "nothing answers": EndpointConnectionError(endpoint_url="https://10.0.0.1"),
+    "the key is disabled": refusal(
+        "AccessDeniedException", "GetItem", message=KEY + "DisabledException: it is"
+    ),
+    "the key is denied": refusal(
+        "AccessDeniedException", "GetItem", message=KEY + "AccessDeniedException: it is"
+    ),
+    "the key is to be deleted": refusal(
+        "AccessDeniedException", "GetItem", message=KEY + "KMSInvalidStateException: pending"
+    ),
+    "the functions may not read": refusal("AccessDeniedException", "GetItem"),
+    "a bug": RuntimeError("a bug"),
+}
+
+
+def paid_with_a_webhook(deployed: Deployment) -> Session:
+    deployed.wants_webhooks()
+    session = deployed.created()
+    approved = deployed.approve(deployed.submit(session).json["interact_url"])
+    deployed.come_back(session, approved)
+    return session
+
+
+def canceled(deployed: Deployment) -> Session:
+    session = deployed.created()
+    deployed.submit(session)
+    deployed.call("POST", f"/sessions/{session.id}/cancel")
+    deployed.restart()
+    return session
+
+
+# Each query for the causes of failures: its section, which of its queries, and what fails.
+ASKED: dict[tuple[str, int], tuple[Callable[..., Session], Callable[..., Any]]] = {
+    ("5xx answers", 0): (Deployment.created, lambda deployed, one: deployed.visit("GET", one)),
+    ("The sweep stands still", 0): (in_doubt, lambda deployed, one: deployed.sweep()),
+    ("The sender fails", 0): (paid_with_a_webhook, lambda deployed, one: deployed.send_webhooks()),
+    ("Late webhooks", 1): (paid_with_a_webhook, lambda deployed, one: deployed.send_webhooks()),
+    ("Dead letters", 0): (paid_with_a_webhook, lambda deployed, one: deployed.send_webhooks()),
+    ("Dead letters", 1): (canceled, lambda deployed, one: deployed.tasks()),
+    ("The encryption key cannot be read", 0): (
+        Deployment.created,
+        lambda deployed, one: deployed.visit("GET", one),
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ASKED, ids=str)
+def test_a_query_prints_other_lines_for_each_cause(
+    told: Callable[[], Lines], place: tuple[str, int]
+) -> None:
+    query = queries(place[0])[place[1]]
+    prepare, fails = ASKED[place]
+    printed: dict[frozenset[tuple[str, ...]], str] = {}
+    for cause, error in CAUSES.items():
+        telemetry.start("a function")
+        deployed = Deployment()
+        session = prepare(deployed)
+        told()
+        deployed.world.clock.pass_time(60)
+
+        def fault(name: str, request: dict[str, Any], error: Exception = error) -> None:
+            raise error
+
+        deployed.dynamo.fault = fault
+        with suppress(Exception):
+            fails(deployed, session)
+        lines = frozenset(asked(query, told()))
+        assert lines, cause
+        assert printed.setdefault(lines, cause) == cause
+    assert len(printed) == len(CAUSES)
+
+
+def test_each_query_of_the_page_that_asks_for_a_place_is_among_them() -> None:
+    found = {
+        (title, number)
+        for title in re.findall(r"^### (.+)$", PAGE, re.MULTILINE)
+        for number, query in enumerate(queries(title))
+        if re.search(r" by .*\b(trace|cause)\b", query)
+    }
+    assert found == set(ASKED)
 
 
 POISONED = "A record that cannot be read"

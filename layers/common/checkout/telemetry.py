@@ -23,6 +23,8 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from checkout.domain.errors import cause
+
 if TYPE_CHECKING:  # loaded by `start` only
     from aws_lambda_powertools import Metrics
 
@@ -163,16 +165,24 @@ def request(identity: str | None) -> Iterator[None]:
         _request.reset(before)
 
 
-def places(error: BaseException) -> list[str]:
-    """Return the types and code lines of the whole chain of exceptions, no messages or values."""
+def trace(error: BaseException) -> str:
+    """Return the types and code lines of the whole chain of exceptions, no messages or values.
+
+    It is one text, because a query for a field of a list shows only that of its first line.
+    """
     chain: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(chain) < 100:
-        chain.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
-        frames = traceback.extract_tb(cause.__traceback__)[-20:]
+    below: BaseException | None = error
+    while below is not None and len(chain) < 100:
+        chain.append(f"{type(below).__module__}.{type(below).__qualname__}")
+        frames = traceback.extract_tb(below.__traceback__)[-20:]
         chain += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        cause = cause.__cause__ or cause.__context__
-    return chain
+        below = below.__cause__ or below.__context__
+    return "\n".join(chain)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return the fields of a line about a failure: its cause, and its place in the code."""
+    return {"cause": cause(error), "trace": trace(error)}
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -218,6 +228,6 @@ def _formatter(service: str) -> logging.Formatter:
             return super().serialize(redacted(log))
 
         def formatException(self, ei: Any) -> str:
-            return "\n".join(places(ei[1]))
+            return trace(ei[1])
 
     return Redacting(service=service, utc=True, use_rfc3339=True, serialize_stacktrace=False)

@@ -201,12 +201,14 @@ def application(
     async def foreseen(request: Request, error: Exception) -> Response:
         assert isinstance(error, CheckoutError)
         if status_of(error) >= 500:
-            telemetry.count("Unavailable")
+            telemetry.count("Unavailable", reason=errors.cause(error))
             _log.error("unavailable", extra=_trace(request, error))
         return render(request, problem_of(error, request_id(request)))
 
-    async def unreadable(request: Request, _error: Exception) -> Response:
-        return await foreseen(request, errors.Unavailable("A stored secret cannot be read."))
+    async def unreadable(request: Request, error: Exception) -> Response:
+        unavailable = errors.Unavailable("A stored secret cannot be read.")
+        unavailable.__cause__ = error
+        return await foreseen(request, unavailable)
 
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -545,5 +547,5 @@ def _trace(request: Request, error: BaseException) -> dict[str, Any]:
         "method": request.method,
         "route": getattr(route, "path", None),  # not the URL: a session's URL is a secret
         "session": session_ref(session) if session else None,
-        "trace": telemetry.places(error),
+        **telemetry.failure(error),
     }

@@ -17,6 +17,7 @@ from botocore.exceptions import (
     HTTPClientError,
 )
 
+from checkout import telemetry
 from checkout.domain.errors import Unavailable
 from checkout.ports.runtime import RandomBytes
 
@@ -73,7 +74,7 @@ def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
         return operation(**request)
     except AWS_ERRORS as error:
         if _tries(error) > 1:
-            raise Unavailable("The data store is not answering.") from error
+            raise _unavailable(error) from error
         raise
 
 
@@ -99,7 +100,7 @@ class Persistent:
                     raise
                 tried += 1
                 if tried >= tries:
-                    raise Unavailable("The data store is not answering.") from error
+                    raise _unavailable(error) from error
             self.pause(tried)
 
     def batch_get(
@@ -171,7 +172,15 @@ def _tries(error: ClientError | BotoCoreError) -> int:
     return LOST_TRIES if overloaded or _key_service_failed(error) else 1
 
 
+def _unavailable(error: ClientError | BotoCoreError) -> Unavailable:
+    """Return our error for one without an answer. Count a key that cannot be used: it stays so."""
+    if isinstance(error, ClientError) and _key_service_failed(error):
+        telemetry.count("KeyUnreadable")
+    return Unavailable("The data store is not answering.")
+
+
 def _key_service_failed(error: ClientError) -> bool:
     """Return whether a table refused because its KMS key cannot be used."""
     message: str = error.response.get("Error", {}).get("Message", "")
-    return code(error).startswith("KMS") or "services.kms" in message or "KMS key" in message
+    known = ("services.kms", "KMS key", "INACCESSIBLE_ENCRYPTION_CREDENTIALS")
+    return code(error).startswith("KMS") or any(each in message for each in known)

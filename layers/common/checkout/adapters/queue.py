@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from checkout import telemetry
+from checkout.domain.errors import cause
 from checkout.domain.grammar import DELIVERY_ID
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
@@ -62,7 +63,7 @@ class SqsEventQueue:
                     QueueUrl=self._queue_url, Entries=entries
                 )
             except (ClientError, BotoCoreError) as error:
-                _lost(len(batch), type(error).__name__)
+                _lost(len(batch), cause(error))
                 continue
             if failed := answer.get("Failed"):
                 _lost(len(failed), f"refused of {len(batch)}")
@@ -95,12 +96,12 @@ class SqsTaskQueue:
             self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
         except (ClientError, BotoCoreError) as error:
             telemetry.count("MessagesLost")
-            logger.warning("a task was not sent: %s", type(error).__name__)
+            logger.warning("a task was not sent: %s", cause(error), extra={"cause": cause(error)})
 
 
 def _lost(messages: int, why: str) -> None:
     telemetry.count("MessagesLost", messages)
-    logger.warning("events not hinted: %d, %s", messages, why)
+    logger.warning("events not hinted: %d, %s", messages, why, extra={"cause": why})
 
 
 def cleanup_from(body: str) -> Cleanup:

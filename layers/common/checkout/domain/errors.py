@@ -23,7 +23,11 @@ no secret.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Final
+
+# The key service's own error, in the text of another service's: …kms.model.DisabledException.
+_OF_KEY: Final = re.compile(r"\.([A-Z][A-Za-z]{2,40}Exception)\b")
 
 
 class CheckoutError(Exception):
@@ -272,3 +276,21 @@ class Unavailable(CheckoutError):
     """The store or the key service does not answer. Nothing is lost."""
 
     code = "unavailable"
+
+
+def cause(error: BaseException) -> str:
+    """Return what is at the bottom of a chain of exceptions, in a word or two for the log.
+
+    It is AWS's error code, or else the type of the innermost exception. A table whose key cannot be
+    used says the key's error in its text, of which nothing else is taken.
+    """
+    code = ""
+    below: BaseException | None = error
+    while below is not None:
+        error, below = below, below.__cause__ or below.__context__
+        answer = getattr(error, "response", None)
+        said = answer.get("Error", {}) if isinstance(answer, dict) else {}
+        code = said.get("Code", "") or code
+        if of_key := _OF_KEY.search(said.get("Message", "")):
+            code += f" ({of_key[1]})"
+    return code or type(error).__name__

@@ -17,6 +17,7 @@ SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"
 MANDATE: Final = "man"
 SUBSCRIBER: Final = "ntc"  # who gets notices
+WITHDRAWAL: Final = "withdrawal#cs"  # a row beside the session that is withdrawn from
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 

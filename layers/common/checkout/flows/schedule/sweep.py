@@ -16,7 +16,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from checkout.domain.ids import MANDATE, REFUND, SESSION, SUBSCRIBER, kind_of, session_ref
+from checkout.domain.errors import cause
+from checkout.domain.ids import (
+    MANDATE,
+    REFUND,
+    SESSION,
+    SUBSCRIBER,
+    WITHDRAWAL,
+    kind_of,
+    session_ref,
+)
 from checkout.domain.mandate import Mandate
 from checkout.domain.notices import Subscriber
 from checkout.domain.refund import Refund, RefundStatus
@@ -355,9 +364,10 @@ def _enqueue(
 
 
 def place_of(error: Exception) -> str:
-    """Return the error's type and the function and line that raised it."""
+    """Return the error's type, the function and line that raised it, and its cause."""
     trace = error.__traceback__
     assert trace is not None
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return f"{type(error).__name__} at {trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+    place = f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+    return f"{type(error).__name__} at {place} ({cause(error)})"
