@@ -69,6 +69,7 @@ def findings(account: Account, chosen: Stage) -> Iterator[Finding]:
     yield from _certificate(account, chosen)
     yield from _edge(account, chosen)
     yield from _edge_secrets(account, chosen)
+    yield from _sender(account, chosen)
 
 
 def _stack(account: Account, chosen: Stage) -> Iterator[Finding]:
@@ -292,6 +293,34 @@ def _edge_secrets(account: Account, chosen: Stage) -> Iterator[Finding]:
             f"EdgeSecrets goes from {before} to {after} in one deployment, and requests would get "
             f"403 meanwhile; deploy {between} first (the steps are {', '.join(steps)})",
         )
+
+
+def _sender(account: Account, chosen: Stage) -> Iterator[Finding]:
+    """Find a reason for which Amazon SES would take no e-mail from the sender."""
+    sender = chosen.parameters["ReceiptSender"]
+    if not sender:
+        return
+    mailer = account.client("sesv2")
+    found = mailer.get_account()
+    if not found["ProductionAccessEnabled"]:
+        yield Finding(
+            False,
+            f"Amazon SES is in its sandbox in {account.region}, and sends to verified addresses "
+            "only; request production access",
+        )
+    if not found["SendingEnabled"]:
+        yield Finding(
+            False, f"Amazon SES has suspended sending in {account.region}; see its console"
+        )
+    for identity in (sender, sender.partition("@")[2]):
+        try:
+            if mailer.get_email_identity(EmailIdentity=identity)["VerifiedForSendingStatus"]:
+                return
+        except mailer.exceptions.NotFoundException:
+            continue
+    yield Finding(
+        False, f"{sender} is not verified in Amazon SES in {account.region}, nor its domain"
+    )
 
 
 def run(account: Account, chosen: Stage) -> None:

@@ -16,6 +16,10 @@ from typing import Any, Final
 
 from checkout import telemetry, wiring
 from checkout.adapters.patience import Context
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.merchant import Merchant
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
@@ -91,8 +95,19 @@ def _written(notice: Notice) -> Letter:
     return notice_letter(notice)
 
 
+def _acknowledged(
+    session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
+) -> Letter:
+    """Write the acknowledgement of a withdrawal; as above, few rounds send one."""
+    from pay.letters import acknowledgement
+
+    return acknowledgement(session, merchant, filed, said)
+
+
 def _services() -> PayServices:
-    return replace(wiring.pay_services(), write_notice=_written)
+    return replace(
+        wiring.pay_services(), write_notice=_written, write_acknowledgement=_acknowledged
+    )
 
 
 wiring.observe("expirer")

@@ -12,10 +12,14 @@ from checkout import wiring
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.grammar import email_of
 from checkout.domain.ids import session_ref
+from checkout.domain.merchant import Merchant
 from checkout.domain.names import JOINERS
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
 from checkout.pages import Moment
 from checkout.ports.mail import Letter
-from pay import render
+from pay import render, view
+from pay.language import reader
 from pay.view import Shown
 
 # Direction marks around inserted words: some mail programs show them as boxes.
@@ -41,6 +45,16 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
         why=t["letter.why"],
         contact=contact,
     )
+
+
+def acknowledgement(
+    session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
+) -> Letter:
+    """Return the acknowledgement of a withdrawal, in the language of the page that filed it."""
+    reads = reader(wished=session.locale, accepted=filed.language or "", default=merchant.locale)
+    base_url = wiring.base_url()
+    seen = view.shown(session, merchant, reads, base_url=base_url, now=filed.at)
+    return withdrawal(seen, said, at=view.moment(filed.at, reads), contact=merchant.contact)
 
 
 def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Letter:

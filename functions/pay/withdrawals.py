@@ -14,12 +14,11 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain import customer_details
 from checkout.domain.addresses import Fault
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import MailRefused, ResourceMissing
+from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import Merchant
-from checkout.domain.reach import Effect
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import ASKED, Withdrawal, last_moment
-from checkout.flows import mailing, merchants
+from checkout.flows import merchants
 from checkout.flows.checkout import details, lookup, withdrawal
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
@@ -67,10 +66,12 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
         return _page(services, request, session, merchant, said=said)
     if not browser.asked_here(services, request):
         return _page(services, request, session, merchant, said=said, unproven=True)
-    filed, first = withdrawal.file(services, merchant, session, said)
+    language = pages.reader_of(request, session=session, default=merchant.locale).tag
+    filed, first = withdrawal.file(services, merchant, session, said, language=language)
     if not first:
         return see_other(path)
-    _acknowledge(services, request, session, merchant, said, filed)
+    # The page says the same; what cannot be sent now is sent by the sweep.
+    withdrawal.acknowledge(services, merchant, session, filed, letters.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
 
@@ -81,27 +82,6 @@ def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
     if last_moment(session, merchant.withdrawal_days) is None:
         raise ResourceMissing(withdrawal.NONE)
     return session, merchant
-
-
-def _acknowledge(
-    services: PayServices,
-    request: Request,
-    session: Session,
-    merchant: Merchant,
-    said: CustomerDetails,
-    filed: Withdrawal,
-) -> None:
-    """Send the acknowledgement, as far as it can be sent. The page says the same, always."""
-    if services.mail is None:
-        return
-    shown = pages.seen(services, request, session)
-    letter = letters.withdrawal(
-        shown, said, at=moment(filed.at, shown.reader), contact=merchant.contact
-    )
-    try:
-        mailing.send(services.mail, merchant, Effect.WITHDRAWAL, letter)
-    except MailRefused:
-        return
 
 
 def _page(

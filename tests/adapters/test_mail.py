@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import boto3
@@ -10,6 +12,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
+from checkout import telemetry
 from checkout.adapters.mail import ONCE, SesMail
 from checkout.domain.errors import MailRefused
 from checkout.ports.mail import Letter
@@ -56,6 +59,26 @@ def test_a_refusal_is_logged_without_the_address_and_not_tried_again(
     assert code in caplog.text
     assert LETTER.to not in caplog.text + str(refused.value)
     assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("code", "counted"), [("SendingPausedException", [1]), ("BadRequestException", None)]
+)
+def test_a_refusal_is_for_a_person_unless_it_is_about_the_typed_address(
+    client: Any, told: Callable[[], list[dict[str, Any]]], code: str, counted: list[int] | None
+) -> None:
+    telemetry.start("pay")
+
+    @telemetry.observed
+    def handler(event: Any, context: Any) -> None:
+        with suppress(MailRefused):
+            SesMail(lambda: client, "receipts@pay.example").send(LETTER)
+
+    with Stubber(client) as ses:
+        ses.add_client_error("send_email", code)
+        handler({}, None)
+    *_, line = told()
+    assert line.get("MailRefused") == line.get(telemetry.ATTENTION) == counted
 
 
 def test_a_service_that_is_silent_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,11 @@ from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.session import Session
 from checkout.flows.checkout import details, withdrawal
+from checkout.flows.merchant import withdrawals as marks
+from checkout.flows.schedule import sweep
+from checkout.ports.mail import Letter
 from checkout.ports.runtime import SecretUnreadable
+from pay import letters
 from tests.support.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
 from tests.support.outbox import Outbox
 
@@ -38,6 +42,13 @@ def a_purchase(buyer: Customer, **changes: Any) -> Session:
 def send(buyer: Customer, session: Session, fields: dict[str, str], **options: Any) -> Answer:
     options.setdefault("headers", OURS)
     return buyer.ask("POST", f"/pay/{session.id}/withdrawal", data=fields, **options)
+
+
+def sweep_after(buyer: Customer, outbox: Outbox, hours: float) -> None:
+    world = buyer.world
+    world.clock.pass_time(int(hours * 3600))
+    services = replace(world.services, mail=outbox, write_acknowledgement=letters.acknowledgement)
+    sweep.run(services, until=world.clock.now() + timedelta(minutes=1))
 
 
 def filed(buyer: Customer, session: Session) -> Any:
@@ -216,3 +227,104 @@ def test_each_step_is_in_the_language_of_the_page(
         assert ("withdraw" in each.page.main.casefold()) == (language == "en")
     (letter,) = outbox.letters
     assert ("withdrawal" in letter.subject) == (language == "en")
+
+
+def test_an_acknowledgement_that_was_refused_is_sent_once_mail_works_again(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    outbox.broken = True
+    german = {**OURS, "accept-language": "de-CH"}
+    assert send(buyer, paid, CONFIRMED, headers=german).status == 303
+    assert send(buyer, paid, CONFIRMED).status == 303  # again: it is filed once
+    assert outbox.letters == []
+    sweep_after(buyer, outbox, 1.1)
+    outbox.broken = False
+    sweep_after(buyer, outbox, 0.5)
+    assert outbox.letters == []  # the last try was not an hour ago
+    sweep_after(buyer, outbox, 0.6)
+    [letter] = outbox.letters
+    assert (letter.to, "Widerruf" in letter.subject) == (EVA["email"], True)
+    assert "Eva Muster" in letter.text
+    sweep_after(buyer, outbox, 48)
+    assert len(outbox.letters) == 1
+    assert filed(buyer, paid).acknowledge_at is None
+
+
+def test_an_acknowledgement_that_was_sent_is_not_sent_again(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    send(buyer, paid, CONFIRMED)
+    sweep_after(buyer, outbox, 2)
+    assert len(outbox.letters) == 1
+
+
+def test_of_two_rounds_at_once_one_acknowledges(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    outbox.broken = True
+    send(buyer, paid, CONFIRMED)
+    outbox.broken = False
+    buyer.world.clock.pass_time(3700)
+    read = filed(buyer, paid)
+    services = replace(
+        buyer.world.services, mail=outbox, write_acknowledgement=letters.acknowledgement
+    )
+    for _ in range(2):  # both have read the same record
+        withdrawal.acknowledge_if_due(services, read)
+    assert len(outbox.letters) == 1
+
+
+def test_a_shop_that_answers_meanwhile_stops_no_acknowledgement_and_loses_no_mark(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    world = buyer.world
+
+    class Slow(Outbox):
+        def send(self, letter: Letter) -> None:
+            marks.answer(world.endpoints, world.key(), paid.id, done=True)
+            outbox.send(letter)
+
+    outbox.broken = True
+    send(buyer, paid, CONFIRMED)
+    outbox.broken = False
+    sweep_after(buyer, Slow(), 1.1)
+    assert len(outbox.letters) == 1
+    assert filed(buyer, paid).answered_by is not None
+    assert filed(buyer, paid).acknowledge_at is None
+
+
+def test_without_a_mail_service_or_a_session_nothing_is_acknowledged(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    outbox.broken = True
+    send(buyer, paid, CONFIRMED)
+    buyer.world.clock.pass_time(3700)
+    services, read = replace(buyer.world.services, mail=None), filed(buyer, paid)
+    for write in (None, letters.acknowledgement):
+        again = withdrawal.acknowledge_if_due(
+            replace(services, write_acknowledgement=write), filed(buyer, paid)
+        )
+        assert again.acknowledge_at == buyer.world.clock.now() + timedelta(hours=1)
+        buyer.world.clock.pass_time(3700)
+    with pytest.raises(ResourceMissing):
+        withdrawal.acknowledge_if_due(services, replace(read, session="cs_none"))
+
+
+def test_an_acknowledgement_is_tried_for_two_weeks_and_never_after_an_erasure(
+    buyer: Customer, outbox: Outbox, paid: Session
+) -> None:
+    outbox.broken = True
+    send(buyer, paid, CONFIRMED)
+    sweep_after(buyer, outbox, 13 * 24)
+    assert filed(buyer, paid).acknowledge_at is not None
+    sweep_after(buyer, outbox, 2 * 24)
+    assert filed(buyer, paid).acknowledge_at is None
+    other = a_purchase(buyer)
+    send(buyer, other, CONFIRMED)
+    record = filed(buyer, other)
+    erased = replace(record, said=None, version=record.version + 1)
+    assert buyer.world.services.withdrawals.put(erased, other)
+    outbox.broken = False
+    sweep_after(buyer, outbox, 2)
+    assert outbox.letters == []
+    assert filed(buyer, other).acknowledge_at is None

@@ -43,6 +43,8 @@ class FakeAccount(Account):
             "get_web_acl": {},
             "get_parameter": missing(),
             "describe_secret": {},
+            "get_account": {"ProductionAccessEnabled": True, "SendingEnabled": True},
+            "get_email_identity": {"VerifiedForSendingStatus": True},
             "describe_key": {"KeyMetadata": {"KeyState": "Enabled"}},
             **answers,
         }

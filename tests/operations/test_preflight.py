@@ -12,6 +12,7 @@ from operations.stages import Account
 from tests.operations.accounts import REGION, TOPIC, FakeAccount, a_stage, in_state, limits, missing
 
 CERTIFICATE = f"arn:aws:acm:{REGION}:123456789012:certificate/abc"
+SENDER = {"ReceiptSender": "shop@a.example"}
 ACL = "arn:aws:wafv2:us-east-1:123456789012:global/webacl/checkout-edge/0a1b"
 
 
@@ -111,6 +112,7 @@ def test_what_would_fail_later_is_refused(
         ({"describe_stacks": in_state("UPDATE_COMPLETE"), "describe_table": {"Table": {}}}, {}),
         ({}, {"DomainName": "a.example", "CertificateArn": CERTIFICATE}),
         ({}, {"Edge": "true", "EdgeWebAclArn": ACL}),
+        ({}, SENDER),
         (
             {
                 "describe_stacks": in_state("UPDATE_COMPLETE"),
@@ -137,6 +139,22 @@ def test_a_wildcard_certificate_and_its_other_names_count() -> None:
         ({}, {"AlarmTopicArn": ""}, "alarms notify nobody"),
         ({"get_topic_attributes": {"Attributes": {}}}, {}, "no confirmed subscription"),
         ({}, {"CreationsThrottle": "2000,4000"}, "60000 write units"),
+        (
+            {"get_account": {"ProductionAccessEnabled": False, "SendingEnabled": True}},
+            SENDER,
+            "in its sandbox",
+        ),
+        (
+            {"get_account": {"ProductionAccessEnabled": True, "SendingEnabled": False}},
+            SENDER,
+            "has suspended sending",
+        ),
+        ({"get_email_identity": missing()}, SENDER, "shop@a.example is not verified"),
+        (
+            {"get_email_identity": {"VerifiedForSendingStatus": False}},
+            SENDER,
+            "shop@a.example is not verified",
+        ),
     ],
 )
 def test_what_is_only_unwise_is_told(

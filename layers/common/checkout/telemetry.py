@@ -35,7 +35,9 @@ T = TypeVar("T")
 NAMESPACE: Final = "CheckoutSessions"
 # Metrics that a person must look at: each also counts as NeedsAttention, which has an alarm.
 ATTENTION: Final = "NeedsAttention"
-FOR_A_PERSON: Final = frozenset({"WebhooksGivenUp"})
+FOR_A_PERSON: Final = frozenset(
+    {"MailRefused", "MerchantKeyRefused", "MessagesLost", "WebhooksGivenUp"}
+)
 SAMPLE: Final = 100  # one in this many requests logs its debug lines
 BLOT: Final = "***"
 

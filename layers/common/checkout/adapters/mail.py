@@ -9,6 +9,7 @@ from typing import Any, Final
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.errors import MailRefused
 from checkout.ports.mail import Letter
@@ -17,6 +18,8 @@ from checkout.ports.mail import Letter
 ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )
+
+_OF_ADDRESS: Final = "BadRequestException"  # nobody but the one who typed it can mend that
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,8 @@ class SesMail:
             # logged.
             answered = isinstance(error, ClientError)
             reason = code(error) if isinstance(error, ClientError) else type(error).__name__
+            if reason != _OF_ADDRESS:
+                telemetry.count("MailRefused", reason=reason)
             logger.warning("SES did not take an e-mail: %s", reason, extra={"reason": reason})
             raise MailRefused(
                 "The mail service did not take the e-mail.", maybe_sent=not answered

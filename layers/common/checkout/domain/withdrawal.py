@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from checkout.domain.collect import Collect, Detail
 from checkout.domain.session import Session, Status
@@ -26,6 +26,8 @@ class Withdrawal:
     """The withdrawal from one session, filed at `at`.
 
     `said` is the customer's name and e-mail address, sealed; None once they were erased.
+    `acknowledge_at` is when the acknowledgement is to be sent if it was not sent by then; None if
+    it was sent, or nobody sends e-mail here. `language` is the tag of the customer's page.
     `answered_by` is the person who has marked it as answered, None while nobody has. `version`
     grows by one with each write.
     """
@@ -36,6 +38,14 @@ class Withdrawal:
     said: str | None = field(default=None, repr=False)
     answered_by: str | None = None
     version: int = 1
+    acknowledge_at: datetime | None = None
+    language: str | None = None
+
+    # The sweep asks this of each record: nothing is in flight here, and no history is kept.
+    payment_in_flight: ClassVar[bool] = False
+    terminal: ClassVar[bool] = False
+    attention: ClassVar[None] = None
+    history: ClassVar[tuple[()]] = ()
 
 
 def last_moment(session: Session, days: int) -> datetime | None:

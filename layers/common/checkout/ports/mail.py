@@ -6,6 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.merchant import Merchant
+from checkout.domain.session import Session
+from checkout.domain.withdrawal import Withdrawal
+
 
 @dataclass(frozen=True, slots=True)
 class Letter:
@@ -35,6 +40,7 @@ class Notice:
 
 
 WriteNotice = Callable[[Notice], Letter]
+WriteAcknowledgement = Callable[[Session, Merchant, Withdrawal, CustomerDetails], Letter]
 
 
 class Mail(Protocol):

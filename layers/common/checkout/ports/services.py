@@ -16,7 +16,7 @@ from checkout.domain.people import SignUp
 from checkout.domain.providers import Provider
 from checkout.ports.limits import RateLimits
 from checkout.ports.links import Links
-from checkout.ports.mail import Mail, WriteNotice
+from checkout.ports.mail import Mail, WriteAcknowledgement, WriteNotice
 from checkout.ports.mandates import Mandates
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.notes import Notes, Withdrawals
@@ -85,7 +85,7 @@ class PayServices(Services):
     """The ports of flows that call wallets, and of the sweep.
 
     An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent; only
-    the sweep has `write_notice`.
+    the sweep has `write_notice` and `write_acknowledgement`.
     """
 
     vault: Vault
@@ -98,6 +98,7 @@ class PayServices(Services):
     subscribers: Subscribers
     mail: Mail | None = None
     write_notice: WriteNotice | None = None
+    write_acknowledgement: WriteAcknowledgement | None = None
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
     completion_policy: CompletionPolicy

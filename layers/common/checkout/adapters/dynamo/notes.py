@@ -1,7 +1,8 @@
 """`ports.Notes` and `ports.Withdrawals` on DynamoDB: rows beside the sessions.
 
 They are not the sessions' (docs/howto/add-a-note.md). The id of a row is a prefix and the session's
-id. A note is in no index; a withdrawal finds its session among those that need somebody.
+id. A note is in no index; a withdrawal finds its session among those that need somebody, and the
+sweep finds it until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met, put_new, put_next
-from checkout.adapters.dynamo.places import needing_somebody, ttl
-from checkout.adapters.dynamo.wire import Item, text, text_from
+from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
+from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.note import Note
 from checkout.domain.retention import RETENTION, note_kept_until
 from checkout.domain.session import Session
@@ -101,6 +102,9 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
 
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
         place = {} if session is None else needing_somebody(session)
+        if withdrawal.acknowledge_at is not None:
+            place["due_shard"] = text(LATER + due_shard(self._row + withdrawal.session))
+            place["due_at"] = instant(withdrawal.acknowledge_at)
         return self._put(withdrawal, withdrawal.at, place)
 
 

@@ -2,20 +2,36 @@
 
 Anybody who has the page's address can file it, as with all of that page: it moves no money, and the
 shop decides. It is filed once; filing again changes nothing.
+
+Its acknowledgement is due until it is sent, or for `WITHIN` at most:
+
+    1  Write when it is due next, if the record is still as it was read: the first time with the
+       withdrawal itself, later by the sweep. One of two processes goes on.
+    2  Send it.
+    3  Write that it was sent.
+
+An e-mail without an answer, or a process that dies after 2, may be sent twice.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.errors import MailRefused, ResourceMissing
 from checkout.domain.merchant import Merchant
+from checkout.domain.reach import Effect
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import Withdrawal, last_moment
+from checkout.flows import mailing
 from checkout.flows.checkout import details
+from checkout.ports.mail import WriteAcknowledgement
 from checkout.ports.services import PayServices
 
+AGAIN: Final = timedelta(hours=1)  # after an acknowledgement that was not sent
+WITHIN: Final = timedelta(days=14)
 NONE: Final = "There is no withdrawal from this purchase."
 
 
@@ -33,18 +49,27 @@ def is_open(services: PayServices, merchant: Merchant, session: Session) -> bool
 
 
 def file(
-    services: PayServices, merchant: Merchant, session: Session, said: CustomerDetails
+    services: PayServices,
+    merchant: Merchant,
+    session: Session,
+    said: CustomerDetails,
+    *,
+    language: str | None = None,
 ) -> tuple[Withdrawal, bool]:
     """Store the withdrawal; return it, and whether it is the first.
 
-    Raises ResourceMissing if the time is over, Unavailable.
+    The caller acknowledges the first one, in the `language` of the page. Raises ResourceMissing if
+    the time is over, Unavailable.
     """
     if not is_open(services, merchant, session):
         raise ResourceMissing(NONE)
+    now = services.clock.now()
     withdrawal = Withdrawal(
         session=session.id,
         merchant=session.merchant,
-        at=services.clock.now(),
+        at=now,
+        acknowledge_at=now + AGAIN if services.mail is not None else None,
+        language=language,
         said=details.seal_said(services.vault, merchant, session.id, said),
     )
     if services.withdrawals.put(withdrawal, session):
@@ -52,3 +77,50 @@ def file(
     filed = services.withdrawals.get(session.id)
     assert filed is not None, "a first version is refused only if there is one"
     return filed, False
+
+
+def acknowledge(
+    services: PayServices,
+    merchant: Merchant,
+    session: Session,
+    filed: Withdrawal,
+    write: WriteAcknowledgement,
+) -> Withdrawal:
+    """Send the acknowledgement, and write that it was sent; return the record as it is then."""
+    if services.mail is None:
+        return filed
+    said = details.opened_said(services.vault, merchant, filed)
+    try:
+        letter = write(session, merchant, filed, said)
+        mailing.send(services.mail, merchant, Effect.WITHDRAWAL, letter)
+    except MailRefused:
+        return filed
+    sent = replace(filed, acknowledge_at=None, version=filed.version + 1)
+    if not services.withdrawals.put(sent, session):  # the shop has marked it meanwhile
+        latest = services.withdrawals.get(session.id)
+        assert latest is not None, "a later version is refused only if there is another one"
+        sent = replace(latest, acknowledge_at=None, version=latest.version + 1)
+        services.withdrawals.put(sent, session)
+    return sent
+
+
+def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
+    """Acknowledge a withdrawal whose acknowledgement was not sent; return the record as it is then.
+
+    Raises ResourceMissing without its session or merchant, Unavailable.
+    """
+    now = services.clock.now()
+    if known.acknowledge_at is None or now < known.acknowledge_at:
+        return known
+    session = services.sessions.get(known.session)
+    merchant = services.merchants.latest(known.merchant)
+    if session is None or merchant is None:
+        raise ResourceMissing(NONE)
+    over = known.said is None or now >= known.at + WITHIN
+    next_at = None if over else now + AGAIN
+    claimed = replace(known, acknowledge_at=next_at, version=known.version + 1)
+    if not services.withdrawals.put(claimed, session):
+        return known
+    if over or services.write_acknowledgement is None:
+        return claimed
+    return acknowledge(services, merchant, session, claimed, services.write_acknowledgement)

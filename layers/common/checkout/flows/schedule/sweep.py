@@ -31,7 +31,8 @@ from checkout.domain.notices import Subscriber
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
-from checkout.flows.checkout import reconcile
+from checkout.domain.withdrawal import Withdrawal
+from checkout.flows.checkout import reconcile, withdrawal
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.reconcile import Checked
 from checkout.flows.merchant import notices
@@ -295,6 +296,12 @@ def _begin_subscriber(services: PayServices, subscriber: Subscriber) -> Checked:
     return Checked(after)
 
 
+def _begin_withdrawal(services: PayServices, filed: Withdrawal) -> Checked:
+    """Acknowledge a withdrawal to its customer, if that has failed before."""
+    after: Any = withdrawal.acknowledge_if_due(services, filed)
+    return Checked(after)
+
+
 _KINDS: Final[Mapping[str, Kind]] = {
     SESSION: Kind(
         get=lambda services, session_id: services.sessions.get(session_id),
@@ -316,6 +323,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
     SUBSCRIBER: Kind(
         get=lambda services, subscriber_id: services.subscribers.get(subscriber_id),
         begin=_begin_subscriber,
+        finish=lambda services, checked, within: checked.session,
+    ),
+    WITHDRAWAL: Kind(
+        get=lambda services, row_id: services.withdrawals.get(row_id.partition("#")[2]),
+        begin=_begin_withdrawal,
         finish=lambda services, checked, within: checked.session,
     ),
 }
