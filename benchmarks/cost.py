@@ -49,6 +49,7 @@ PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 HANDSHAKE_KB: Final = 0.8  # what a client sends to open a connection: one for each host of a step
 READS: Final = 20  # seconds that a customer has the form in sight, and then the price
 LEAVES: Final = 60  # seconds that a customer who leaves has the page in sight
+KEY_SHOWN: Final = 300  # seconds for which wallets see a new key before it signs
 POLLS_AT_MOST: Final = 3  # seconds between the polls of a page in sight (page.js)
 MINUTES_A_MONTH: Final = 43_800
 MINUTE: Final = timedelta(minutes=1)
@@ -59,6 +60,7 @@ COMPLETED_SHARE: Final = 0.3  # of the sessions, if two thirds of the customers 
 FUNCTIONS: Final = {
     "create the session": "ApiFunction",
     "read the session": "ApiFunction",
+    "keys that wallets read": "ApiFunction",
     "deliver the webhook": "WebhookSenderFunction",
     "count it in the day's sums": "ExpirerFunction",
 }
@@ -87,13 +89,15 @@ LARGER: Final = a_body(
 
 
 class Observed:
-    """A deployment with metered use."""
+    """A deployment with metered use. Its merchant has no key file, as is usual."""
 
     def __init__(self, client: InMemoryDynamoDb | None = None) -> None:
         self.tables = table_definitions(PREFIX)
-        self.deployed = Deployment(client=client or InMemoryDynamoDb(self.tables))
+        client = client or InMemoryDynamoDb(self.tables)
+        self.deployed = Deployment(client=client, key_file=False)
         self.meter = Metered(self.deployed.dynamo.client, self.tables)
         self.deployed.dynamo.client = self.meter
+        self.deployed.world.clock.pass_time(KEY_SHOWN)
         self.deployed.world.transport.before = self._asks
         self._asked_kb = 0.0
         self._hosts: set[str] = set()
@@ -205,7 +209,8 @@ def checkout(
     """
     deployed = observed.deployed
     used = observed.used
-    before = observed.stored()
+    before, fetched = observed.stored(), deployed.world.fetched
+    fetched.clear()
     answers: dict[str, Any] = {}
 
     def kept(name: str, step: Callable[[], Any]) -> Callable[[], Any]:
@@ -242,14 +247,25 @@ def checkout(
     steps["read the session"] = used(
         lambda: deployed.call("GET", read), function_of("read the session")
     )
+    steps["keys that wallets read"] = _documents(observed, list(fetched))
     steps[KEPT] = observed.kept(before)
     return steps
 
 
-def left(observed: Observed, number: int, cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
-    """Return the usage, by its steps, of a session whose customer sees the page and leaves."""
+def left(
+    observed: Observed,
+    number: int,
+    cart: Mapping[str, Any] = SMALLEST,
+    *,
+    wallet: bool = False,
+) -> dict[str, Usage]:
+    """Return the usage, by its steps, of a session whose customer sees the page and leaves.
+
+    With `wallet` they leave at the price, after they gave a wallet.
+    """
     deployed, used = observed.deployed, observed.used
-    before = observed.stored()
+    before, fetched = observed.stored(), deployed.world.fetched
+    fetched.clear()
     answers: list[Any] = []
 
     def create() -> None:
@@ -259,15 +275,20 @@ def left(observed: Observed, number: int, cart: Mapping[str, Any] = SMALLEST) ->
     steps = {"create the session": used(create, function_of("create the session"))}
     session = deployed.world.session(answers[0].json["id"])
 
-    def browse() -> Any:
-        answers.append(deployed.browse(session))
+    def browse(*place: Any) -> Any:
+        answers.append(deployed.browse(session, *place))
         return answers[-1]
 
     steps["open the page"] = used(browse)
-    times = polls(answers[-1].body, LEAVES)
+    times = polls(answers[-1].body, READS if wallet else LEAVES)
+    if wallet:
+        fields = {"wallet_address": f"{CEDAR}/alice"}
+        steps["submit the wallet"] = used(partial(browse, "/wallet", "", fields))
+        assert answers[-1].status == 200
+        times += polls(answers[-1].body, LEAVES)
+        steps["keys that wallets read"] = _documents(observed, list(fetched))
     steps["polls of the status"] = _polled(observed, session, times)
     steps[KEPT] = observed.kept(before)
-    steps["count it in the day's sums"] = Usage(reads=1)  # by the walk along the expiries
     return steps
 
 
@@ -284,8 +305,21 @@ def polls(page: str, seconds: float) -> int:
 
 
 def _polled(observed: Observed, session: Session, times: int) -> Usage:
-    visit = partial(observed.deployed.visit, "GET", session, "/status")
+    def visit() -> Any:
+        answer = observed.deployed.visit("GET", session, "/status")
+        assert answer.status == 200
+        return answer
+
     return sum((observed.used(visit) for _ in range(times)), Usage())
+
+
+def _documents(observed: Observed, urls: list[str]) -> Usage:
+    """Return the usage of serving these documents to wallets, each a request of its own."""
+    function = function_of("keys that wallets read")
+    found = Usage()
+    for url in urls:
+        found += observed.used(partial(observed.deployed.document, url), function)
+    return found
 
 
 def sums(observed: Observed) -> Usage:
@@ -388,7 +422,8 @@ def measured_left(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
     with _logging():
         observed = Observed()
         left(observed, 1, cart)  # warm-up
-        return left(observed, 2, cart)
+        walk = {"count it in the day's sums": Usage(reads=1)}  # along the expiries
+        return left(observed, 2, cart) | walk
 
 
 def table(steps: Mapping[str, Usage]) -> Iterator[str]:

@@ -27,6 +27,8 @@ FIXED: Final = {
     "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
 }
 
+METRIC: Final = 0.30  # US dollars a month for a metric that is sent in every hour
+
 # An account's free amounts each month, without an end, in millions or GB. The polling uses up the
 # free million of SQS requests, and the log lines the free GB of logs.
 FREE: Final = {

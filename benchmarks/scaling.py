@@ -16,7 +16,7 @@ from functools import cache, partial
 from math import ceil, floor, log10
 from typing import Any, Final
 
-from benchmarks.cost import AWS_SECONDS, Observed, checkout, function_of
+from benchmarks.cost import AWS_SECONDS, Observed, checkout, function_of, left
 from benchmarks.meter import Metered, Usage, index_writes
 from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
@@ -40,7 +40,7 @@ LEFT: Final = 1 / 9  # customers who gave a wallet and did not come back: one in
 IN_DOUBT: Final = 0.002  # payments whose answer was lost
 
 TRANSACTION_SECONDS: Final = 0.02
-ROUND_SECONDS: Final = 50  # seconds seconds of each minute (functions/expirer)
+ROUND_SECONDS: Final = 50  # of each minute (functions/expirer)
 
 SHARED: Final = ("clock#", "day#")  # rows that the sessions of a batch have in common
 
@@ -155,9 +155,9 @@ def _lane(old: Item, new: Item, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The use of one session: its requests and messages, seconds by function, units by place."""
+    """The use of one session: requests by step, messages, seconds by function, units by place."""
 
-    requests: float
+    asked: Units
     messages: float
     read_units: float
     seconds: Units
@@ -166,7 +166,7 @@ class Cost:
 
     def times(self, number: float) -> Cost:
         return Cost(
-            self.requests * number,
+            {name: each * number for name, each in self.asked.items()},
             self.messages * number,
             self.read_units * number,
             {name: each * number for name, each in self.seconds.items()},
@@ -176,13 +176,17 @@ class Cost:
 
     def plus(self, other: Cost) -> Cost:
         return Cost(
-            self.requests + other.requests,
+            _added(self.asked, other.asked),
             self.messages + other.messages,
             self.read_units + other.read_units,
             _added(self.seconds, other.seconds),
             _added(self.writes, other.writes),
             _added(self.reads, other.reads),
         )
+
+    @property
+    def requests(self) -> float:
+        return sum(self.asked.values())
 
 
 def _added(one: Units, other: Units) -> Units:
@@ -209,9 +213,10 @@ class Scene:
         for name, used in steps.items():
             seconds = _added(seconds, {function_of(name): used.seconds})
         total = sum(steps.values(), Usage())
+        asked = {name: used.requests for name, used in steps.items()}
         writes: Units = {**self.meter.writes}
         reads: Units = {**self.meter.reads}
-        return Cost(total.requests, total.messages, total.reads, seconds, writes, reads)
+        return Cost(asked, total.messages, total.reads, seconds, writes, reads)
 
     def paid(self) -> dict[str, Usage]:
         self._number += 1
@@ -222,19 +227,8 @@ class Scene:
     def abandoned(self, *, wallet: bool) -> dict[str, Usage]:
         """Create a session whose customer sees the page, and gives a wallet or not."""
         self._number += 1
-        used, deployed = self.observed.used, self.observed.deployed
-        answers: list[Any] = []
-        key = f"cart-{self._number}"
-        create = partial(deployed.create, Idempotency_Key=key)
-        steps = {
-            "create the session": used(
-                lambda: answers.append(create()), function_of("create the session")
-            )
-        }
-        session = self.world.session(answers[0].json["id"])
-        steps["open the page"] = used(lambda: deployed.visit("GET", session))
-        if wallet:
-            steps["submit the wallet"] = used(lambda: deployed.submit(session))
+        steps = left(self.observed, self._number, wallet=wallet)
+        self.world.clock.pass_time(5)  # so that no limit by client is reached
         return steps
 
     def rounds(self) -> dict[str, Usage]:
@@ -293,7 +287,7 @@ def measured() -> Measured:
             checks.append((done["sweep"].seconds - idle["sweep"].seconds) / SOME)
             reads = sum(each.reads for each in done.values())
             reads -= sum(each.reads for each in idle.values())
-            later = Cost(0, 0, reads, {}, {**scene.meter.writes}, {})
+            later = Cost({}, 0, reads, {}, {**scene.meter.writes}, {})
             costs.append(made[-1].plus(later.times(1 / SOME)))
         paid, abandoned, left = costs
         return Measured(paid, abandoned, left, check=checks[-1])
@@ -336,7 +330,8 @@ def components(found: Measured) -> list[Component]:
     parameters = template()["Parameters"]
     throttle = {
         name: int(parameters[name]["Default"].split(",")[0])
-        for name in ("RequestsThrottle", "CreationsThrottle", "WalletsThrottle")
+        for name in parameters
+        if name.endswith("Throttle")
     }
     partition = LIMITS["partition writes"].value
     gateway = LIMITS["gateway requests"].value
@@ -355,7 +350,7 @@ def components(found: Measured) -> list[Component]:
         name: sum(units for place, units in load.writes.items() if place == name)
         for name in (sessions, events)
     }
-    cells = "several deployments, each for some of the merchants"
+    cells = "another deployment, for new merchants"
 
     def quota(limit: str) -> tuple[float, float]:
         value = LIMITS[limit].value
@@ -386,6 +381,22 @@ def components(found: Measured) -> list[Component]:
             throttle["RequestsThrottle"],
             gateway * QUOTA,
             "`RequestsThrottle`",
+            cells,
+        ),
+        Component(
+            "status requests of open pages, throttle",
+            load.asked["polls of the status"],
+            throttle["StatusThrottle"],
+            gateway * QUOTA,
+            "`StatusThrottle`",
+            cells,
+        ),
+        Component(
+            "keys that wallets read, throttle",
+            load.asked["keys that wallets read"],
+            throttle["ClientsThrottle"],
+            gateway * QUOTA,
+            "`ClientsThrottle`",
             cells,
         ),
         Component(
@@ -585,6 +596,10 @@ def units() -> str:
     places = sorted({name for each in kinds for name in each.writes})
     rows: list[tuple[str, list[float]]] = [
         ("requests", [each.requests for each in kinds]),
+        *(
+            (f"of them: {name}", [each.asked.get(name, 0) for each in kinds])
+            for name in ("polls of the status", "keys that wallets read")
+        ),
         ("messages", [each.messages for each in kinds]),
         ("read units", [each.read_units for each in kinds]),
         ("seconds of functions", [sum(each.seconds.values()) for each in kinds]),

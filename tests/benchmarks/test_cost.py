@@ -11,9 +11,12 @@ import pytest
 
 from benchmarks import cost
 from benchmarks.meter import OVERHEAD, SECONDS_A_MONTH, Metered, Usage, keeping, stored
+from benchmarks.prices import METRIC
+from checkout import telemetry
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW
+from tests.support.deployment import Deployment
 from tests.support.flows import PREFIX
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -105,23 +108,51 @@ def test_the_pages_say_what_the_benchmark_prints(
     page: Path,
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
-    """Compare to within a cent and a dollar."""
-    text = page.read_text("utf-8")
+    """Compare to within half a cent and half a dollar."""
+    text = " ".join(page.read_text("utf-8").split())
     [cents] = re.findall(r"cost about (\d+) US cents", text)
+    [of_thirty] = re.findall(r"(\d+) if 30 of 100 do", text)
     [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)
-    total = sum(cost.measured().values(), Usage())
-    assert cost.a_million(total) / 10 == pytest.approx(float(cents), abs=1)
+    [busy] = re.findall(r"[Ww]ith traffic about (\d+)", text)
+    total = cost.a_million(sum(cost.measured().values(), Usage()))
+    away = cost.a_million(sum(cost.measured_left().values(), Usage()))
+    assert total / 10 == pytest.approx(float(cents), abs=0.5)
+    assert (total + away * 7 / 3) / 10 == pytest.approx(float(of_thirty), abs=0.5)
     listed = sum(price for price, _ in cost.idle().values())
-    assert listed == pytest.approx(float(dollars), abs=1)
+    assert listed == pytest.approx(float(dollars), abs=0.5)
+    # Those of a purchase, and beside them what sometimes fails, waits or is looked after.
+    [sent] = re.findall(r"about (\d+) metrics", PAGES[1].read_text("utf-8"))
+    assert listed + METRIC * int(sent) == pytest.approx(float(busy), abs=0.5)
+    told()
+    assert 10 <= len(metrics_of_a_purchase(told)) <= int(sent)
 
 
-def test_a_month_at_rest_is_below_two_dollars_with_what_an_account_has_free() -> None:
+def metrics_of_a_purchase(told: Callable[[], list[dict[str, Any]]]) -> set[tuple[str, ...]]:
+    """Return the metrics that a purchase and a round of the sweep send, with their dimensions."""
+    telemetry.start("pay")
+    deployed = Deployment()
+    deployed.wants_webhooks()
+    session = deployed.created()
+    approved = deployed.approve(deployed.submit(session).json["interact_url"])
+    deployed.come_back(session, approved)
+    deployed.world.clock.pass_time(120)
+    deployed.sweep()
+    deployed.send_webhooks()
+    return {
+        (metric["Name"], *sent["Dimensions"][0])
+        for line in told()
+        for sent in line.get("_aws", {}).get("CloudWatchMetrics", ())
+        for metric in sent["Metrics"]
+    }
+
+
+def test_a_month_at_rest_is_below_three_dollars_with_what_an_account_has_free() -> None:
     lines = cost.idle()
     assert {name: lines[name][1] for name in ("KMS key", "secret")} == {
         "KMS key": 1.00,
         "secret": 0.40,
     }
-    assert sum(charged for _, charged in lines.values()) < 2
+    assert sum(charged for _, charged in lines.values()) < 3
 
 
 def test_write_units_stay_within_what_the_decision_says() -> None:

@@ -90,7 +90,12 @@ def test_the_limits_beside_the_tables_follow_from_the_tables() -> None:
     assert round(full("webhook sender") * 0.25 / 10, 1) == full("endpoints that all hang")
     carts_beside_a_checkout, looks = 7 / 3, 20  # at 30 % conversion; each in sight for a minute
     statuses = limit("StatusThrottle") / (carts_beside_a_checkout * looks + 12)
-    assert int(statuses) == full("status requests, throttle")
+    found = full("status requests of open pages, throttle")
+    assert 0.9 * statuses < found <= statuses  # beside these, some give a wallet and leave
+    reads = 11  # of our keys and of the client's document
+    assert int(limit("EdgeApiRequests") / 300 / reads) == full(
+        "an edge: one wallet provider's servers"
+    )
     server, customers = "an edge: one merchant's server", "an edge: customers behind one address"
     assert int(limit("EdgeApiRequests") / 300 / 4.44) == full(server)
     assert int(limit("EdgeRequests") / 300 / 18 * 10) / 10 == full(customers)

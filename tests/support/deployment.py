@@ -132,10 +132,10 @@ class Context:
 class Deployment:
     """One merchant, one customer. `restart` is what a new Lambda environment knows: nothing."""
 
-    def __init__(self, client: Any = None) -> None:
+    def __init__(self, client: Any = None, *, key_file: bool = True) -> None:
         clock = HandClock()
         self.dynamo = Faulty(client or InMemoryDynamoDb(table_definitions(PREFIX), now=clock.now))
-        self.world = World(client=self.dynamo, clock=clock)
+        self.world = World(client=self.dynamo, clock=clock, key_file=key_file)
         self.sqs, self.secrets = Sqs(), Secrets(self.world.encryption_key)
         self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
         self.cookies: dict[str, str] = {}  # of the customer's browser
@@ -191,8 +191,13 @@ class Deployment:
         }
         raw = None if body is None else json.dumps(body).encode()
         event = gateway_event(method, f"/api/checkout{path}", query, headers, raw)
-        with self._given(api.app.app, api.dependencies.services):
-            return _answer(api.app.handler(event, Context()))
+        return _answer(self.answer("api", event))
+
+    def document(self, url: str) -> Answer:
+        """Ask as a wallet does that reads as whom the service asks it."""
+        headers = {"Accept": "application/json"}
+        event = gateway_event("GET", urlsplit(url).path, "", headers, None)
+        return _answer(self.answer("api", event))
 
     def create(self, **headers: str) -> Answer:
         return self.call("POST", "/sessions", a_body(), **headers)

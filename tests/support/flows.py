@@ -163,6 +163,7 @@ class World:
         clock: HandClock | None = None,
         rules: Rules | None = None,
         seed: int = 3,
+        key_file: bool = True,
     ) -> None:
         self.clock = clock or HandClock()
         self.network = default_network(
@@ -208,7 +209,7 @@ class World:
             self.core, self.dynamo, PREFIX, vault=self.vault, hosts=self.hosts
         )
         self.shop = shop
-        done = self.join(shop)
+        done = self.join(shop) if key_file else self.join_without_key(shop)
         self.merchant: Merchant = done.merchant
         assert done.api_key is not None
         self.api_key = done.api_key
