@@ -65,6 +65,7 @@ _metrics: Metrics | None = None
 _counting: Final = threading.Lock()
 _dimensions: dict[str, str] = {}
 _service = ""
+_cold = True  # until the first invocation of this environment has ended
 
 
 def start(service: str, stack: str = "checkout") -> None:
@@ -72,9 +73,10 @@ def start(service: str, stack: str = "checkout") -> None:
 
     A second call changes nothing.
     """
-    global _dimensions, _metrics, _service
+    global _cold, _dimensions, _metrics, _service
     if _metrics is not None:
         return
+    _cold = True
     from aws_lambda_powertools import Metrics
 
     _service, _dimensions = service, {"stack": stack}
@@ -141,7 +143,8 @@ def _add(name: str, value: float, unit: str = "Count") -> None:
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
     """Wrap a Lambda handler.
 
-    Its lines name the invocation, and its metrics are flushed at the end, however it ends.
+    Its lines name the invocation, and its metrics are flushed at the end, however it ends. Those of
+    the first invocation of an environment have `cold_start`.
     """
 
     @wraps(handler)
@@ -150,9 +153,13 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
             with request(getattr(context, "aws_request_id", None)):
                 return handler(event, context)
         finally:
+            global _cold
             if _metrics is not None and _metrics.metric_set:
                 _metrics.add_metadata("service", _service)
+                if _cold:
+                    _metrics.add_metadata("cold_start", True)
                 _metrics.flush_metrics()
+            _cold = False
 
     return wrapped
 
