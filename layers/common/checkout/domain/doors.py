@@ -74,6 +74,12 @@ API: Final[Mapping[tuple[str, str], Door[Scope]]] = {
     ("GET", "/v1/payment_intents/{payment_id}"): Door(Scope.READ, "customers' details"),
     ("GET", "/v1/charges"): Door(Scope.READ, "customers' details"),
     ("GET", "/v1/charges/{charge_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/payment_methods/{method_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/balance_transactions/{transaction_id}"): Door(Scope.READ, "what was received"),
+    ("GET", "/v1/prices"): Door(Scope.READ, "nothing: there is no catalog"),
+    ("GET", "/v1/prices/{price_id}"): Door(Scope.READ, "what is sold"),
+    ("GET", "/v1/products"): Door(Scope.READ, "nothing: there is no catalog"),
+    ("GET", "/v1/products/{product_id}"): Door(Scope.READ, "what is sold"),
     ("POST", "/v1/refunds"): Door(
         Scope.REFUND, "money to a customer, from the budget without a person", COUNTED
     ),
