@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,11 @@ from tests.support.keys import KEY_ID, new_key_pair
 SHOP = f"{HARBOR}/shop-jpy"
 
 
-def a_new_merchant(world: World, **changes: str) -> setup.NewMerchant:
+def a_new_merchant(world: World, **changes: Any) -> setup.NewMerchant:
     pem, jwk = new_key_pair(KEY_ID)
     world.network.register_key(SHOP, jwk)
-    values = {"name": "Tea", "wallet_address": SHOP, "key_id": KEY_ID, "private_key_text": pem}
-    return setup.NewMerchant(**{**values, **changes})
+    new = setup.NewMerchant(name="Tea", wallet_address=SHOP, key_id=KEY_ID, private_key_text=pem)
+    return replace(new, **changes)
 
 
 def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
