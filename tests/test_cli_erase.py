@@ -557,6 +557,9 @@ def test_a_session_names_its_customer(shop: Shop, capsys: pytest.CaptureFixture[
     assert "Nothing of this customer is left" in capsys.readouterr().out
     assert shop.deployed.stored(hers).erased
     assert not shop.deployed.stored(other).erased
+    raw = shop.raw()
+    assert shop.run("--session", hers.id) == 0
+    assert shop.raw() == raw
     assert shop.run("--session", ALICE) == 1
     assert "This is not the id of a session." in capsys.readouterr().err
 

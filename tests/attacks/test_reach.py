@@ -358,6 +358,7 @@ def test_the_api_says_that_the_wallet_is_to_be_confirmed_not_that_the_operator_a
 WAYS_OUT: Final = {
     "flows/checkout/prepare::submit_wallet": Effect.CUSTOMER,
     "flows/checkout/receipt_mail::send": Effect.RECEIPT,
+    "flows/checkout/withdrawal::acknowledge": Effect.WITHDRAWAL,
     "flows/merchant/first_steps::check": Effect.OWN_WALLET,
     "flows/merchant/notices::look": Effect.NOTICE,
     "flows/merchant/ownership::begin": Effect.PROOF,
@@ -367,7 +368,6 @@ WAYS_OUT: Final = {
     "flows/webhooks/deliver::_attempt": Effect.EVENT,
     "flows/webhooks/endpoints::_check": Effect.HOST,
     "functions/dashboard/notices::save": Effect.CONFIRMATION,
-    "functions/pay/withdrawals::_acknowledge": Effect.WITHDRAWAL,
 }
 BEGUN: Final = {
     "flows/checkout/approve::_claim_and_pay",

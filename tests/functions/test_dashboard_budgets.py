@@ -51,7 +51,7 @@ CALLS = {
     "/refunds/{refund}": ["get_item"] * 3,
     "/budget": ["get_item"] * 3,
     "/needs": ["get_item"] * 2,
-    "/notices": ["get_item"] * 2,  # and one for a member
+    "/notices": ["get_item"] * 3,  # the merchant, whose standing counts; and one for a member
     "/audit": ["get_item", "get_item", "query"],
     "/export": ["get_item"] * 2 + ["query"] * 10 + ["batch_get_item"] * 10,
     # The merchant, too, whose key opens what customers typed.

@@ -161,6 +161,8 @@ def test_the_operator_may_set_up_a_wallet_that_somebody_has_claimed(
 
 def test_a_wrong_hash_or_a_refusal_proves_nothing(world: World, shop: Dashboard) -> None:
     browser = signed_up(shop)
+    early = browser.get("/wallet/callback?interact_ref=x&hash=y")
+    assert (early.status, "Confirm the wallet again" in alert(early)) == (400, True)
     back = returned(world, browser)
     assert browser.get("/wallet/callback?result=grant_rejected").status == 200
     forged = browser.get("/wallet/callback?interact_ref=x&hash=y")

@@ -271,6 +271,7 @@ def test_of_two_rounds_at_once_one_acknowledges(
     )
     for _ in range(2):  # both have read the same record
         withdrawal.acknowledge_if_due(services, read)
+    withdrawal.acknowledge_if_due(services, filed(buyer, paid))
     assert len(outbox.letters) == 1
 
 

@@ -148,6 +148,8 @@ def test_charges_are_listed_by_the_time_at_which_they_were_made(api: StripeApi) 
     of_one: dict[str, Any] = {"payment_intent": made[2].replace("ch_", "pi_")}
     assert ids(api.ask(CHARGES, of_one | {"created": {"gte": UNIX + 12}})) == [made[2]]
     assert ids(api.ask(CHARGES, of_one | {"created": {"gte": UNIX + 13}})) == []
+    for begun, many in ((UNIX + 2, 1), (UNIX + 3, 0)):
+        assert len(ids(api.ask(SESSIONS, of_one | {"created": {"gte": begun}}))) == many
 
 
 @pytest.mark.parametrize("wrong", ["x", "pi_x", "cs_" + "1" * 22, "ch_" + "1" * 22])

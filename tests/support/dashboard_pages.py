@@ -93,6 +93,7 @@ class Dashboard(MerchantApi):
         # Browsers sign in with it as an owner: one without a scope is a test's own.
         self.key = replace(self.key, scopes=tuple(Scope))
         services.put_key(self.dynamo, PREFIX, self.key)
+        self.dynamo.calls.clear()
         self.messages, self.hosts = NotedHints(), AnyHost()
         base_services = replace(self.services, queue=self.messages)
         vault = NotedVault(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from checkout.domain.event_types import OPTIONAL, REFUND_CREATED
@@ -19,7 +20,7 @@ from checkout.domain.machine import Change, Record
 from checkout.domain.payment import InFlight, Phase
 from checkout.domain.refund import Refund
 from checkout.domain.subjects import charge_event, refund_event, subject_of
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
@@ -28,6 +29,7 @@ from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
 R = TypeVar("R", bound=Record)
+Listeners = Callable[[str], int]
 
 
 def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
@@ -87,11 +89,12 @@ def commit(
     event is written then, a change of another record that is made `also`, and the count in an
     `allowance`. Raises StaleSession, KeyHeld if the place of that record is taken, AllowanceUsed.
     """
-    event = _webhook_event(services, change)
+    listeners = _listeners(services, change.after.merchant)
+    event = _webhook_event(services, change, listeners)
     if event is None and new is not None:
-        event = _created(services, new)
-    second = _beside(services, change, new)
-    event, second = (each and _counted(services, each) for each in (event, second))
+        event = _created(services, new, listeners)
+    second = _beside(services, change, new, listeners)
+    event, second = (each and each.for_endpoints(listeners(each.type)) for each in (event, second))
     ends = change.after.terminal and not change.before.terminal
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
@@ -108,23 +111,27 @@ def commit(
     return saved
 
 
-def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None:
+def _webhook_event(
+    services: Services, change: Change[R], listeners: Listeners
+) -> WebhookEvent | None:
     """Return the event that the table names for this change, if an endpoint wants it."""
-    if change.webhook is None or not _wanted(services, change.after.merchant, change.webhook):
+    if change.webhook is None or not _wanted(change.webhook, listeners):
         return None
     event_id = new_event_id(services.random_bytes)
     describe = subject_of(change.after.id).event
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
 
 
-def _beside(services: Services, change: Change[R], new: Refund | None) -> WebhookEvent | None:
+def _beside(
+    services: Services, change: Change[R], new: Refund | None, listeners: Listeners
+) -> WebhookEvent | None:
     """Return the second event of this change, if an endpoint wants it.
 
     A refund, also a `new` one, makes it about the charge of its session, which holds the refund's
     amount since its request. A session that was deleted after its retention has none.
     """
     name, after = change.beside, change.after
-    if name is None or not _wanted(services, after.merchant, name):
+    if name is None or not _wanted(name, listeners):
         return None
     named: dict[str, Any] = {
         "event_id": new_event_id(services.random_bytes),
@@ -142,29 +149,29 @@ def _beside(services: Services, change: Change[R], new: Refund | None) -> Webhoo
     return charge_event(after, session, name, at=change.at, **named)
 
 
-def _created(services: Services, refund: Refund) -> WebhookEvent | None:
+def _created(services: Services, refund: Refund, listeners: Listeners) -> WebhookEvent | None:
     """Return the event of a new refund, if an endpoint wants it."""
-    if not _wanted(services, refund.merchant, REFUND_CREATED):
+    if not _wanted(REFUND_CREATED, listeners):
         return None
     event_id = new_event_id(services.random_bytes)
     at, base_url = refund.created_at, services.base_url
     return refund_event(refund, REFUND_CREATED, event_id=event_id, base_url=base_url, at=at)
 
 
-def _wanted(services: Services, merchant_id: str, event_type: str) -> bool:
+def _wanted(event_type: str, listeners: Listeners) -> bool:
     """Return whether an event of this type is made: an optional one only if an endpoint asks."""
-    return event_type not in OPTIONAL or _number(services, merchant_id, event_type) > 0
+    return event_type not in OPTIONAL or listeners(event_type) > 0
 
 
-def _counted(services: Services, event: WebhookEvent) -> WebhookEvent:
-    return event.for_endpoints(_number(services, event.merchant, event.type))
+def _listeners(services: Services, merchant_id: str) -> Listeners:
+    """Return what counts the endpoints that get an event of a type; it reads the merchant once."""
 
+    @cache
+    def endpoints() -> tuple[Endpoint, ...]:
+        merchant = services.merchants.get(merchant_id)
+        return merchant.endpoints if merchant is not None else ()
 
-def _number(services: Services, merchant_id: str, event_type: str) -> int:
-    """Return how many endpoints get an event of this type."""
-    merchant = services.merchants.get(merchant_id)
-    endpoints = merchant.endpoints if merchant is not None else ()
-    return sum(each.wants(event_type) for each in endpoints)
+    return lambda event_type: sum(each.wants(event_type) for each in endpoints())
 
 
 def _left_behind(change: Change[R]) -> Cleanup | None:
