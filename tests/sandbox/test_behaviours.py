@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,21 @@ def test_a_payment_is_accepted_and_then_reported_for_good_as_the_description_say
     assert reported()[:4] == REPORTED[name][:4]
     world.clock.pass_(200 if name in LATER else 300)
     assert reported() == REPORTED[name]
+
+
+def test_what_no_debit_stands_for_comes_with_the_whole_only(world: World) -> None:
+    """Of a payment of one unit, nothing is debited for the half; so nothing more may arrive."""
+    world.network.behaviours = {
+        **BEHAVIOURS,
+        "normal": replace(BEHAVIOURS["normal"], over_by=3),
+        "partial": replace(BEHAVIOURS["partial"], over_by=3),
+    }
+    half = world.pay(wallet("partial"), SHOP, 1)
+    whole = world.pay(wallet("alice"), SHOP, 1)
+    world.clock.pass_(300)
+    assert half.sent()["failed"]
+    assert half.received()["receivedAmount"]["value"] == "0"
+    assert whole.received()["receivedAmount"]["value"] == "4"
 
 
 def test_expensive_renewal_costs_a_tenth_more_the_second_time(world: World) -> None:
