@@ -40,3 +40,9 @@ def owner(place: Place) -> Iterator[Owner]:
     found = Owner(place)
     yield found
     found.leave()
+
+
+@pytest.fixture(scope="module")
+def seller(owner: Owner) -> str:
+    """Return an API key that may do everything but refund."""
+    return owner.new_key("full")

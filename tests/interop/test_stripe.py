@@ -80,8 +80,10 @@ def finds_what_it_needs(command: list[str], env: dict[str, str], known: list[str
 
 
 @pytest.mark.parametrize("release", [pytest.param(STRIPE[0], marks=pytest.mark.smoke), *STRIPE[1:]])
-def test_stripe_python_finds_what_it_needs(release: str, place: Place, known: list[str]) -> None:
-    env = environment(installed(release), **of(place))
+def test_stripe_python_finds_what_it_needs(
+    release: str, place: Place, seller: str, known: list[str]
+) -> None:
+    env = environment(installed(release), **{**of(place), "API_KEY": seller})
     finds_what_it_needs([sys.executable, "stripe_client.py"], env, known)
 
 

@@ -36,13 +36,13 @@ def sold(place: Place, owner: Owner) -> str:
 
 
 def refunds(
-    command: list[str], env: dict[str, str], place: Place, owner: Owner, refunder: str
+    command: list[str], env: dict[str, str], place: Place, owner: Owner, refunder: str, seller: str
 ) -> None:
     """Let the library refund 5.00 of a payment, approve it, and let it read the result."""
     facts = {
         "API_BASE": place.checkout,
         "API_KEY": refunder,
-        "OTHER_KEY": own_key(place),
+        "OTHER_KEY": seller,
         "PAYMENT": sold(place, owner),
     }
     pipe = subprocess.PIPE
@@ -60,14 +60,16 @@ def refunds(
 
 
 @pytest.mark.parametrize("release", STRIPE)
-def test_stripe_python_refunds(release: str, place: Place, owner: Owner, refunder: str) -> None:
+def test_stripe_python_refunds(
+    release: str, place: Place, owner: Owner, refunder: str, seller: str
+) -> None:
     env = environment(installed(release))
     command = [sys.executable, str(HERE / "stripe_refund.py")]
-    refunds(command, env, place, owner, refunder)
+    refunds(command, env, place, owner, refunder, seller)
 
 
 def test_django_payments_confirms_a_payment_and_refunds(
-    place: Place, owner: Owner, refunder: str, tmp_path: Path
+    place: Place, owner: Owner, refunder: str, seller: str, tmp_path: Path
 ) -> None:
     port = free_base()
     added = httpx2.post(
@@ -83,7 +85,7 @@ def test_django_payments_confirms_a_payment_and_refunds(
     env = environment(
         installed(*DJANGO),
         API_BASE=place.checkout,
-        API_KEY=own_key(place),
+        API_KEY=seller,
         REFUND_KEY=refunder,
         WEBHOOK_SECRET=added.json()["secret"],
         PORT=str(port),
@@ -103,5 +105,7 @@ def test_django_payments_confirms_a_payment_and_refunds(
     assert (refund["amount_sent"], refund["arrival_confirmed"]) == (500, True)
 
 
-def test_stripe_node_refunds(node: str, place: Place, owner: Owner, refunder: str) -> None:
-    refunds([node, "stripe_refund.mjs"], dict(os.environ), place, owner, refunder)
+def test_stripe_node_refunds(
+    node: str, place: Place, owner: Owner, refunder: str, seller: str
+) -> None:
+    refunds([node, "stripe_refund.mjs"], dict(os.environ), place, owner, refunder, seller)
