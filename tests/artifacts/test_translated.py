@@ -35,6 +35,7 @@ NOT_MADE = {
     ("AWS::Lambda::EventSourceMapping", "FunctionName"),
     ("AWS::Lambda::Permission", "FunctionName"),
     ("AWS::Lambda::Version", "FunctionName"),
+    ("AWS::Logs::MetricFilter", "LogGroupName"),
 }
 # CloudFormation invents names for all other types that have one.
 NAMED = {
