@@ -102,7 +102,7 @@ SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
-    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end, webhook endpoints, not read"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create, end, webhooks, not read"),
 }
 
 # To a browser that signed in with a key without the scope `refund`.
