@@ -746,15 +746,28 @@ def test_an_event_from_before_is_made_of_the_session_as_it_is(api: StripeApi) ->
     assert shown["data"]["object"]["object"] == "checkout.session.completed"
 
 
+def happens(api: StripeApi, **fields: Any) -> str:
+    """Store an event; return its id."""
+    event_id = new_event_id(api.services.random_bytes)
+    api.services.events.add(an_event(id=event_id, created_at=api.clock.now(), **fields))
+    api.clock.pass_time(1)
+    return event_id
+
+
+def test_an_event_behind_a_page_of_others_is_found(api: StripeApi) -> None:
+    wanted = happens(api, type="checkout.session.completed")
+    for _ in range(101):
+        happens(api)
+    assert ids(api.ask(EVENTS, {"type": "checkout.session.completed"})) == [wanted]
+
+
 def test_a_search_for_events_ends_somewhere(
     api: StripeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.v1.events.PATIENCE", 1)
     monkeypatch.setattr("api.v1.events.ROUNDS", 1)
     for _ in range(101):
-        event = an_event(id=new_event_id(api.services.random_bytes), created_at=api.clock.now())
-        api.services.events.add(event)
-        api.clock.pass_time(1)
+        happens(api)
     asked = {"type": "checkout.session.completed"}
     page = api.ask(EVENTS, asked)
     assert (ids(page), page.json["has_more"]) == ([], True)
