@@ -156,7 +156,7 @@ def test_a_month_at_rest_is_below_three_dollars_with_what_an_account_has_free() 
 
 
 def test_write_units_stay_within_what_the_decision_says() -> None:
-    """The bounds of docs/decisions/0016. An address of a real wallet is about as long as here."""
+    """The bounds of docs/decisions/0003. An address of a real wallet is about as long as here."""
     for cart, bound in ((cost.SMALLEST, 41), (cost.LARGER, 52)):
         steps = cost.measured(cart)
         assert cost.units(sum(steps.values(), Usage())) <= bound

@@ -64,10 +64,10 @@ def test_tables_are_up_to_date(page: str) -> None:
     assert TABLES["refreshed"](text, TABLES["PAGES"][page]) == text, "run `make docs`"
 
 
-def test_each_decision_has_a_number_of_its_own() -> None:
+def test_decisions_are_numbered_without_gaps() -> None:
     records = sorted(REPOSITORY.glob("docs/decisions/*.md"))
     numbers = [int(record.name[:4]) for record in records]
-    assert numbers == sorted(set(numbers))  # one may be kept for a record that is still to come
+    assert numbers == list(range(1, len(records) + 1))
     for number, record in zip(numbers, records, strict=True):
         assert record.read_text("utf-8").startswith(f"# {number}. ")
 

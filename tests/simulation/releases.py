@@ -34,15 +34,15 @@ SHARE: Final = 0.5  # of a world's processes
 # The checks that the last release does not pass yet. Each line says why that does no harm.
 NOT_YET: Final = frozenset(
     {
-        # Such a session is found by all lists but `list(status=complete)` of /v1 (decision 42).
+        # Such a session is found by all lists but `list(status=complete)` of /v1 (decision 13).
         "completed_ones_are_listed",
-        # Its callback keeps a part to itself; the next check tells it, seconds later (decision 67).
+        # Its callback keeps a part to itself; the next check tells it, seconds later (decision 18).
         "a_part_that_is_seen_is_told",
-        # It asks for another approval; nothing was paid by the one that it has lost (decision 73).
+        # It asks for another approval; nothing was paid by the one that it has lost (decision 7).
         "a_stumble_loses_no_approval",
-        # It counts a sale that arrived with a unit too much as its price (decision 72).
+        # It counts a sale that arrived with a unit too much as its price (decision 6).
         "sums_are_true_by_amount",
-        # It asks the merchant whether all but a unit is enough; no money moves (decision 72).
+        # It asks the merchant whether all but a unit is enough; no money moves (decision 6).
         "enough_is_not_called_a_part",
     }
 )

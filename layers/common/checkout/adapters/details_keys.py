@@ -2,7 +2,7 @@
 
 A merchant's key is encrypted by KMS with an encryption context that names the merchant and the
 purpose. The policy of a function allows this purpose only, so the function can open no other
-ciphertext of the KMS key; CloudTrail shows each use. Source: docs/decisions/0066.
+ciphertext of the KMS key; CloudTrail shows each use. Source: docs/decisions/0017.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limits on what one client may cause (docs/decisions/0009).
+"""The limits on what one client may cause (docs/decisions/0011).
 
 A client is a network address (`clients.py`). Strangers may share one, so a limit never blocks a
 proven right, such as signing in with a correct key.

@@ -3,8 +3,8 @@
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
 takes its items of it when it is created, and gives them back once it is certain that nothing was
 sold (domain/transitions.py, "Stock"; docs/decisions/0015). A large stock lies in several rows, so
-that buyers do not wait for each other (docs/decisions/0039), unless a customer may take several
-items at once (docs/decisions/0058).
+that buyers do not wait for each other (docs/decisions/0015), unless a customer may take several
+items at once (docs/decisions/0015).
 """
 
 from __future__ import annotations

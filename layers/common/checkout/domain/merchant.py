@@ -112,7 +112,7 @@ class Merchant:
 
     `client` is the URL of our own document as which we ask wallets, with the `service_keys`; None
     for a merchant whose wallet lists its key. `identity` counts the changes of client and wallet;
-    `former` are the identities before (docs/decisions/0046-the-service-is-the-merchants-client.md).
+    `former` are the identities before (docs/decisions/0023-the-service-is-the-merchants-client.md).
     """
 
     id: str

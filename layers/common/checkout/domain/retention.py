@@ -23,7 +23,7 @@ from checkout.domain.session import Session
 RETENTION: Final = timedelta(days=400)  # a year of accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # the time for which webhook events can be sent again
 # No money can have come of a session that was never given a wallet, so no account needs it. Two of
-# three customers leave, and their carts would be most of what is stored (docs/decisions/0029).
+# three customers leave, and their carts would be most of what is stored (docs/decisions/0010).
 CARTS_KEPT: Final = timedelta(days=30)
 # A session's other rows are written with the session, and again as a wallet is given. They are kept
 # longer, so that they need no further write if the session ends late.

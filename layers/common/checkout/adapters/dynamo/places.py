@@ -13,7 +13,7 @@ The rules say when a record needs something (`Session.needed_at`) and how long i
                                                        a write, or by the clock. They stay in it
 
 An index has several shards, since a partition takes 1 000 write units a second, and an index by
-time grows at one end only (docs/decisions/0013). To move an entry costs two units, so an entry of
+time grows at one end only (docs/decisions/0009). To move an entry costs two units, so an entry of
 `due` is moved only if it must be.
 
 Shard 0 of a merchant's list has its owner as the index's key, as all lists had before there were

@@ -1,7 +1,7 @@
 """Sessions and idempotency keys as DynamoDB items, with the attributes that their indexes need.
 
 DynamoDB charges each write by the size of the whole item, and a checkout writes its session nine
-times. So the item is small (docs/decisions/0016):
+times. So the item is small (docs/decisions/0003):
 
     CART       what is given at creation and hardly ever changes: one compressed attribute. A larger
                cart is an item of its own, `cart#` and the session's id

@@ -1,7 +1,7 @@
 """`ports.Tallies` on DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
 The index `uncounted` holds sessions by the time of their end, in two lanes: sessions that end by
-the clock, and sessions whose end is written. They stay in it (docs/decisions/0019).
+the clock, and sessions whose end is written. They stay in it (docs/decisions/0004).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It is kept for years, so it is sealed under a key of its merchant, which is itself sealed: after
 ENCRYPTION_KEY was rotated only the merchants' keys are sealed again (flows/merchant/rotation.py).
-The API cannot read ENCRYPTION_KEY, so it has the merchant's key wrapped by KMS (decision 66).
+The API cannot read ENCRYPTION_KEY, so it has the merchant's key wrapped by KMS (decision 17).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A private key must be the one registered at the wallet under that key id, and a wallet has one
 merchant. Without a key file the service asks wallets as the merchant's own client, with a key that
-is made here (docs/decisions/0046-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
+is made here (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
 setup procedure".
 """
 

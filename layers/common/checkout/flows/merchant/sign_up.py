@@ -3,7 +3,7 @@
 Whether a wallet or a name is known here never shows. A new shop sells nothing, and its wallet is
 not its own, until its owner has approved that at the wallet (ownership.py). So a claim on somebody
 else's wallet is worth nothing and is in nobody's way. Source:
-docs/decisions/0051-a-sign-up-proves-its-wallet.md.
+docs/decisions/0024-a-sign-up-proves-its-wallet.md.
 """
 
 from __future__ import annotations
