@@ -28,8 +28,8 @@ def snippets(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
 
 
-START, DEMO, SETUP, CHECKOUT = snippets(README, "sh")
-DEMO_PRINTS, CHECKOUT_PRINTS = snippets(README, "text")
+START, CHECKOUT, DEMO, SETUP = snippets(README, "sh")
+CHECKOUT_PRINTS, DEMO_PRINTS = snippets(README, "text")
 [VERIFY] = snippets(README, "python")
 CREATE, READ, ATTEMPTS = snippets(API, "sh")
 [CREATED] = snippets(API, "json")
