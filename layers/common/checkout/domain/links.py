@@ -2,9 +2,8 @@
 
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
 takes its items of it when it is created, and gives them back once it is certain that nothing was
-sold (domain/transitions.py, "Stock"; docs/decisions/0015). A large stock lies in several rows, so
-that buyers do not wait for each other (docs/decisions/0015), unless a customer may take several
-items at once (docs/decisions/0015).
+sold (domain/transitions.py, "Stock"). A large stock lies in several rows, so that buyers do not
+wait for each other, unless a customer may take several items at once (docs/decisions/0015).
 """
 
 from __future__ import annotations

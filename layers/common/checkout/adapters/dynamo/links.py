@@ -1,6 +1,6 @@
 """`ports.Links` on DynamoDB: rows among the sessions, whose transactions change their stock.
 
-The index `by_search` lists a merchant's links (docs/decisions/0015). A stock that lies in several
+The index `by_search` lists a merchant's links. A stock that lies in several
 rows has an equal part of it in the link's own row and in each of the others, which hold nothing
 else; sessions take from any of them and give back to the same (docs/decisions/0015).
 """
