@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from http.client import HTTPConnection, HTTPException
 from statistics import median
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -29,6 +29,7 @@ import pytest
 
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
+from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault
 from checkout.domain.limits import Rule
@@ -36,7 +37,6 @@ from checkout.domain.session import Session
 from checkout.flows.merchant import setup
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.limits import RateLimits
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
 from sandbox.gateway import GatewayServer, Throttle, functions
@@ -86,9 +86,9 @@ class Wallets:
 
 
 class PerEnvironment(threading.local):
-    """`ports.RateLimits` with a memory for each thread, which stands for a Lambda environment."""
+    """Rate limits with a memory for each thread, which stands for a Lambda environment."""
 
-    def __init__(self, make: Callable[[], RateLimits]) -> None:
+    def __init__(self, make: Callable[[], Allowances]) -> None:
         self._own = make()
 
     def take(self, rule: Rule, client: str) -> float:
@@ -164,7 +164,7 @@ def place(
         base_url=f"http://127.0.0.1:{port}",
         allow_loopback=True,
     )
-    limits = PerEnvironment(lambda: services.limits(base.clock, dynamo, PREFIX, limit))
+    limits: Any = PerEnvironment(lambda: services.limits(base.clock, dynamo, PREFIX, limit))
     pay = services.pay(
         base,
         dynamo,

@@ -27,9 +27,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from checkout import wiring
 from checkout.adapters import dynamo
 from checkout.adapters.patience import THOROUGH
+from checkout.adapters.vault import AesVault
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import Merchant, private_key_place
-from checkout.ports.runtime import SecretUnreadable, Vault
+from checkout.ports.runtime import SecretUnreadable
 from checkout.settings import SettingsError
 from sandbox.template import resources, stack_name
 
@@ -66,7 +67,7 @@ class Restorer:
 
     client: Any
     prefix: str
-    vault: Vault
+    vault: AesVault
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = print
 

@@ -26,9 +26,7 @@ from checkout.domain.webhooks import Delivery, EventStatus, Format, WebhookEvent
 from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import audit, erase
 from checkout.flows.checkout import details, purchase
-from checkout.ports.erasure import AllRecords
-from checkout.ports.sessions import StaleSession
-from checkout.ports.stale import Stale
+from checkout.ports.sessions import Stale, StaleSession
 from checkout.ports.webhooks import StaleEvent
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -66,7 +64,7 @@ class Shop:
         self.client = client
         self.deployed = Deployment(client)
         self.world = self.deployed.world
-        self.records: AllRecords = DynamoRecords(SmallPages(client), PREFIX)
+        self.records: DynamoRecords = DynamoRecords(SmallPages(client), PREFIX)
         self.deployed.wants_webhooks()
         self.carts = 1
 
@@ -94,13 +92,13 @@ class Shop:
         endpoint = replace(self.world.endpoint(), format=Format.STRIPE, asked=("*",))
         self.world.services.merchants.replace(self.world.stored().changed(endpoint=endpoint))
 
-    def erase(self, wallet: str = ALICE, records: AllRecords | None = None) -> int:
+    def erase(self, wallet: str = ALICE, records: DynamoRecords | None = None) -> int:
         return self.run("--wallet-address", wallet, records=records)
 
     def erase_by_email(self, email: str) -> int:
         return self.run("--email", email)
 
-    def run(self, *whom: str, records: AllRecords | None = None) -> int:
+    def run(self, *whom: str, records: DynamoRecords | None = None) -> int:
         return cli.main(
             ["erase", *whom],
             lambda: replace(self.world.endpoints, allow_loopback=True),
@@ -251,7 +249,7 @@ class Killed(Exception):
 class DyingRecords:
     """Records whose reader dies after a number of sessions or events."""
 
-    def __init__(self, inner: AllRecords, after: int, kind: str) -> None:
+    def __init__(self, inner: DynamoRecords, after: int, kind: str) -> None:
         self._inner, self._after, self._kind = inner, after, kind
 
     def __getattr__(self, name: str) -> Any:
@@ -328,7 +326,7 @@ def test_a_session_that_is_erased_before_it_was_counted_counts_the_same(shop: Sh
 class OldRecords:
     """Records as they were read before others changed them."""
 
-    def __init__(self, inner: AllRecords) -> None:
+    def __init__(self, inner: DynamoRecords) -> None:
         self._inner = inner
         self._read: dict[str, list[Any]] = {
             "sessions": [*inner.sessions()],

@@ -201,8 +201,14 @@ BELONGS: dict[str, tuple[str, Any, set[str]]] = {
         "12345",
         timedelta(days=12_345),
         {
-            f"Dynamo{each}._retention"
-            for each in ("Audit", "Notes", "People", "Sessions", "Withdrawals")
+            f"{each}._retention"
+            for each in (
+                "DynamoAudit",
+                "DynamoNotes",
+                "DynamoPeople",
+                "DynamoWithdrawals",
+                "InstrumentedSessions",
+            )
         },
     ),
 }

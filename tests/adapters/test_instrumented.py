@@ -24,7 +24,7 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.webhooks import Receipt
 from tests.support.basics import NOW, HandClock, words
-from tests.support.flows import CEDAR, World
+from tests.support.flows import CEDAR, PREFIX, World
 
 Told = Callable[[], list[dict[str, Any]]]
 
@@ -50,7 +50,12 @@ def metrics(told: Told) -> dict[str, list[float]]:
 def world() -> World:
     """Return a world whose sessions are instrumented."""
     world = World()
-    instrumented = InstrumentedSessions(world.services.sessions)
+    instrumented = InstrumentedSessions(
+        world.dynamo,
+        PREFIX,
+        sleep=world.clock.sleep,
+        random_bytes=world.services.random_bytes,
+    )
     world.services = replace(world.services, sessions=instrumented)
     return world
 

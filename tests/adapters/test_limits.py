@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ THREE = Rule("three", burst=3, every=timedelta(seconds=10))
 
 
 class Counted:
-    """`ports.Counters` that has room for two in each window, and notes what it is asked."""
+    """Counters that have room for two in each window, and note what they are asked."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -44,7 +45,7 @@ def counted() -> Counted:
 
 
 @pytest.fixture
-def memory(clock: HandClock, counted: Counted) -> Allowances:
+def memory(clock: HandClock, counted: Any) -> Allowances:
     return Allowances(clock, counted, a_minute=12)
 
 
@@ -61,7 +62,7 @@ def test_a_burst_is_allowed_and_then_one_every_so_often(
 
 
 def test_an_item_is_given_back_in_the_window_of_that_time(
-    memory: Allowances, counted: Counted
+    memory: Allowances, counted: Any
 ) -> None:
     assert [memory.take_items("lk", "a", 1, left=9) > 0 for _ in range(3)] == [False, False, True]
     counted.asked.pop()  # the store does not count a refused one
@@ -96,7 +97,7 @@ def test_clients_and_rules_are_counted_by_themselves(memory: Allowances) -> None
 
 
 def test_the_shared_counter_is_asked_by_window_and_not_while_it_is_known_to_be_full(
-    memory: Allowances, clock: HandClock, counted: Counted
+    memory: Allowances, clock: HandClock, counted: Any
 ) -> None:
     clock.pass_time(3)
     assert [memory.take_shared("a") for _ in range(5)] == [0, 0, 7, 7, 7]
@@ -109,7 +110,7 @@ def test_the_shared_counter_is_asked_by_window_and_not_while_it_is_known_to_be_f
 
 @pytest.mark.parametrize(("a_minute", "a_window"), [(1, 1), (6, 1), (30, 5), (59, 9)])
 def test_a_window_has_its_share_of_the_minute_and_at_least_one(
-    clock: HandClock, counted: Counted, a_minute: int, a_window: int
+    clock: HandClock, counted: Any, a_minute: int, a_window: int
 ) -> None:
     memory = Allowances(clock, counted, a_minute=a_minute)
     assert [memory.take_shared("a") for _ in range(12)].count(0) == a_window
@@ -144,7 +145,7 @@ def test_threads_of_a_process_share_an_allowance(memory: Allowances) -> None:
     assert found.count(0) == 3
 
 
-def test_without_a_limit_nothing_is_counted(clock: HandClock, counted: Counted) -> None:
+def test_without_a_limit_nothing_is_counted(clock: HandClock, counted: Any) -> None:
     memory = Allowances(clock, counted, a_minute=0)
     assert {memory.take(THREE, "a") for _ in range(9)} == {0}
     assert {memory.take_shared("a") for _ in range(9)} == {0}

@@ -112,7 +112,12 @@ class Life:
     def log(self) -> None:
         """Log each call of the stores and the wallets, as it is done where it is deployed."""
         world = self.world
-        sessions = InstrumentedSessions(world.core.sessions)
+        sessions = InstrumentedSessions(
+            world.dynamo,
+            PREFIX,
+            sleep=world.clock.sleep,
+            random_bytes=world.core.random_bytes,
+        )
         transport = InstrumentedTransport(world.transport, world.clock.now)
         wallets = SignedWallets(transport, world.vault, world.clock, allow_loopback=True)
         world.core = replace(world.core, sessions=sessions)

@@ -472,7 +472,7 @@ class Hanging(CountingTransport):
 def hanging(world: World, part: str = "", seconds: float = 1e9) -> None:
     transport = Hanging(world.network)
     transport.clock, transport.part, transport.seconds = world.clock, part, seconds
-    world.services.wallets._transport = transport  # type: ignore[attr-defined]
+    world.services.wallets._transport = transport
 
 
 @pytest.mark.parametrize(

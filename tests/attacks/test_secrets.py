@@ -61,7 +61,12 @@ class Life:
         self.ledger.made("ENCRYPTION_KEY", world.encryption_key)
         overheard = self.ledger.overhear()
         world.transport.before, world.transport.after = overheard.request, overheard.response
-        sessions = InstrumentedSessions(world.core.sessions)
+        sessions = InstrumentedSessions(
+            world.dynamo,
+            PREFIX,
+            sleep=world.clock.sleep,
+            random_bytes=world.core.random_bytes,
+        )
         queues: Any = {
             "queue": SqsEventQueue(lambda: self.queue, "events"),
             "tasks": SqsTaskQueue(lambda: self.queue, "tasks"),

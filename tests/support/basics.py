@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+from checkout.adapters.dynamo import DynamoTallies
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.machine import HistoryEntry
@@ -22,7 +23,7 @@ from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import Tallies, Walk
+from checkout.ports.sessions import Walk
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class HandClock:
 
 
 def seeded(seed: int = 1) -> Any:
-    """`ports.RandomBytes` that repeats itself from run to run."""
+    """Random bytes that repeat themselves from run to run."""
     return random.Random(seed).randbytes
 
 
@@ -148,7 +149,7 @@ def a_mandate(status: MandateStatus = MandateStatus.ACTIVE, **changes: Any) -> M
     return replace(mandate, **changes)
 
 
-def count_ends(tallies: Tallies, clock: Clock) -> int:
+def count_ends(tallies: DynamoTallies, clock: Clock) -> int:
     """Have what ended by a write counted, as rounds in ten minutes will; return how many."""
     later = HandClock(clock.now() + CLOCK_IS_FINAL_AFTER + expiries.GATHERED)
     services: Any = SimpleNamespace(

@@ -155,12 +155,10 @@ class Deployment:
         self.services = replace(
             world.services,
             sessions=InstrumentedSessions(
-                dynamo.DynamoSessions(
-                    self.dynamo,
-                    PREFIX,
-                    sleep=world.clock.sleep,
-                    random_bytes=world.services.random_bytes,
-                )
+                self.dynamo,
+                PREFIX,
+                sleep=world.clock.sleep,
+                random_bytes=world.services.random_bytes,
             ),
             queue=SqsEventQueue(lambda: self.queue, "events"),
             tasks=SqsTaskQueue(lambda: self.queue, "tasks"),

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
+from checkout.adapters.details_keys import KmsDetailsKeys
 from checkout.adapters.dynamo.mandates import mandate_item
 from checkout.adapters.dynamo.merchants import key_item
 from checkout.adapters.dynamo.refunds import refund_item
@@ -14,15 +15,17 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.vault import AesVault
+from checkout.domain.ids import RandomBytes
 from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import ApiKey
 from checkout.domain.refund import Refund
 from checkout.domain.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.runtime import Clock, DetailsKeys, RandomBytes, SideBySide, Vault
+from checkout.ports.runtime import Clock, SideBySide
 from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
+from checkout.ports.wallets import CompletionPolicy, TaskQueue
 from checkout.ports.webhooks import EventQueue, Hosts
 
 B = TypeVar("B")  # a store of rows beside the sessions
@@ -45,7 +48,7 @@ def core(
     tasks: TaskQueue,
     base_url: str,
     allow_loopback: bool = False,
-    details_keys: DetailsKeys | None = None,
+    details_keys: KmsDetailsKeys | None = None,
 ) -> Services:
     """Return the ports of every entry point; the stores are the product's, not instrumented.
 
@@ -77,8 +80,8 @@ def pay(
     client: Any,
     prefix: str,
     *,
-    vault: Vault,
-    wallets: Wallets,
+    vault: AesVault,
+    wallets: SignedWallets,
     side_by_side: SideBySide = in_turn,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
     client_limit: int = 0,
@@ -108,9 +111,9 @@ def dashboard(
     client: Any,
     prefix: str,
     *,
-    vault: Vault,
+    vault: AesVault,
     hosts: Hosts,
-    wallets: Wallets | None = None,
+    wallets: SignedWallets | None = None,
     client_limit: int = 30,
 ) -> DashboardServices:
     """Return `base` with the merchant's own records. Without `wallets`, none answers."""

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, NoRegionError
 
@@ -40,10 +40,12 @@ from checkout.flows import erase, show
 from checkout.flows.merchant import people, rotation, settings, setup, suspension
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
-from checkout.ports.erasure import AllRecords
 from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoRecords
 
 NEW: Final = "new"  # stands for the id of a new endpoint
 
@@ -51,7 +53,7 @@ NEW: Final = "new"  # stands for the id of a new endpoint
 def main(
     arguments: list[str] | None = None,
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
-    records: Callable[[], AllRecords] = wiring.records,
+    records: Callable[[], DynamoRecords] = wiring.records,
 ) -> int:
     """Run one command and return the exit status; 1 if its reader, such as `head`, has gone."""
     try:
@@ -67,7 +69,7 @@ def main(
 def _run(
     arguments: list[str] | None,
     services: Callable[[], DashboardServices],
-    records: Callable[[], AllRecords],
+    records: Callable[[], DynamoRecords],
 ) -> int:
     parser = command_line()
     chosen = parser.parse_args(arguments)
@@ -310,7 +312,7 @@ def _print_progress(progress: rotation.Progress) -> None:
     print(f"{progress.checked} merchants checked, {progress.renewed} encrypted again", flush=True)
 
 
-def _erase(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> int:
+def _erase(services: DashboardServices, records: DynamoRecords, chosen: argparse.Namespace) -> int:
     customer = _whom(services, records, chosen)
     done = erase.erase(services, records, customer, on_progress=_print_erased)
     for reason, count in done.kept.items():
@@ -324,7 +326,9 @@ def _erase(services: DashboardServices, records: AllRecords, chosen: argparse.Na
     return 0 if done.complete else 1
 
 
-def _whom(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> Customer:
+def _whom(
+    services: DashboardServices, records: DynamoRecords, chosen: argparse.Namespace
+) -> Customer:
     """Return the customer who is named by one of their addresses or sessions."""
     if chosen.email is not None:
         email = email_of(chosen.email)
@@ -410,7 +414,7 @@ def _revoke(services: DashboardServices, chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _find(services: DashboardServices, records: AllRecords, reference: str) -> int:
+def _find(services: DashboardServices, records: DynamoRecords, reference: str) -> int:
     found = show.find(services, records, reference)
     merchant = services.merchants.get(found.merchant) if found.merchant else None
     print(f"session   {found.id}")

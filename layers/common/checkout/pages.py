@@ -21,7 +21,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout.domain.errors import ParameterInvalid
-from checkout.ports.runtime import RandomBytes
+from checkout.domain.ids import RandomBytes
 from checkout.web import BODY_MAX, PARAM_MAX, body_bytes
 
 FORM: Final = "application/x-www-form-urlencoded"

@@ -29,9 +29,9 @@ from checkout.adapters.patience import one_request
 from checkout.clients import CLIENT_HEADER, EDGE_HEADER, proven
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from checkout.domain.ids import new_request_id, session_ref
+from checkout.domain.ids import RandomBytes, new_request_id, session_ref
 from checkout.domain.strict_json import parse_object
-from checkout.ports.runtime import RandomBytes, SecretUnreadable
+from checkout.ports.runtime import SecretUnreadable
 
 BODY_MAX: Final = 256 * 1024  # bytes
 PARAM_MAX: Final = 200  # characters of a field name that a response repeats

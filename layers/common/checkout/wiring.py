@@ -33,23 +33,19 @@ from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.open_payments.urls import authority
-from checkout.ports.erasure import AllRecords
-from checkout.ports.links import Links
 from checkout.ports.mail import Mail
-from checkout.ports.people import People
-from checkout.ports.runtime import DetailsKeys, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.sessions import Tallies
-from checkout.ports.subscribers import Subscribers
 from checkout.ports.wallets import TaskQueue
 from checkout.ports.webhooks import EventQueue
 from checkout.settings import Settings
 from checkout.version import VERSION
 
 if TYPE_CHECKING:  # loaded by the builders that need it
+    from checkout.adapters.details_keys import KmsDetailsKeys
     from checkout.adapters.outbound.http import PublicHttp
+    from checkout.adapters.outbound.wallets import SignedWallets
+    from checkout.adapters.vault import AesVault
     from checkout.flows.webhooks.deliver import MessageResult
-    from checkout.ports.wallets import Wallets
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
@@ -131,9 +127,7 @@ def api_services() -> Services:
         providers=settings().wallet_providers,
         test_wallets=settings().test_wallets,
         database=dynamo.DynamoDatabase(_dynamodb(BRIEF), prefix),
-        sessions=InstrumentedSessions(
-            dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
-        ),
+        sessions=InstrumentedSessions(client, prefix, **paced, retention=_retention()),
         refunds=dynamo.DynamoRefunds(client, prefix, **paced),
         mandates=dynamo.DynamoMandates(client, prefix),
         merchants=dynamo.DynamoMerchants(client, prefix),
@@ -210,7 +204,7 @@ def pay_services() -> PayServices:
     )
 
 
-def records() -> AllRecords:
+def records() -> dynamo.DynamoRecords:
     """Build the reading of whole tables, for the command line."""
     return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
 
@@ -227,7 +221,7 @@ def webhook_sender() -> Callable[[str], MessageResult]:
 
 
 @cache
-def _wallets() -> Wallets:
+def _wallets() -> SignedWallets:
     from checkout.adapters.outbound.stages import StageTransport
     from checkout.adapters.outbound.wallets import SignedWallets
 
@@ -280,13 +274,13 @@ def _retention() -> timedelta:
     return timedelta(days=settings().retention_days)
 
 
-def _tallies() -> Tallies:
+def _tallies() -> dynamo.DynamoTallies:
     return dynamo.DynamoTallies(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 
 
-def _links() -> Links:
+def _links() -> dynamo.DynamoLinks:
     return dynamo.DynamoLinks(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
@@ -302,11 +296,11 @@ def _beside(kind: Callable[..., B]) -> B:
     )
 
 
-def _people() -> People:
+def _people() -> dynamo.DynamoPeople:
     return dynamo.DynamoPeople(_store(), _prefix(), retention=_retention())
 
 
-def _subscribers() -> Subscribers:
+def _subscribers() -> dynamo.DynamoSubscribers:
     return dynamo.DynamoSubscribers(_store(), _prefix(), SystemClock())
 
 
@@ -340,7 +334,7 @@ def _mail() -> Mail | None:
     return SesMail(cache(lambda: boto3.client("sesv2", config=ONCE)), sender)
 
 
-def _details_keys() -> DetailsKeys | None:
+def _details_keys() -> KmsDetailsKeys | None:
     key_id = settings().details_kms_key
     if not key_id:
         return None
@@ -349,13 +343,13 @@ def _details_keys() -> DetailsKeys | None:
     return KmsDetailsKeys(cache(lambda: boto3.client("kms", config=USUAL)), key_id, _under)
 
 
-def _under(key: str) -> Vault:
+def _under(key: str) -> AesVault:
     from checkout.adapters import vault
 
     return vault.AesVault(lambda: key, system_random, derive=bytes.fromhex)
 
 
-def _vault() -> Vault:
+def _vault() -> AesVault:
     from checkout.adapters import vault
 
     chosen = settings()

@@ -214,7 +214,8 @@ class TestStock:
             def __getattr__(self, name: str) -> Any:
                 return twice if name == "create" else getattr(real, name)
 
-        world.services = replace(world.services, sessions=Repeating())
+        repeating: Any = Repeating()
+        world.services = replace(world.services, sessions=repeating)
         session = begun(world, link)
         world.services = replace(world.services, sessions=real)
         assert done == [None]

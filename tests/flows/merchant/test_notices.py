@@ -400,7 +400,8 @@ def test_a_store_that_fails_leaves_the_notice_for_the_next_round(shop: Shop) -> 
         def __getattr__(self, name: str) -> Callable[..., Any]:
             raise RuntimeError("the store is away")
 
-    shop.services = replace(works, notes=Gone())
+    gone: Any = Gone()
+    shop.services = replace(works, notes=gone)
     shop.sweep(rounds=2)
     shop.services = works
     shop.sweep(rounds=2)
@@ -472,7 +473,8 @@ def test_a_change_over_a_newer_one_is_refused(shop: Shop) -> None:
         def put(self, subscriber: Subscriber, reservation: Any = None) -> bool:
             return False
 
-    late = replace(shop.desk, subscribers=Late())
+    subscribers: Any = Late()
+    late = replace(shop.desk, subscribers=subscribers)
     for change in (
         lambda: notices.stop(late, member),
         lambda: notices.confirm(late, member, token),

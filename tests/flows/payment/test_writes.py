@@ -298,7 +298,4 @@ def test_the_session_store_is_written_to_from_one_place() -> None:
         for path, node in nodes("layers", "functions")
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save")
     }
-    assert callers == {
-        "layers/common/checkout/flows/payment/writes.py",
-        "layers/common/checkout/adapters/instrumented.py",  # the port in front of the port
-    }
+    assert callers == {"layers/common/checkout/flows/payment/writes.py"}

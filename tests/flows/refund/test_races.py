@@ -66,7 +66,8 @@ def overtaken(world: World, act: Callable[[], object], *, times: int = 1, of: st
                 act()
             return sessions.save(change, *given, **named)
 
-    return replace(world.services, sessions=Slow())
+    slow: Any = Slow()
+    return replace(world.services, sessions=slow)
 
 
 def touch(world: World, refund: Refund) -> None:
@@ -272,8 +273,9 @@ def test_a_process_that_sleeps_after_r2_sends_nothing(world: World, sold: Sessio
                 world.clock.pass_time(5)
             return saved
 
+    sleepy: Any = Sleepy()
     late = approve.finish(
-        replace(world.services, sessions=Sleepy()),
+        replace(world.services, sessions=sleepy),
         world.key(),
         prepared.id,
         interact_ref=callback[0],

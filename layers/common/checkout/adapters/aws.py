@@ -19,7 +19,7 @@ from botocore.exceptions import (
 
 from checkout import telemetry
 from checkout.domain.errors import Unavailable
-from checkout.ports.runtime import RandomBytes
+from checkout.domain.ids import RandomBytes
 
 Answer = dict[str, Any]
 

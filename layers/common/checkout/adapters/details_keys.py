@@ -1,4 +1,4 @@
-"""`ports.DetailsKeys` on AWS KMS.
+"""Keys for customers' details, wrapped by AWS KMS.
 
 A merchant's key is encrypted by KMS with an encryption context that names the merchant and the
 purpose. The policy of a function allows this purpose only, so the function can open no other
@@ -11,14 +11,17 @@ import base64
 import logging
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.errors import Unavailable
-from checkout.ports.runtime import SecretUnreadable, Vault
+from checkout.ports.runtime import SecretUnreadable
+
+if TYPE_CHECKING:
+    from checkout.adapters.vault import AesVault
 
 PURPOSE: Final = "customer-details"  # as the policies in template.yaml have it
 KNOWN_MAX: Final = 1000  # merchants whose key a process remembers
@@ -30,14 +33,15 @@ logger = logging.getLogger(__name__)
 
 
 class KmsDetailsKeys:
-    """Uses the KMS key `key_id`.
+    """Wraps merchants' keys for customers' details, and opens what was sealed under them.
 
-    `client` is called at the first use, because most processes open no details; `under` makes the
-    vault of a key of 64 hexadecimal characters.
+    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens for its merchant only.
+    `key_id` names the KMS key. `client` is called at the first use, because most processes open no
+    details; `under` makes the vault of a key of 64 hexadecimal characters.
     """
 
     def __init__(
-        self, client: Callable[[], Any], key_id: str, under: Callable[[str], Vault]
+        self, client: Callable[[], Any], key_id: str, under: Callable[[str], AesVault]
     ) -> None:
         self._client = client
         self._key_id = key_id
@@ -45,6 +49,10 @@ class KmsDetailsKeys:
         self._known = lru_cache(KNOWN_MAX)(self._opened)
 
     def wrap(self, key: str, *, merchant: str) -> str:
+        """Return the key, which is 64 hexadecimal characters, wrapped.
+
+        Raises `errors.Unavailable`.
+        """
         asked = {"Plaintext": bytes.fromhex(key), "EncryptionContext": _context(merchant)}
         try:
             answer = self._client().encrypt(KeyId=self._key_id, **asked)
@@ -52,13 +60,15 @@ class KmsDetailsKeys:
             raise Unavailable("The key service is not answering.") from error
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
-    def vault(self, wrapped: str, *, merchant: str) -> Vault:
+    def vault(self, wrapped: str, *, merchant: str) -> AesVault:
+        """Return the vault under the wrapped key. Raises `errors.Unavailable`, SecretUnreadable."""
         return self._known(wrapped, merchant)[0]
 
     def key(self, wrapped: str, *, merchant: str) -> str:
+        """Return the key that `wrap` was given. Raises as `vault` does."""
         return self._known(wrapped, merchant)[1]
 
-    def _opened(self, wrapped: str, merchant: str) -> tuple[Vault, str]:
+    def _opened(self, wrapped: str, merchant: str) -> tuple[AesVault, str]:
         try:
             answer = self._client().decrypt(
                 KeyId=self._key_id,

@@ -1,8 +1,8 @@
 """Log and count the work of the session store, the wallet transport and the webhook receivers.
 
-Each class wraps a port and reports an operation after it completes, so that flows contain no
-telemetry. Log lines name sessions by `ids.session_ref` and others by their host. No metric has a
-host as dimension but those of the operator's list, because customers choose hosts.
+Each class reports an operation after it completes, so that flows contain no telemetry. Log lines
+name sessions by `ids.session_ref` and others by their host. No metric has a host as dimension but
+those of the operator's list, because customers choose hosts.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout import telemetry
+from checkout.adapters.dynamo import DynamoSessions
 from checkout.domain.ids import MANDATE, REFUND, kind_of, session_ref
 from checkout.domain.machine import Change
 from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import Merchant
-from checkout.domain.parts import Lists
 from checkout.domain.payment import Problem
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
-from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
-from checkout.ports.sessions import Allowance, DueSessions, Reservation, SessionPage, Sessions
+from checkout.ports.sessions import Reservation
 from checkout.ports.webhooks import Receipt, Receivers
 
 _COUNTED: Final = {
@@ -65,41 +63,19 @@ BUSY: Final = 429
 logger = logging.getLogger(__name__)
 
 
-class InstrumentedSessions:
-    """`ports.Sessions` in front of another: log and count the writes."""
-
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+class InstrumentedSessions(DynamoSessions):
+    """The store of sessions, which logs and counts what it has written."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        held = self._sessions.create(session, reservation)
+        held = super().create(session, reservation)
         if held is None:
             telemetry.count("SessionsCreated")
             telemetry.share("SessionsCompleted", False)  # yet
             _log(logging.INFO, "created", session)
         return held
 
-    def get(self, session_id: str) -> Session | None:
-        return self._sessions.get(session_id)
-
-    def reservation(self, key: str) -> Reservation | None:
-        return self._sessions.reservation(key)
-
-    def save(
-        self,
-        change: Change[Any],
-        event: WebhookEvent | None = None,
-        reservation: Reservation | None = None,
-        *,
-        new: Refund | None = None,
-        also: Change[Any] | None = None,
-        second: WebhookEvent | None = None,
-        allowance: Allowance | None = None,
-    ) -> Any:
-        beside: dict[str, Any] = {} if allowance is None else {"allowance": allowance}
-        saved = self._sessions.save(
-            change, event, reservation, new=new, also=also, second=second, **beside
-        )
+    def save(self, change: Change[Any], *args: Any, **beside: Any) -> Any:
+        saved = super().save(change, *args, **beside)
         if kind_of(saved.id) in _LOGS:
             _LOGS[kind_of(saved.id)](change.event.value, saved)
             return saved
@@ -116,46 +92,6 @@ class InstrumentedSessions:
         level = logging.DEBUG if detail else logging.INFO
         _log(level, change.event.value, saved)
         return saved
-
-    def page(
-        self,
-        of: Lists,
-        *,
-        limit: int,
-        after: str | None,
-        created_from: datetime | None,
-        created_before: datetime | None,
-        search: str | None = None,
-        upward: bool = False,
-    ) -> SessionPage:
-        return self._sessions.page(
-            of,
-            limit=limit,
-            after=after,
-            created_from=created_from,
-            created_before=created_before,
-            search=search,
-            upward=upward,
-        )
-
-    def holder(self, merchant: str, outer_id: str) -> str | None:
-        return self._sessions.holder(merchant, outer_id)
-
-    def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
-        return self._sessions.ordered(of, beginning, limit=limit)
-
-    def due(
-        self,
-        now: datetime,
-        *,
-        urgent: bool,
-        limit: int,
-        side_by_side: SideBySide,
-        part: ShardRange = WHOLE,
-    ) -> DueSessions:
-        return self._sessions.due(
-            now, urgent=urgent, limit=limit, side_by_side=side_by_side, part=part
-        )
 
 
 class InstrumentedTransport:

@@ -1,4 +1,4 @@
-"""`ports.RateLimits` in the memory of this process, and in counters that all processes share."""
+"""Rate limits, in the memory of this process and in counters that all processes share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from checkout.adapters.dynamo import DynamoCounters
 from checkout.domain.limits import (
     DAY,
     ITEMS_LEAST,
@@ -19,7 +20,6 @@ from checkout.domain.limits import (
     Rule,
 )
 from checkout.domain.links import HELD_FOR
-from checkout.ports.limits import Counters
 from checkout.ports.runtime import Clock
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
@@ -27,15 +27,16 @@ _MOST: Final = 10_000  # clients that are remembered; there can be any number of
 
 
 class Allowances:
-    """Thread-safe.
+    """Counts the work that clients cause. Thread-safe.
 
-    A client may cause `a_minute` works at wallets; with 0, clients have no limits. It may take a
-    third of that number of items from the stock of one payment link in half an hour, or fewer if
-    little is left, but one purchase whatever its size; items that it pays do not count. A refusal
-    by the shared counter is remembered, so a flood costs one write per window and process.
+    Each `take…` method but `take_letter` returns 0, or the seconds to wait. A client may cause
+    `a_minute` works at wallets; with 0, clients have no limits. It may take a third of that number
+    of items from the stock of one payment link in half an hour, or fewer if little is left, but one
+    purchase whatever its size; items that it pays do not count. A refusal by the shared counter is
+    remembered, so a flood costs one write per window and process.
     """
 
-    def __init__(self, clock: Clock, counters: Counters, *, a_minute: int) -> None:
+    def __init__(self, clock: Clock, counters: DynamoCounters, *, a_minute: int) -> None:
         self._clock = clock
         self._counters = counters
         self._limited = a_minute > 0
@@ -48,14 +49,17 @@ class Allowances:
         self._full_until, self._known_until = _Times(), _Times()
 
     def take(self, rule: Rule, client: str) -> float:
+        """Count one more for `client` in this process."""
         if not self._limited:
             return 0
         return self._whole_at.advance(rule, client, self._clock.now()).total_seconds()
 
     def take_shared(self, client: str) -> float:
+        """Count one more work at wallets for `client`, in all processes together."""
         return self._take("work", client, self._a_window)
 
     def take_list(self, merchant: str) -> float:
+        """Count one more list of a merchant's, in all processes together."""
         return self._take("list", merchant, LISTS)
 
     def _take(self, name: str, client: str, limit: int) -> float:
@@ -72,6 +76,7 @@ class Allowances:
         return wait
 
     def take_sign_up(self, client: str) -> float:
+        """Count one more shop that `client` signs up with, in all processes together."""
         if not self._limited:
             return 0
         now = self._clock.now()
@@ -79,17 +84,26 @@ class Allowances:
         return wait or self._attempt("sign-ups", "of all", now, DAY, SIGN_UPS_OF_ALL)
 
     def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
+        """Count more items of a link's stock for `client`, in all processes together.
+
+        `left` items are neither held nor sold. A client that holds none may take any number.
+        """
         if not self._limited:
             return 0
         limit = min(self._items, max(ITEMS_LEAST, left // LEFT_SHARE))
         return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit, items)
 
     def give_items(self, link: str, client: str, items: int) -> None:
+        """Stop counting items that `client` has paid. Best effort: raises nothing."""
         if self._limited:
             counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
             self._counters.give_back(counter, items)
 
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
+        """Count one more e-mail about this session or member until then.
+
+        Return False if there are `most` already.
+        """
         return self._counters.attempt(f"receipt {about}", limit=most, until=until)
 
     def _attempt(
@@ -102,9 +116,11 @@ class Allowances:
         return (ends - now).total_seconds()
 
     def know(self, provider: str) -> None:
+        """Remember that a payment with this wallet provider was completed just now."""
         self._known_until.set(provider, self._clock.now() + KNOWN_FOR)
 
     def knows(self, provider: str) -> bool:
+        """Return whether a payment with this wallet provider was completed lately."""
         return self._known_until.get(provider) > self._clock.now()
 
 

@@ -1,4 +1,4 @@
-"""`ports.Passkeys` by py_webauthn, which is loaded at the first use of a passkey.
+"""Passkeys by py_webauthn, which is loaded at the first use of a passkey.
 
 A browser may send anything: its answer is parsed strictly first, and every error of the library is
 a refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from checkout.domain.errors import InvalidJson
 from checkout.domain.people import Passkey
 from checkout.domain.strict_json import parse_object
 from checkout.open_payments.urls import host_and_port, split
-from checkout.ports.people import PasskeyRefused, PresentedPasskey
+from checkout.ports.runtime import PasskeyRefused
 
 _ID_MAX: Final = 1023  # bytes (section 5.8.3)
 _TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person
@@ -22,8 +23,20 @@ _TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person
 _ATTESTATIONS: Final = ("none", "packed")
 
 
+@dataclass(frozen=True, slots=True)
+class PresentedPasskey:
+    """A passkey that a browser presents: its id, and the id of its member, both unverified."""
+
+    passkey: str
+    member: str
+
+
 class WebAuthnPasskeys:
-    """Passkeys of the origin of `base_url`; its host is the relying party."""
+    """Makes the options of WebAuthn, and verifies what browsers return, as JSON text.
+
+    Only for the origin of `base_url`, whose host is the relying party, and only if the device has
+    verified the person.
+    """
 
     def __init__(self, base_url: str) -> None:
         base = split(base_url)
@@ -67,6 +80,7 @@ class WebAuthnPasskeys:
         return webauthn.options_to_json(options)
 
     def created(self, answer: str, challenge: bytes) -> Passkey:
+        """Return the new passkey. Raises PasskeyRefused."""
         with _refusing():
             import webauthn
             from webauthn.helpers import (
@@ -96,6 +110,7 @@ class WebAuthnPasskeys:
             )
 
     def presented(self, answer: str) -> PresentedPasskey:
+        """Return the member that the passkey claims to be. Raises PasskeyRefused."""
         with _refusing():
             from webauthn.helpers import (
                 bytes_to_base64url,
@@ -107,6 +122,7 @@ class WebAuthnPasskeys:
             return PresentedPasskey(passkey=bytes_to_base64url(credential.raw_id), member=member)
 
     def used(self, answer: str, challenge: bytes, passkey: Passkey) -> Passkey:
+        """Return the passkey with its new counter. Raises PasskeyRefused."""
         with _refusing():
             import webauthn
             from webauthn.helpers import parse_authentication_credential_json

@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
-from checkout.domain.ids import session_ref
-from checkout.ports.runtime import Clock, RandomBytes, SecretUnreadable
+from checkout.domain.ids import RandomBytes, session_ref
+from checkout.ports.runtime import Clock, SecretUnreadable
 
 # Running processes use a new key after this time, or as soon as they meet a ciphertext of it.
 REFRESH: Final = timedelta(minutes=5)
@@ -59,11 +59,12 @@ def derive(secret: str) -> bytes:
 
 
 class AesVault:
-    """`ports.Vault`.
+    """Encrypts secrets for storage.
 
-    `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it is
-    in use, and when a ciphertext of an unknown key turns up. If it fails, a known key stays in use.
-    `derive` is a parameter so that a test can count.
+    `place` names table, record and field. A ciphertext opens in no other place. `key_source`
+    returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it is in use, and
+    when a ciphertext of an unknown key turns up. If it fails, a known key stays in use. `derive` is
+    a parameter so that a test can count.
     """
 
     def __init__(
@@ -92,9 +93,11 @@ class AesVault:
         return f"{_VERSION}.{key_id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-        """Open a ciphertext.
+        """Decrypt `sealed`.
 
-        Raise SecretUnreadable, which is counted and logged and raises an alarm.
+        Raises `errors.Unavailable` when the key cannot be read, SecretUnreadable when the
+        ciphertext was not made for this place or with none of the keys; that is counted and logged,
+        and raises an alarm.
         """
         try:
             return self._open(sealed, place)
@@ -124,11 +127,17 @@ class AesVault:
         return plain.decode()
 
     def inner(self, key: str) -> AesVault:
-        """Return a vault under `key`, which is random and so needs no derivation."""
+        """Return a vault under this key: 64 hexadecimal characters, at random.
+
+        It needs no derivation.
+        """
         return AesVault(lambda: key, self._random_bytes, clock=self._clock, derive=bytes.fromhex)
 
     def is_current(self, sealed: str) -> bool:
-        """Return whether the newest key sealed it."""
+        """Return whether `sealed` was made with the key that `seal` uses now.
+
+        Raises `errors.Unavailable`.
+        """
         return sealed.startswith(f"{_VERSION}.{self._newest()[0]}.")
 
     def _newest(self) -> tuple[str, AESGCM]:

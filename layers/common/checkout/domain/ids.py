@@ -11,7 +11,7 @@ from typing import Final
 
 from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS, LIVE, TEST
 
-RandomBytes = Callable[[int], bytes]
+RandomBytes = Callable[[int], bytes]  # returns so many cryptographically strong random bytes
 
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"

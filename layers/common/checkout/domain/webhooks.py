@@ -1,6 +1,6 @@
 """Webhook events: bodies, delivery attempts, retry schedule.
 
-Pure rules: `flows/webhooks/deliver.py` makes the attempts, `ports.Events` stores them.
+Pure rules: `flows/webhooks/deliver.py` makes the attempts.
 Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
 """
 

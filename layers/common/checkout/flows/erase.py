@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from checkout.domain.audit import AuditEntry
 from checkout.domain.customer_details import NONE_GIVEN
@@ -41,10 +41,12 @@ from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports.erasure import AllRecords
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import Reservation, StaleSession
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoRecords
 
 TELL_EVERY: Final = 10_000  # records
 
@@ -76,7 +78,7 @@ class Report:
         return not self.kept
 
 
-def with_email(services: DashboardServices, records: AllRecords, email: str) -> Customer:
+def with_email(services: DashboardServices, records: DynamoRecords, email: str) -> Customer:
     """Return the customer who gave an e-mail address, or for whom a shop did, with their sessions.
 
     A session from which they withdrew is theirs, too, unless it has another e-mail address. Their
@@ -125,7 +127,7 @@ def _said_email(services: DashboardServices, withdrawal: Withdrawal, email: str)
 
 def erase(
     services: DashboardServices,
-    records: AllRecords,
+    records: DynamoRecords,
     customer: Customer,
     *,
     on_progress: Callable[[Report], None],
@@ -251,7 +253,7 @@ def _erase_entry(
 
 
 def _erase_answer(
-    records: AllRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
+    records: DynamoRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
 ) -> None:
     """Erase the customer from a stored answer. `theirs`: it names a session that was erased."""
     body = body_without_wallet(answer.body, customer, theirs=theirs)

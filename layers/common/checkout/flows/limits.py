@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import Protocol
 
 from checkout.domain.errors import RateLimited
 from checkout.domain.grammar import mailbox
@@ -18,22 +17,15 @@ from checkout.domain.limits import (
     Rule,
 )
 from checkout.domain.people import Member
-from checkout.ports.limits import RateLimits
+from checkout.ports.services import Services
 
 
-class Limited(Protocol):
-    """Services that include limits."""
-
-    @property
-    def limits(self) -> RateLimits: ...
-
-
-def admit(services: Limited, rule: Rule, client: str) -> None:
+def admit(services: Services, rule: Rule, client: str) -> None:
     """Count one more for `client` in this process. Raises RateLimited."""
     _refuse(services.limits.take(rule, client))
 
 
-def admit_work(services: Limited, rule: Rule, client: str | None, *, provider: str) -> None:
+def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
     """Count one more work at the wallets of `provider`, before it begins.
 
     Raises RateLimited. At a known provider, the first works allowed by `rule` are not counted.
@@ -45,7 +37,7 @@ def admit_work(services: Limited, rule: Rule, client: str | None, *, provider: s
         _refuse(services.limits.take_shared(client))
 
 
-def admit_list(services: Limited, merchant: str) -> None:
+def admit_list(services: Services, merchant: str) -> None:
     """Count one more list that a merchant's program asks for. Raises RateLimited.
 
     The first in a process is not counted: most merchants pay no call to the store for it.
@@ -54,12 +46,14 @@ def admit_list(services: Limited, merchant: str) -> None:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
 
 
-def admit_sign_up(services: Limited, client: str) -> None:
+def admit_sign_up(services: Services, client: str) -> None:
     """Count one more shop that `client` signs up with today. Raises RateLimited."""
     _refuse(services.limits.take_sign_up(client))
 
 
-def admit_letter(services: Limited, member: Member, *, client: str, to: str, now: datetime) -> None:
+def admit_letter(
+    services: Services, member: Member, *, client: str, to: str, now: datetime
+) -> None:
     """Count one more e-mail today to an address that nobody has confirmed. Raises RateLimited.
 
     The mailbox is counted last, so that nobody is kept from theirs by e-mails that were not sent.
@@ -76,12 +70,12 @@ def admit_letter(services: Limited, member: Member, *, client: str, to: str, now
             raise RateLimited("Too many addresses today. Try again tomorrow.", retry_after=3600)
 
 
-def admit_items(services: Limited, link: str, client: str, items: int, *, left: int) -> None:
+def admit_items(services: Services, link: str, client: str, items: int, *, left: int) -> None:
     """Count the items that `client` takes of a link's stock. Raises RateLimited."""
     _refuse(services.limits.take_items(link, client, items, left=left))
 
 
-def admits_work(services: Limited, client: str | None) -> bool:
+def admits_work(services: Services, client: str | None) -> bool:
     """Count one more work at wallets. Return whether it may begin."""
     return client is None or services.limits.take_shared(client) == 0
 

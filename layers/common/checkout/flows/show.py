@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import session_ref
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session
 from checkout.open_payments.urls import authority
-from checkout.ports.erasure import AllRecords
 from checkout.ports.services import DashboardServices
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoRecords
 
 HIDDEN: Final = "(not shown)"
 AHEAD: Final = timedelta(days=30)  # no session waits longer for the sweep
@@ -74,7 +76,7 @@ class Found:
     session: Session | None
 
 
-def find(services: DashboardServices, records: AllRecords, ref: str) -> Found:
+def find(services: DashboardServices, records: DynamoRecords, ref: str) -> Found:
     """Return the session that log lines name `ref`. Raise ResourceMissing.
 
     Sessions that the sweep is to look at are asked first, then the whole table is read.

@@ -1,4 +1,4 @@
-"""Declare the process's surroundings: clock, randomness, vault and database health."""
+"""Declare the clock and the threads of the process, and the errors of secrets and passkeys."""
 
 from __future__ import annotations
 
@@ -19,12 +19,6 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None: ...
-
-
-class RandomBytes(Protocol):
-    """Return `size` cryptographically strong random bytes."""
-
-    def __call__(self, size: int, /) -> bytes: ...
 
 
 class SideBySide(Protocol):
@@ -58,59 +52,5 @@ class SecretUnreadable(ValueError):
     """Report a ciphertext that does not open at its place. The message holds no secret."""
 
 
-class Vault(Protocol):
-    """Encrypt secrets for storage.
-
-    `place` names table, record and field. A ciphertext opens in no other place.
-    """
-
-    def seal(self, plain: str, *, place: tuple[str, str, str]) -> str: ...
-
-    def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-        """Decrypt `sealed`.
-
-        Raises `errors.Unavailable` when the key cannot be read, SecretUnreadable when the
-        ciphertext was not made for this place or with none of the keys.
-        """
-        ...
-
-    def inner(self, key: str) -> Vault:
-        """Return a vault under this key: 64 hexadecimal characters, at random."""
-        ...
-
-    def is_current(self, sealed: str) -> bool:
-        """Tell whether `sealed` was made with the key that `seal` uses now.
-
-        Raises `errors.Unavailable`.
-        """
-        ...
-
-
-class DetailsKeys(Protocol):
-    """Wrap merchants' keys for customers' details, and open what was sealed under them.
-
-    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens for its merchant only.
-    """
-
-    def wrap(self, key: str, *, merchant: str) -> str:
-        """Return the key, which is 64 hexadecimal characters, wrapped.
-
-        Raises `errors.Unavailable`.
-        """
-        ...
-
-    def vault(self, wrapped: str, *, merchant: str) -> Vault:
-        """Return the vault under the wrapped key. Raises `errors.Unavailable`, SecretUnreadable."""
-        ...
-
-    def key(self, wrapped: str, *, merchant: str) -> str:
-        """Return the key that `wrap` was given. Raises as `vault` does."""
-        ...
-
-
-class Database(Protocol):
-    """Answer the health check."""
-
-    def ping(self) -> bool:
-        """Return True if the data store answers within about a second; never raises."""
-        ...
+class PasskeyRefused(Exception):
+    """Report that a browser's answer is not valid for the challenge. The message is for logs."""

@@ -1,45 +1,55 @@
-"""Group the ports in three classes of services, one for each kind of entry point.
+"""Group ports and stores in three classes of services, one for each kind of entry point.
 
 Every entry point has `Services`. `PayServices` adds wallets, for functions/pay, functions/expirer
 and the command line. `DashboardServices` adds the merchant's own records, for functions/dashboard.
-A flow takes the smallest class that has the ports it uses.
+A flow takes the smallest class that has what it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkout.domain.grammar import TestUrl
+from checkout.domain.ids import RandomBytes
 from checkout.domain.people import SignUp
 from checkout.domain.providers import Provider
-from checkout.ports.limits import RateLimits
-from checkout.ports.links import Links
 from checkout.ports.mail import Mail, WriteAcknowledgement, WriteNotice
-from checkout.ports.mandates import Mandates
-from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
-from checkout.ports.notes import Notes, Withdrawals
-from checkout.ports.people import Challenges, Passkeys, People
-from checkout.ports.refunds import Refunds
-from checkout.ports.refusals import RefusalLog
-from checkout.ports.runtime import (
-    Clock,
-    Database,
-    DetailsKeys,
-    RandomBytes,
-    SideBySide,
-    Vault,
-)
-from checkout.ports.sessions import Sessions, Tallies
-from checkout.ports.subscribers import Subscribers
-from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
-from checkout.ports.webhooks import EventQueue, Events, Hosts
+from checkout.ports.merchants import Merchants
+from checkout.ports.runtime import Clock, SideBySide
+from checkout.ports.wallets import CompletionPolicy, TaskQueue
+from checkout.ports.webhooks import EventQueue, Hosts
+
+if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
+    from checkout.adapters.details_keys import KmsDetailsKeys
+    from checkout.adapters.dynamo import (
+        DynamoApiKeys,
+        DynamoAudit,
+        DynamoChallenges,
+        DynamoDatabase,
+        DynamoEvents,
+        DynamoLinks,
+        DynamoMandates,
+        DynamoNotes,
+        DynamoPeople,
+        DynamoRefunds,
+        DynamoRefusals,
+        DynamoSessions,
+        DynamoSignIns,
+        DynamoSubscribers,
+        DynamoTallies,
+        DynamoWithdrawals,
+    )
+    from checkout.adapters.limits import Allowances
+    from checkout.adapters.outbound.wallets import SignedWallets
+    from checkout.adapters.passkeys import WebAuthnPasskeys
+    from checkout.adapters.vault import AesVault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The ports of every entry point.
+    """The services of every entry point.
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
     endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
@@ -53,18 +63,18 @@ class Services:
     allow_loopback: bool = False
     providers: tuple[Provider, ...] = ()
     test_wallets: str = ""
-    database: Database
-    sessions: Sessions
-    refunds: Refunds
-    mandates: Mandates
+    database: DynamoDatabase
+    sessions: DynamoSessions
+    refunds: DynamoRefunds
+    mandates: DynamoMandates
     merchants: Merchants
-    api_keys: ApiKeys
-    events: Events
+    api_keys: DynamoApiKeys
+    events: DynamoEvents
     queue: EventQueue
     tasks: TaskQueue
-    limits: RateLimits
-    refusals: RefusalLog
-    details_keys: DetailsKeys | None = None
+    limits: Allowances
+    refusals: DynamoRefusals
+    details_keys: KmsDetailsKeys | None = None
 
     def __post_init__(self) -> None:
         if self.test:
@@ -82,20 +92,20 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayServices(Services):
-    """The ports of flows that call wallets, and of the sweep.
+    """The services of flows that call wallets, and of the sweep.
 
     An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent; only
     the sweep has `write_notice` and `write_acknowledgement`.
     """
 
-    vault: Vault
-    wallets: Wallets
-    tallies: Tallies
-    links: Links
-    notes: Notes
-    withdrawals: Withdrawals
-    people: People
-    subscribers: Subscribers
+    vault: AesVault
+    wallets: SignedWallets
+    tallies: DynamoTallies
+    links: DynamoLinks
+    notes: DynamoNotes
+    withdrawals: DynamoWithdrawals
+    people: DynamoPeople
+    subscribers: DynamoSubscribers
     mail: Mail | None = None
     write_notice: WriteNotice | None = None
     write_acknowledgement: WriteAcknowledgement | None = None
@@ -106,7 +116,7 @@ class PayServices(Services):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardServices(Services):
-    """The ports of flows that act for a signed-in merchant.
+    """The services of flows that act for a signed-in merchant.
 
     `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
     the wallet clients, which most pages do not need, and `paying` the services of flows that call
@@ -114,19 +124,19 @@ class DashboardServices(Services):
     """
 
     known_merchants: Merchants
-    wallets: Callable[[], Wallets]
-    vault: Vault
-    tallies: Tallies
-    links: Links
-    notes: Notes
-    withdrawals: Withdrawals
-    sign_ins: SignIns
-    people: People
-    subscribers: Subscribers
+    wallets: Callable[[], SignedWallets]
+    vault: AesVault
+    tallies: DynamoTallies
+    links: DynamoLinks
+    notes: DynamoNotes
+    withdrawals: DynamoWithdrawals
+    sign_ins: DynamoSignIns
+    people: DynamoPeople
+    subscribers: DynamoSubscribers
     mail: Mail | None = None
-    challenges: Challenges
-    passkeys: Passkeys
-    audit: Audit
+    challenges: DynamoChallenges
+    passkeys: WebAuthnPasskeys
+    audit: DynamoAudit
     hosts: Hosts
     paying: Callable[[], PayServices]
     edge_secret: str = field(default="", repr=False)

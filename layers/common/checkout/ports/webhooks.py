@@ -1,4 +1,4 @@
-"""Declare the store of webhook events, the queue that announces them, and their receivers."""
+"""Declare the queue that announces webhook events, their receivers, and what their store shows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
-from checkout.ports.sessions import Reservation
-from checkout.ports.stale import Stale
+from checkout.ports.sessions import Stale
 
 
 class StaleEvent(Stale):
@@ -31,79 +28,6 @@ class DueEvent:
     merchant: str
     at: datetime
     since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """A page of events; `next_key` is the position of the last one read, or None at the end."""
-
-    events: tuple[WebhookEvent, ...]
-    next_key: str | None
-
-
-class Events(Protocol):
-    """Store webhook events. `Sessions.save` adds those of sessions."""
-
-    def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
-        """Write a new event that belongs to no session, and the reservation with it.
-
-        Both are written in one transaction. Raises KeyHeld.
-        """
-        ...
-
-    def add_copy(self, event: WebhookEvent) -> None:
-        """Write a copy of an event, unless it is already stored in any state."""
-        ...
-
-    def get(self, event_id: str) -> WebhookEvent | None:
-        """Read the event, strongly consistent."""
-        ...
-
-    def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
-        """Read the events by their ids, strongly consistent. Missing ones are left out."""
-        ...
-
-    def save(self, event: WebhookEvent) -> None:
-        """Write the event if the stored version is one less than `event.version`.
-
-        Raises StaleEvent.
-        """
-        ...
-
-    def due(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: ShardRange = WHOLE
-    ) -> tuple[DueEvent, ...]:
-        """Return events whose next attempt is due by `until`, oldest first.
-
-        Only a range of the shards is read, and at most `limit` events of each shard. The index lags
-        a little.
-        """
-        ...
-
-    def put_off(self, event: DueEvent, until: datetime) -> bool:
-        """Hide the event from the due index until `until`.
-
-        Returns False if it was delivered, given up or postponed meanwhile.
-        """
-        ...
-
-    def page(
-        self,
-        of: Lists,
-        *,
-        limit: int,
-        after: str | None = None,
-        created_from: datetime | None = None,
-        created_before: datetime | None = None,
-        upward: bool = False,
-        endpoint: str | None = None,
-    ) -> EventPage:
-        """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
-
-        With the id of a further `endpoint`, these are the copies for it. `upward` reads from the
-        oldest, or from `after`, to the newest. `after` is the position of the last event seen.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

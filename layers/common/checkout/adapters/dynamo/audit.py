@@ -1,10 +1,11 @@
-"""`ports.Audit` on DynamoDB: rows among the API keys, because the entries are about them.
+"""The audit log in DynamoDB: rows among the API keys, because the entries are about them.
 
 The index of that table reads a merchant's entries in one query (docs/decisions/0004).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -16,16 +17,24 @@ from checkout.adapters.dynamo.wire import Item, Value, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
-from checkout.ports.merchants import AuditPage
 
 # Before there were members, all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
-class DynamoAudit:
-    """Keys begin with `audit#`, unlike the hash of any API key.
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of audit entries; `next_key` is the position of the last one, or None at the end."""
 
-    An entry is kept for `retention`; an API key has no time to live.
+    entries: tuple[AuditEntry, ...]
+    next_key: str | None
+
+
+class DynamoAudit:
+    """Stores each change made in the dashboard, and who made it.
+
+    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; an
+    API key has no time to live.
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
@@ -45,6 +54,10 @@ class DynamoAudit:
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+        """Read a merchant's entries, newest first by `grammar.position`.
+
+        `after` is the position of the last entry seen.
+        """
         found = ask(
             self._client.query,
             TableName=self._table,

@@ -76,13 +76,14 @@ class Entries(Generic[T]):
 
 
 class DynamoDatabase:
-    """`ports.Database`: one cheap read, within the client's time limits."""
+    """Answers the health check, by one cheap read within the client's time limits."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         self._table = f"{prefix}-merchants"
 
     def ping(self) -> bool:
+        """Return True if the data store answers within about a second; never raises."""
         try:
             get(self._client, self._table, id=text("ping"))
         except (CheckoutError, *AWS_ERRORS):

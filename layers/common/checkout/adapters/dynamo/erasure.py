@@ -1,4 +1,4 @@
-"""`ports.erasure.AllRecords` on DynamoDB: scans, allowed only with the operator's credentials."""
+"""The reading of all records, for the operator's commands. No request does this."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ _OTHER_ROWS: Final = (
 
 
 class DynamoRecords:
-    """`ports.erasure.AllRecords`. A scan costs one read unit for each 4 kB, and locks nothing."""
+    """Reads whole tables, in no order; None stands for a row that cannot be read.
+
+    Only the operator's credentials allow scans. A scan costs one read unit for each 4 kB, and locks
+    nothing. Each method raises `errors.Unavailable`.
+    """
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -74,10 +78,12 @@ class DynamoRecords:
         return self._read("checkout_sessions", "id", read)
 
     def session_ids(self) -> Iterator[str]:
+        """Return the ids of all sessions, also of those that cannot be read."""
         ids = (text_from(row["id"]) for row in self._rows("checkout_sessions"))
         return (each for each in ids if each.startswith("cs_"))
 
     def merchant_of(self, session_id: str) -> str | None:
+        """Return the id of a session's merchant, also if the session cannot be read."""
         row = get(self._client, f"{self._prefix}-checkout_sessions", id=text(session_id))
         return text_from(unsharded(row)["merchant"]) if row and "merchant" in row else None
 
@@ -105,9 +111,11 @@ class DynamoRecords:
         return (_readable(refund_from, row) for row in refunds)
 
     def answers(self) -> Iterator[Reservation | None]:
+        """Return the stored answers of requests with an idempotency key."""
         return self._read("idempotency_keys", "key", reservation_from)
 
     def replace_answer(self, answer: Reservation) -> None:
+        """Write the answer's body in place of the stored one, unless the key has a newer answer."""
         still_this_answer = "#writer = :writer"
         met(
             self._client.update_item,

@@ -1,4 +1,4 @@
-"""`ports.Events` on DynamoDB: webhook events outside of the transaction that made them.
+"""Webhook events in DynamoDB, outside of the transaction that made them.
 
 The next attempt is made from `retry_at`; `next_at` is its place in an index (places.py).
 
@@ -9,6 +9,7 @@ endpoint, as `mer_…/we_…`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -30,11 +31,12 @@ from checkout.adapters.dynamo.conditions import (
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.ids import RandomBytes
 from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import Reservation
-from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
+from checkout.ports.webhooks import DueEvent, StaleEvent
 
 _EVENT: Final = Codec(
     WebhookEvent,
@@ -46,8 +48,19 @@ _OF: Final = "/"
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
 
 
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events; `next_key` is the position of the last one read, or None at the end."""
+
+    events: tuple[WebhookEvent, ...]
+    next_key: str | None
+
+
 class DynamoEvents:
-    """`sleep` takes seconds; with `random_bytes` it paces retries."""
+    """Stores webhook events; `DynamoSessions.save` adds those of sessions.
+
+    `sleep` takes seconds; with `random_bytes` it paces retries.
+    """
 
     def __init__(
         self,
@@ -63,6 +76,10 @@ class DynamoEvents:
         self._persistent = Persistent(sleep, random_bytes)
 
     def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
+        """Write a new event that belongs to no session, and the reservation with it.
+
+        Both are written in one transaction. Raises KeyHeld.
+        """
         item = event_item(event)
         put = put_new(self._table, item, "id")
         try:
@@ -76,19 +93,25 @@ class DynamoEvents:
                 raise Unavailable(TAKEN) from error
 
     def add_copy(self, event: WebhookEvent) -> None:
+        """Write a copy of an event, unless it is already stored in any state."""
         met(self._client.put_item, **put_new(self._table, event_item(event), "id"))
 
     def get(self, event_id: str) -> WebhookEvent | None:
+        """Read the event, strongly consistent."""
         item = get(self._client, self._table, id=text(event_id))
         return event_from(item) if item else None
 
     def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
+        """Read the events by their ids, strongly consistent. Missing ones are left out."""
         items = self._persistent.batch_get(self._client, self._table, ids)
         found, _ = readable(items.values(), event_from)
         return {each.id: each for each in found}
 
     def save(self, event: WebhookEvent) -> None:
-        """Write the next version. Raise StaleEvent, and LookupError if there is no such event."""
+        """Write the event if the stored version is one less than `event.version`.
+
+        Raises StaleEvent, and LookupError if there is no such event.
+        """
         item = event_item(event)
         try:
             request = put_next(self._table, item, event.version)
@@ -103,6 +126,11 @@ class DynamoEvents:
     def due(
         self, until: datetime, *, limit: int, side_by_side: SideBySide, part: ShardRange = WHOLE
     ) -> tuple[DueEvent, ...]:
+        """Return events whose next attempt is due by `until`, oldest first.
+
+        Only a range of the shards is read, and at most `limit` events of each shard. The index lags
+        a little.
+        """
         found = due(
             self._client,
             self._table,
@@ -116,6 +144,10 @@ class DynamoEvents:
         return tuple(found.kept)
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
+        """Hide the event from the due index until `until`.
+
+        Returns False if it was delivered, given up or postponed meanwhile.
+        """
         as_seen = "#due_at = :seen"
         try:
             self._persistent.ask(
@@ -145,7 +177,12 @@ class DynamoEvents:
         upward: bool = False,
         endpoint: str | None = None,
     ) -> EventPage:
-        """Return a page: a query for each shard, and one batch read."""
+        """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
+
+        With the id of a further `endpoint`, these are the copies for it. `upward` reads from the
+        oldest, or from `after`, to the newest. `after` is the position of the last event seen. A
+        page is a query for each shard, and one batch read.
+        """
         found = lists.page(
             self._client,
             self._table,

@@ -1,4 +1,4 @@
-"""`ports.Links` on DynamoDB: rows among the sessions, whose transactions change their stock.
+"""Payment links in DynamoDB: rows among the sessions, whose transactions change their stock.
 
 The index `by_search` lists a merchant's links. A stock that lies in several
 rows has an equal part of it in the link's own row and in each of the others, which hold nothing
@@ -8,7 +8,7 @@ else; sessions take from any of them and give back to the same (docs/decisions/0
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -27,10 +27,8 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.grammar import position
-from checkout.domain.ids import new_nonce
+from checkout.domain.ids import RandomBytes, new_nonce
 from checkout.domain.links import PaymentLink, shares
-from checkout.ports.links import LinkPage
-from checkout.ports.runtime import RandomBytes
 from checkout.ports.sessions import Reservation
 
 # `merchant` is the key of the list of sessions, which must not contain links.
@@ -61,8 +59,20 @@ def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class LinkPage:
+    """A page of links; `next_key` is the position of the last one, or None at the end."""
+
+    links: tuple[PaymentLink, ...]
+    next_key: str | None
+
+
 class DynamoLinks:
-    """Ids begin with `plink_`, unlike the id of any session."""
+    """Stores payment links. `DynamoSessions.create` and `save` change their stock with sessions.
+
+    Ids begin with `plink_`, unlike the id of any session. `sleep` takes seconds; with
+    `random_bytes` it paces retries.
+    """
 
     def __init__(
         self,
@@ -79,6 +89,7 @@ class DynamoLinks:
         self._random_bytes = random_bytes
 
     def add(self, link: PaymentLink, reservation: Reservation | None = None) -> None:
+        """Write a new link, and the reservation in the same transaction. Raises KeyHeld."""
         # The id is new, so writing it again after a lost answer does no harm.
         place = {
             "search_key": text(_listed_under(link.merchant)),
@@ -95,10 +106,15 @@ class DynamoLinks:
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def get(self, link_id: str) -> PaymentLink | None:
+        """Read the link, strongly consistent."""
         item = get(self._client, self._table, id=text(link_id))
         return self._with_stock([_LINK.decode(item)])[0] if item else None
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
+        """Read a merchant's links, newest first by `grammar.position`, by an index that lags.
+
+        `after` is the position of the last link seen; `limit` is at most 99.
+        """
         found = lists.page(
             self._client,
             self._table,
@@ -133,6 +149,10 @@ class DynamoLinks:
         return {row: number_from(item["left"]) for row, item in items.items()}
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
+        """Write the number of items left, if the stored number is still that of `link`.
+
+        Otherwise, or while buyers take items, returns False, and nothing is written.
+        """
         read = self._left_in(link.row_ids)
         if set(read) != set(link.row_ids) or sum(read.values()) != link.left:
             return False
@@ -161,6 +181,7 @@ class DynamoLinks:
         return True
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
+        """Stop the link, or let it sell again if `at` is None."""
         # The page and each purchase begin with the link's own row, so it is the first that stops
         # and the last that starts: a call that was interrupted can be repeated.
         rows = link.row_ids if at is not None else link.row_ids[::-1]

@@ -50,17 +50,22 @@ def update(table: str, change: Change[Mandate], _: timedelta) -> dict[str, Any]:
 
 
 class DynamoMandates:
-    """`ports.Mandates`. Ids begin with `man_`, unlike the id of any session."""
+    """Reads mandates, and begins them; `DynamoSessions.save` changes them.
+
+    Ids begin with `man_`, unlike the id of any session.
+    """
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         self._table = f"{prefix}-checkout_sessions"
 
     def get(self, mandate_id: str) -> Mandate | None:
+        """Read the mandate, strongly consistent."""
         item = get(self._client, self._table, id=text(mandate_id))
         return mandate_from(item) if item else None
 
     def begin(self, mandate: Mandate) -> Mandate:
+        """Store a mandate that is new; return it, or the one that is there already."""
         try:
             ask(self._client.put_item, **put_new(self._table, mandate_item(mandate), "id"))
         except ClientError as error:

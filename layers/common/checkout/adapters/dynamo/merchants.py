@@ -1,4 +1,4 @@
-"""`ports.Merchants` and `ports.ApiKeys` on DynamoDB.
+"""Merchants (`ports.Merchants`) and API keys in DynamoDB.
 
 Beside the merchants lies one guard row per wallet, which keeps a wallet from having two merchants.
 Each change of keys is one transaction. The last key without an expiry date cannot be revoked, even
@@ -72,7 +72,7 @@ _LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
 class DynamoMerchants:
-    """Stores merchants, and the first key with each."""
+    """Stores merchants, and the first key with each. The methods are described in the port."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -170,9 +170,11 @@ class DynamoMerchants:
 
 
 class DynamoApiKeys:
-    """Stores keys in the tables of `DynamoMerchants`.
+    """Stores API keys, in the tables of `DynamoMerchants`.
 
-    `courtesy` is the client for writes that no request waits for.
+    A `merchant` argument is the version that was read: if another version is stored, nothing is
+    written and the method returns False. `courtesy` is the client for writes that no request waits
+    for.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -183,10 +185,12 @@ class DynamoApiKeys:
         self._reservations = f"{prefix}-idempotency_keys"
 
     def find(self, key_hash: str) -> ApiKey | None:
+        """Read the key with this hash, strongly consistent."""
         item = get(self._client, self._keys, hash=text(key_hash))
         return key_from(item) if item else None
 
     def touch(self, key: ApiKey, now: datetime) -> None:
+        """Record the key's use, at most once a minute, best effort: it never fails a request."""
         if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
             return
         exists = "attribute_exists(#hash)"
@@ -208,19 +212,29 @@ class DynamoApiKeys:
             return  # the time of last use is a courtesy; the request must not fail for it
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
-        """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
+        """Return all keys of a merchant, unordered, by an index that lags a little.
+
+        One query reads up to 1 MB, some three thousand keys.
+        """
         return all_of(self._client, self._keys, merchant_id, key_from)
 
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
+        """Write the key and the merchant's next version, if the merchant is as it was read.
+
+        So a limit holds that was counted after the merchant was read. Return False otherwise. The
+        reservation is written in the same transaction. Raises KeyHeld.
+        """
         # The next version, so that of two keys that were counted for at once one is added.
         after = merchant_item(merchant.changed())
         put = put_next(self._merchants, after, merchant.version + 1)
         return self._written({"Put": put}, self._new(key), reservation=reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
+        """Write both keys, if `ended` had no end before."""
         return self._written(self._as_read(merchant), self._new(new), self._end(ended, _LASTING))
 
     def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
+        """Write `revoked`, if it was not revoked before and `kept` has no end."""
         still_lasting = {
             "TableName": self._keys,
             "Key": {"hash": text(kept.hash)},
@@ -230,6 +244,12 @@ class DynamoApiKeys:
         return self._written(self._end(revoked, _NOT_REVOKED), {"ConditionCheck": still_lasting})
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
+        """Replace the merchant and write its copied fields to these keys, or write nothing.
+
+        Keys copy the return hosts, the number of parts, whether keys sign in, and `suspended`.
+
+        Raises StaleMerchant.
+        """
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
         updates = [self._copied(key, merchant) for key in keys]
         try:

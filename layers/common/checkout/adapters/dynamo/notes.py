@@ -1,4 +1,4 @@
-"""`ports.Notes` and `ports.Withdrawals` on DynamoDB: rows beside the sessions.
+"""Notes of the shop and withdrawals in DynamoDB: rows beside the sessions.
 
 They are not the sessions' (docs/howto/add-a-note.md). The id of a row is a prefix and the session's
 id. A note is in no index; a withdrawal finds its session among those that need somebody, and the
@@ -17,11 +17,11 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met, put_new, put_next
 from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
+from checkout.domain.ids import RandomBytes
 from checkout.domain.note import Note
 from checkout.domain.retention import RETENTION, note_kept_until
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import Withdrawal
-from checkout.ports.runtime import RandomBytes
 
 T = TypeVar("T", Note, Withdrawal)
 
@@ -46,7 +46,7 @@ def withdrawal_from(item: Item) -> Withdrawal:
 
 
 class _Rows(Generic[T]):
-    """The rows with one prefix."""
+    """The rows with one prefix, one for each session."""
 
     _codec: Codec[T]
     _row: str
@@ -66,10 +66,12 @@ class _Rows(Generic[T]):
         self._retention = retention
 
     def get(self, session_id: str) -> T | None:
+        """Read the record, strongly consistent."""
         item = get(self._client, self._table, id=text(self._row + session_id))
         return _decoded(self._codec, self._row, item) if item else None
 
     def of(self, session_ids: Iterable[str]) -> Mapping[str, T]:
+        """Read the records of at most 100 sessions, by the sessions' ids."""
         ids = [self._row + each for each in session_ids]
         rows = self._persistent.batch_get(self._client, self._table, ids).values()
         found = [_decoded(self._codec, self._row, each) for each in rows]
@@ -85,22 +87,31 @@ class _Rows(Generic[T]):
 
 
 class DynamoNotes(_Rows[Note]):
-    """`ports.Notes`."""
+    """Stores one note for each session."""
 
     _codec = _NOTE
     _row = NOTE_ROW
 
     def put(self, note: Note) -> bool:
+        """Write the note if the stored version is one less; a first version if there is none.
+
+        Returns False if somebody else has written meanwhile.
+        """
         return self._put(note, note.at, {})
 
 
 class DynamoWithdrawals(_Rows[Withdrawal]):
-    """`ports.Withdrawals`."""
+    """Stores one withdrawal for each session."""
 
     _codec = _WITHDRAWAL
     _row = WITHDRAWAL_ROW
 
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
+        """Write it if the stored version is one less; a first version if there is none.
+
+        From then on its session is among those that need somebody (domain/search.py), if there
+        still is one. Returns False if somebody else has written meanwhile.
+        """
         place = {} if session is None else needing_somebody(session)
         if withdrawal.acknowledge_at is not None:
             place["due_shard"] = text(LATER + due_shard(self._row + withdrawal.session))

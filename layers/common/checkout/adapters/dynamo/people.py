@@ -1,4 +1,6 @@
-"""`ports.People` on DynamoDB: rows among the API keys, so that a sign-in reads one row for either.
+"""Members and invitations in DynamoDB: rows among the API keys.
+
+A sign-in reads one row, whether it is by a key or by a member.
 
 The index of that table lists a merchant's members, and its invitations, with a query each. The last
 owner stays, even if two owners revoke each other: each such write checks in its transaction that
@@ -38,9 +40,10 @@ _STILL_OPEN: Final = "attribute_not_exists(#ended_at) AND #expires_at > :at"
 
 
 class DynamoPeople:
-    """Keys begin with `member#` and `invitation#`, unlike the hash of any API key.
+    """Stores members and invitations. A method that returns False has written nothing.
 
-    A revoked member and an ended invitation are kept for `retention`.
+    Keys begin with `member#` and `invitation#`, unlike the hash of any API key. A revoked member
+    and an ended invitation are kept for `retention`.
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
@@ -51,20 +54,25 @@ class DynamoPeople:
         self._reservations = f"{prefix}-idempotency_keys"
 
     def member(self, member_id: str) -> Member | None:
+        """Read a member, strongly consistent."""
         item = get(self._client, self._table, hash=_member_key(member_id))
         return member_from(item) if item else None
 
     def invitation(self, token_hash: str) -> Invitation | None:
+        """Read an invitation by the hash of its token, strongly consistent."""
         item = get(self._client, self._table, hash=_invitation_key(token_hash))
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
+        """Return all members of a merchant, unordered, by an index that lags a little."""
         return all_of(self._client, self._table, f"member#{merchant_id}", member_from)
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
+        """Return the merchant's invitations, unordered, by an index that lags a little."""
         return all_of(self._client, self._table, f"invitation#{merchant_id}", invitation_from)
 
     def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
+        """Write a new invitation, and the reservation in the same transaction. Raises KeyHeld."""
         # The same hash is the same invitation, so writing it again after a lost answer does no
         # harm.
         put = {"TableName": self._table, "Item": self._invitation_item(invitation)}
@@ -75,22 +83,32 @@ class DynamoPeople:
             put_reserved(write, self._reservations, reservation, put)
 
     def withdraw(self, ended: Invitation) -> bool:
+        """Write the end of the invitation, if it had none before."""
         return met(
             self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)")
         )
 
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
+        """Write the member and the end of their invitation, if it was still open at that time.
+
+        The member who invited, if one did, must be an active owner.
+        """
         new = put_new(self._table, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
         return self._put(new, {"Update": self._ending(accepted, _STILL_OPEN)}, *owners)
 
     def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
+        """Write a new merchant with its first member, and the end of the invitation, if any.
+
+        The invitation must have been open at that time. The wallet is not taken for the merchant.
+        """
         new = put_new(self._table, self._member_item(member), "hash")
         shop = put_new(self._merchants, merchant_item(merchant), "id")
         ends = [] if accepted is None else [{"Update": self._ending(accepted, _STILL_OPEN)}]
         return self._put(new, {"Put": shop}, *ends)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
+        """Write the member if the stored version is one less, and `kept` is an active owner."""
         next_one = put_next(self._table, self._member_item(member), member.version)
         return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
 

@@ -7,6 +7,7 @@ merchant. Everything else that it has is one compressed attribute (codec.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,12 +19,11 @@ from checkout.adapters.dynamo.conditions import put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.grammar import position
+from checkout.domain.ids import RandomBytes
 from checkout.domain.machine import Change
 from checkout.domain.parts import Lists
 from checkout.domain.refund import Refund
 from checkout.domain.search import REFUNDS
-from checkout.ports.refunds import RefundPage
-from checkout.ports.runtime import RandomBytes
 
 KEPT_LONGER: Final = timedelta(days=30)  # than its session, so that both are found together
 _APART: Final = ("id", "merchant", "part", "status", "version", "writer", "grant", "token")
@@ -67,8 +67,20 @@ def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, An
     return put_new(table, refund_item(refund, retention), "id")
 
 
+@dataclass(frozen=True, slots=True)
+class RefundPage:
+    """A page of refunds; `next_key` is the position of the last one read, or None at the end."""
+
+    refunds: tuple[Refund, ...]
+    next_key: str | None
+
+
 class DynamoRefunds:
-    """`ports.Refunds`. Ids begin with `re_`, unlike the id of any session."""
+    """Reads refunds; `DynamoSessions.save` writes them.
+
+    Ids begin with `re_`, unlike the id of any session. `sleep` takes seconds; with `random_bytes`
+    it paces retries.
+    """
 
     def __init__(
         self,
@@ -83,11 +95,15 @@ class DynamoRefunds:
         self._persistent = Persistent(sleep, random_bytes)
 
     def get(self, refund_id: str) -> Refund | None:
+        """Read the refund, strongly consistent."""
         item = get(self._client, self._table, id=text(refund_id))
         return refund_from(item) if item else None
 
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
-        """Read refunds, strongly consistent, 100 in a request."""
+        """Read refunds, in this order, strongly consistent, 100 in a request.
+
+        Missing ones are left out.
+        """
         found = self._persistent.batch_get(self._client, self._table, list(refund_ids))
         shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
         return tuple(shown)
@@ -101,6 +117,10 @@ class DynamoRefunds:
         created_from: datetime | None = None,
         created_before: datetime | None = None,
     ) -> RefundPage:
+        """Read a merchant's refunds, newest first; `limit` is 1 to 100.
+
+        `after` is the position of the last refund seen. The index lags a little.
+        """
         found = lists.page(
             self._client,
             self._table,

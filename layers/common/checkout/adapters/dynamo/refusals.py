@@ -1,4 +1,4 @@
-"""`ports.RefusalLog` on DynamoDB: a row for each API key among the idempotency keys.
+"""Refused requests in DynamoDB: a row for each API key among the idempotency keys.
 
 Its entries are one text of ten kilobytes or so at most.
 """
@@ -19,9 +19,10 @@ _REFUSALS: Final = Codec(Refusals, packed=("entries",))
 
 
 class DynamoRefusals:
-    """Keys begin with `refused#`, unlike the hash of any idempotency key.
+    """Stores the refused requests of each API key, for a day.
 
-    No request waits for long for them: `courtesy` is a client that gives up soon.
+    Keys begin with `refused#`, unlike the hash of any idempotency key. No request waits for long
+    for them: `courtesy` is a client that gives up soon.
     """
 
     def __init__(self, courtesy: Client, prefix: str) -> None:
@@ -29,10 +30,15 @@ class DynamoRefusals:
         self._table = f"{prefix}-idempotency_keys"
 
     def of(self, key_id: str) -> Refusals:
+        """Read those of a key; none is a record of version 0."""
         item = get(self._client, self._table, key=_row_key(key_id))
         return _REFUSALS.decode({**item, "key": text(key_id)}) if item else Refusals(key=key_id)
 
     def put(self, refusals: Refusals) -> bool:
+        """Write the record if the stored version is one less.
+
+        Returns False if somebody else has written meanwhile.
+        """
         newest = refusals.entries[-1].at
         place = {"key": _row_key(refusals.key), "ttl": ttl(newest + KEPT)}
         item = _REFUSALS.encode(refusals) | place

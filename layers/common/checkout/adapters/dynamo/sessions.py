@@ -1,4 +1,4 @@
-"""`ports.Sessions` on DynamoDB, by the low-level client that is passed in.
+"""Checkout sessions in DynamoDB, by the low-level client that is passed in.
 
 Every write is conditional; if it loses, the same response contains the winner. All reads are
 strongly consistent, except those of indexes. Source: domain/transitions.py, design.md "Records".
@@ -51,7 +51,7 @@ from checkout.adapters.dynamo.refunds import put_refund, refund_from
 from checkout.adapters.dynamo.refunds import update as update_refund
 from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
-from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
+from checkout.domain.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
 from checkout.domain.machine import Change, Record
 from checkout.domain.parts import Lists
 from checkout.domain.refund import Refund
@@ -61,24 +61,36 @@ from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import given_back
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import (
     Allowance,
     AllowanceUsed,
     DueSessions,
     OutOfStock,
     Reservation,
-    SessionPage,
     StaleSession,
 )
 
 R = TypeVar("R", bound=Record)
 
 
-class DynamoSessions:
-    """`ports.Sessions`. `sleep` takes seconds; with `random_bytes` it paces retries.
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of sessions; `next_key` is the position of the last one read, or None at the end.
 
-    `retention` is the time for which an ended session is kept (domain/retention.py).
+    `unreadable`: the ids of damaged records, which the page lacks.
+    """
+
+    sessions: tuple[Session, ...]
+    next_key: str | None
+    unreadable: tuple[str, ...] = ()
+
+
+class DynamoSessions:
+    """Stores checkout sessions, and the records written in the same transactions.
+
+    `sleep` takes seconds; with `random_bytes` it paces retries. `retention` is the time for which
+    an ended session is kept (domain/retention.py).
     """
 
     def __init__(
@@ -98,7 +110,13 @@ class DynamoSessions:
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write both, in a transaction, or one after the other for half of the price."""
+        """Write the record, then the session, and take an item from the row that is its `link`.
+
+        Both are written in one transaction if an item is taken, or if the record names no session;
+        otherwise one after the other, for half of the price. Raises OutOfStock. Returns None if
+        they were written, or the live record that already holds the key (then nothing was written).
+        An expired record is replaced.
+        """
         if session.holds_item or (reservation is not None and reservation.session is None):
             return self._create_at_once(session, reservation)
         if reservation is not None:
@@ -157,10 +175,12 @@ class DynamoSessions:
         return None
 
     def get(self, session_id: str) -> Session | None:
+        """Read the session, strongly consistent."""
         item = get(self._client, self._sessions, id=text(session_id))
         return session_from(with_cart(self._client, self._sessions, item)) if item else None
 
     def reservation(self, key: str) -> Reservation | None:
+        """Read the idempotency record, strongly consistent; it may be expired."""
         item = get(self._client, self._reservations, key=text(key))
         return reservation_from(item) if item else None
 
@@ -175,7 +195,17 @@ class DynamoSessions:
         second: WebhookEvent | None = None,
         allowance: Allowance | None = None,
     ) -> R:
-        """Write a change, as the port says. Raise LookupError if there is no such record."""
+        """Write the change on its condition, with event and reservation in the same transaction.
+
+        The same transaction stores a `second` event and the `new` refund, counts in the
+        `allowance`, makes the change of another record that is made `also`, on its own condition,
+        and gives an item back to the stock of the link that the change `restocks`. If `also` has
+        lost a race, StaleSession has the change's own record as it was read. Returns the record as
+        written. A write of ours whose response was lost counts as written. Raises KeyHeld if a live
+        record holds the reservation's key, AllowanceUsed if the allowance has less left,
+        LookupError if there is no such record, otherwise StaleSession. Only `flows.payment.writes`
+        calls this.
+        """
         kind: Kind[R] = _KINDS[kind_of(change.after.id)]
         request = kind.update(self._sessions, change, self._retention)
         rows = kind.beside(self._sessions, change, self._retention)
@@ -237,7 +267,13 @@ class DynamoSessions:
         search: str | None = None,
         upward: bool = False,
     ) -> SessionPage:
-        """Return a page: a query for each shard, and one batch read."""
+        """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
+
+        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
+        the last session seen. `search` finds sessions by the name of a wallet, a metadata value, or
+        a word in an item's name (domain/search.py), with an index that lags. A page is a query for
+        each shard, and one batch read.
+        """
         index, attribute, key = "by_merchant", "merchant", of.merchant
         if search is not None:
             index, attribute, key = "by_search", "search_key", search_key(key, search)
@@ -261,11 +297,15 @@ class DynamoSessions:
         return SessionPage(shown, found.next_key, unreadable)
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
+        """Return the session of an id of `search.outer_ids`, or None."""
         row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
         return text_from(row["session"]) if row else None
 
     def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
-        """Return sessions: a query for each shard, and one batch read."""
+        """Return up to `limit` sessions whose order number, or its last part, begins with it.
+
+        They are a query for each shard, and one batch read.
+        """
         ids = lists.beginning(
             self._client,
             self._sessions,
@@ -286,6 +326,11 @@ class DynamoSessions:
         side_by_side: SideBySide,
         part: ShardRange = WHOLE,
     ) -> DueSessions:
+        """Return the sessions due for a check at `now` that are, or are not, `urgent`.
+
+        At most `limit` of each shard are returned. The index lags a little: read each session
+        before acting on it.
+        """
         found = due(
             self._client,
             self._sessions,

@@ -1,4 +1,4 @@
-"""`ports.SignIns`, `ports.Challenges` and `ports.Counters` on DynamoDB.
+"""Sign-ins, challenges and counters in DynamoDB.
 
 They are rows among the idempotency keys: that is the table of records that are found by a hash and
 expire (docs/decisions/0004).
@@ -25,9 +25,10 @@ _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 
 
 class DynamoSignIns:
-    """Keys begin with `sign-in#`, unlike the hash of any idempotency key.
+    """Stores the sign-ins to the dashboard.
 
-    `courtesy` is the client for writes that no request waits for.
+    Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is the client for
+    writes that no request waits for.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -42,12 +43,14 @@ class DynamoSignIns:
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def get(self, sign_in_id: str) -> SignIn | None:
+        """Read the sign-in, strongly consistent."""
         item = get(self._client, self._table, key=_sign_in_key(sign_in_id))
         if item is None or "ended" in item:
             return None
         return _SIGN_IN.decode({**item, "key": text(sign_in_id)})
 
     def seen(self, sign_in: SignIn, now: datetime) -> None:
+        """Record the sign-in's use, best effort: it never fails a request."""
         still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
         try:
             ask(
@@ -71,6 +74,7 @@ class DynamoSignIns:
             return  # a failure costs a minute of the idle time
 
     def end(self, sign_in_id: str) -> None:
+        """Delete the sign-in; the next request with it is rejected."""
         ask(
             self._client.update_item,
             TableName=self._table,
@@ -82,7 +86,10 @@ class DynamoSignIns:
 
 
 class DynamoChallenges:
-    """Keys begin with `challenge#`, unlike the hash of any idempotency key."""
+    """Stores the challenges that passkeys sign: one for each browser and purpose at a time.
+
+    Keys begin with `challenge#`, unlike the hash of any idempotency key.
+    """
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -98,6 +105,7 @@ class DynamoChallenges:
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def look(self, place: str, now: datetime) -> bytes | None:
+        """Return what `take` would return, and leave it there."""
         item = get(self._client, self._table, key=_challenge_key(place))
         if item is None or "taken_at" in item:
             return None
@@ -105,6 +113,7 @@ class DynamoChallenges:
         return None if ended else bytes(item["challenge"]["B"])
 
     def take(self, place: str, now: datetime) -> bytes | None:
+        """Return the challenge of this browser and purpose once, if it has not expired."""
         untaken = "attribute_exists(#key) AND attribute_not_exists(#taken_at) AND #until > :now"
         names = {"#key": "key", "#taken_at": "taken_at", "#until": "until"}
         try:
@@ -126,13 +135,21 @@ class DynamoChallenges:
 
 
 class DynamoCounters:
-    """Keys begin with `attempts#`, unlike the hash of any idempotency key."""
+    """Stores counters that all processes share, for a while.
+
+    Keys begin with `attempts#`, unlike the hash of any idempotency key.
+    """
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
         self._table = f"{prefix}-idempotency_keys"
 
     def attempt(self, counter: str, *, limit: int, until: datetime, by: int = 1) -> bool:
+        """Add to a counter, or return False without adding if it would exceed `limit`.
+
+        The first addition always succeeds. `counter` includes its time window, which ends at
+        `until`.
+        """
         room = "attribute_not_exists(#count) OR #count <= :room"
         return met(
             self._client.update_item,
@@ -149,6 +166,7 @@ class DynamoCounters:
         )
 
     def give_back(self, counter: str, by: int = 1) -> None:
+        """Subtract from a counter that has as much. Best effort: raises nothing."""
         try:
             met(
                 self._client.update_item,

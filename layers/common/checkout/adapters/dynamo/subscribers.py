@@ -1,4 +1,4 @@
-"""`ports.Subscribers` on DynamoDB: rows among the sessions, where the sweep's index finds them."""
+"""Subscribers to notices in DynamoDB: rows among the sessions, where the sweep's index is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ subscriber_from: Final = _SUBSCRIBER.decode
 
 
 class DynamoSubscribers:
-    """Ids begin with `ntc_`, unlike the id of any session."""
+    """Stores one record for each member who has asked for notices.
+
+    Ids begin with `ntc_`, unlike the id of any session.
+    """
 
     def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
         self._client = client
@@ -35,10 +38,16 @@ class DynamoSubscribers:
         self._clock = clock
 
     def get(self, subscriber_id: str) -> Subscriber | None:
+        """Read the record, strongly consistent."""
         item = get(self._client, self._table, id=text(subscriber_id))
         return subscriber_from(item) if item else None
 
     def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
+        """Write the record if the stored version is one less; a first version if there is none.
+
+        Returns False if somebody else has written meanwhile. The reservation is written in the same
+        transaction. Raises KeyHeld.
+        """
         item = self._item(subscriber)
         first = subscriber.version == 1
         request = (

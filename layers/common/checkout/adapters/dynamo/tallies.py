@@ -1,4 +1,4 @@
-"""`ports.Tallies` on DynamoDB: a row per merchant, currency, day and shard, among the sessions.
+"""Daily tallies in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
 The index `uncounted` holds sessions by the time of their end, in two lanes: sessions that end by
 the clock, and sessions whose end is written. They stay in it (docs/decisions/0004).
@@ -28,10 +28,10 @@ from checkout.adapters.dynamo.wire import (
     text,
     text_from,
 )
+from checkout.domain.ids import RandomBytes
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
-from checkout.ports.runtime import RandomBytes
 from checkout.ports.sessions import Positions, Stretch, Walk
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
@@ -41,7 +41,11 @@ _HOUR, _UNPAID = "hour", "unpaid"
 
 
 class DynamoTallies:
-    """Ids begin with `day#` and `clock#`, unlike the id of any session."""
+    """Stores the daily sums of each merchant, counted after sessions have ended.
+
+    Counting writes no session: the walks store their positions. Ids begin with `day#` and `clock#`,
+    unlike the id of any session. `sleep` takes seconds; with `random_bytes` it paces retries.
+    """
 
     def __init__(
         self,
@@ -57,10 +61,11 @@ class DynamoTallies:
 
     @property
     def shards(self) -> range:
+        """Return the shards along which walks go."""
         return range(due_shards())
 
     def positions(self) -> Positions:
-        """Return the positions, one row for each shard, with one call."""
+        """Return the positions of all walks: one row for each shard, read with one call."""
         ids = {_mark(shard): shard for shard in self.shards}
         rows = self._persistent.batch_get(self._client, self._table, list(ids))
         marks = {
@@ -86,9 +91,12 @@ class DynamoTallies:
         limit: int,
         gathered: timedelta = timedelta(0),
     ) -> Stretch | None:
-        """Return the next stretch.
+        """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
 
-        It ends at a whole millisecond, so that no millisecond is passed in part.
+        `since` is the walk's mark, if it has one. Returns None if there are none, or if there are
+        far fewer and the first ended less than `gathered` before `until`: passing them together
+        later costs less. A stretch ends at a whole millisecond, so that no millisecond is passed in
+        part.
         """
         if since is not None and since >= until:
             return None
@@ -134,6 +142,11 @@ class DynamoTallies:
         tallies: Sequence[DayTally],
         untold: frozenset[str] = frozenset(),
     ) -> bool:
+        """Add to the days and store that the stretch was passed, or do neither.
+
+        The shard's `untold` sessions, if there are any, are stored with it. Returns False if
+        another run has passed it.
+        """
         still = "attribute_not_exists(#mark)" if stretch.since is None else "#mark = :since"
         values = {":to": instant(stretch.to)}
         if stretch.since is not None:
@@ -166,6 +179,7 @@ class DynamoTallies:
         return True
 
     def told(self, shard: int, was: frozenset[str], untold: frozenset[str]) -> None:
+        """Store the shard's `untold` sessions, unless another run has changed them as they were."""
         try:
             self._persistent.ask(
                 self._client.update_item,
@@ -180,6 +194,7 @@ class DynamoTallies:
             failed_item(error)  # as intended: another run has changed them, or our answer was lost
 
     def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """Return the sums of these days, at most 100, in their order."""
         found: dict[date, Counter[str]] = {day: Counter() for day in days}
         for part in range(of.parts):
             ids = {_id(of.merchant, currency, day, part): day for day in days}
@@ -204,6 +219,7 @@ class DynamoTallies:
         )
 
     def counted(self, session: Session, positions: Positions) -> bool:
+        """Return whether the walks had passed this ended session when they had these positions."""
         assert session.over_at is not None
         walk = Walk.COUNT if session.left_to_clock else Walk.ENDS
         mark = positions.marks.get((walk, int(due_shard(session.id))))

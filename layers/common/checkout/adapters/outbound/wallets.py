@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import Merchant, private_key_place
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.client_forms import ClientForms
@@ -16,16 +17,17 @@ from checkout.open_payments.models import ClientIdentity, Jwk
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Transport
-from checkout.ports.runtime import Clock, Vault
+from checkout.ports.runtime import Clock
 
 OnRefusal = Callable[[Merchant, Refused, bool | None], None]
 LOOK_FOR_KEY: Final = timedelta(seconds=2)
 
 
 class SignedWallets:
-    """`ports.Wallets` over one transport.
+    """Makes Open Payments clients, each within one deadline for all its calls together.
 
-    `tokens`, and the form of the client that each server accepts, are kept as long as the process
+    All use one transport. `tokens`, the non-interactive grants for each merchant and pair of
+    servers, and the form of the client that each server accepts, are kept as long as the process
     lives. `on_refusal` is called with each refusal of a merchant's key, and with whether the
     merchant's wallet, asked then, shows keys without this one; None if it cannot be read. Our own
     client documents are not asked: they have the key.
@@ -34,7 +36,7 @@ class SignedWallets:
     def __init__(
         self,
         transport: Transport,
-        vault: Vault,
+        vault: AesVault,
         clock: Clock,
         *,
         allow_loopback: bool = False,
@@ -49,6 +51,10 @@ class SignedWallets:
         self.tokens = TokenKeeper(clock.now)
 
     def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:
+        """Return a client that signs as `merchant`.
+
+        Raises `errors.Unavailable` when the key cannot be read.
+        """
         key_id, sealed = merchant.signing_key(self._clock.now())
         plain = self._vault.open(sealed, place=private_key_place(merchant.id))
         identity = ClientIdentity(
@@ -85,4 +91,5 @@ class SignedWallets:
         self._on_refusal(merchant, refused, lacks)
 
     def anonymous(self, *, deadline: datetime) -> OpenPayments:
+        """Return a client for requests without a signature: wallet addresses and their keys."""
         return OpenPayments(self._transport, None, now=self._clock.now, deadline=deadline)

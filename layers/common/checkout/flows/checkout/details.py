@@ -12,17 +12,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails, from_json
 from checkout.domain.errors import Unavailable
+from checkout.domain.ids import RandomBytes
 from checkout.domain.merchant import Merchant, details_key_place
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import merchants
-from checkout.ports.runtime import DetailsKeys, RandomBytes, SecretUnreadable, Vault
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices, Services
+
+if TYPE_CHECKING:
+    from checkout.adapters.details_keys import KmsDetailsKeys
+    from checkout.adapters.vault import AesVault
 
 DETAILS: Final = "customer_details"
 FURTHER: Final = "customer_further"
@@ -40,7 +45,7 @@ class KeyFields(TypedDict):
 
 
 def new_keys(
-    vault: Vault, keys: DetailsKeys | None, random_bytes: RandomBytes, merchant_id: str
+    vault: AesVault, keys: KmsDetailsKeys | None, random_bytes: RandomBytes, merchant_id: str
 ) -> KeyFields:
     """Return a new key for the details of a merchant's customers. Raises Unavailable."""
     key = random_bytes(_KEY_SIZE).hex()
@@ -71,7 +76,7 @@ def make_key(services: DashboardServices, merchant_id: str) -> None:
     merchants.change(services.merchants, merchant_id, with_key)
 
 
-def wrapped_again(vault: Vault, keys: DetailsKeys | None, merchant: Merchant) -> str | None:
+def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
     """Return the merchant's key as KMS wraps it now, or what the merchant has if that opens.
 
     Raises SecretUnreadable if the sealed key does not open, and Unavailable.
@@ -98,7 +103,7 @@ class Sealed:
     mark: str | None = None
 
 
-def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
+def seal(vault: AesVault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
     """Return the details sealed for this session.
 
     Raises Unavailable if this process does not know the merchant's key yet.
@@ -127,7 +132,7 @@ def seal_by_api(
     return _sealed(inner, key, session_id, details)
 
 
-def _sealed(inner: Vault, key: str, session_id: str, details: CustomerDetails) -> Sealed:
+def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails) -> Sealed:
     further = details.further_json()
     return Sealed(
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
@@ -136,13 +141,13 @@ def _sealed(inner: Vault, key: str, session_id: str, details: CustomerDetails) -
     )
 
 
-def seal_said(vault: Vault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
+def seal_said(vault: AesVault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
     """Return the name and the address of a withdrawal, sealed. Raises Unavailable as `seal`."""
     inner = vault.inner(_key_of(vault, merchant))
     return inner.seal(said.to_json(), place=_place(session_id, WITHDRAWAL))
 
 
-def opened_said(vault: Vault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
+def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
     """Return what the customer said with a withdrawal; nothing if it was erased.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
@@ -154,7 +159,7 @@ def opened_said(vault: Vault, merchant: Merchant, withdrawal: Withdrawal) -> Cus
     return from_json(inner.open(withdrawal.said, place=place))
 
 
-def mark(vault: Vault, merchant: Merchant, email: str) -> str | None:
+def mark(vault: AesVault, merchant: Merchant, email: str) -> str | None:
     """Return the text by which the merchant's sessions with this address are found.
 
     It is a keyed hash, so that nobody who reads the index learns the address, or can try some.
@@ -165,7 +170,7 @@ def mark(vault: Vault, merchant: Merchant, email: str) -> str | None:
     return _mark(_key(vault, merchant.id, merchant.details_key), email)
 
 
-def browser_proof(vault: Vault, merchant: Merchant, session_id: str, act: str) -> str | None:
+def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
     """Return 128 bits in hexadecimal digits that prove what a browser did in a session.
 
     `act` says what that was. Nobody can make the proof without the merchant's key. It is None if
@@ -182,7 +187,7 @@ def browser_proof(vault: Vault, merchant: Merchant, session_id: str, act: str) -
     return hmac.digest(key, said.encode(), "sha256")[:16].hex()
 
 
-def opened(vault: Vault, merchant: Merchant | None, session: Session) -> CustomerDetails:
+def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> CustomerDetails:
     """Return what the customer of a session has given, which may be nothing.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
@@ -199,7 +204,7 @@ def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, Custo
     operator gets an alarm, and the rest of the answer is true. Raises Unavailable.
     """
     found: dict[str, CustomerDetails] = defaultdict(lambda: NONE_GIVEN)
-    vaults: dict[str, Vault | None] = {}
+    vaults: dict[str, AesVault | None] = {}
     for each in sessions:
         if each.customer_details is None:
             continue
@@ -213,7 +218,7 @@ def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, Custo
     return found
 
 
-def _vault_of_api(services: Services, merchant_id: str) -> Vault | None:
+def _vault_of_api(services: Services, merchant_id: str) -> AesVault | None:
     """Return the vault of a merchant's details, or None if the API can have none."""
     merchant = services.merchants.get(merchant_id)
     if merchant is None or merchant.details_key_kms is None or services.details_keys is None:
@@ -221,7 +226,7 @@ def _vault_of_api(services: Services, merchant_id: str) -> Vault | None:
     return services.details_keys.vault(merchant.details_key_kms, merchant=merchant.id)
 
 
-def _opened(inner: Vault, session: Session) -> CustomerDetails:
+def _opened(inner: AesVault, session: Session) -> CustomerDetails:
     assert session.customer_details is not None
     further = session.customer_further
     return from_json(
@@ -230,13 +235,13 @@ def _opened(inner: Vault, session: Session) -> CustomerDetails:
     )
 
 
-def _key_of(vault: Vault, merchant: Merchant) -> str:
+def _key_of(vault: AesVault, merchant: Merchant) -> str:
     if merchant.details_key is None:
         raise Unavailable("The shop's settings are being read again; try again in a minute.")
     return _key(vault, merchant.id, merchant.details_key)
 
 
-def _key(vault: Vault, merchant_id: str, sealed: str) -> str:
+def _key(vault: AesVault, merchant_id: str, sealed: str) -> str:
     return vault.open(sealed, place=details_key_place(merchant_id))
 
 

@@ -26,7 +26,7 @@ from checkout.domain.people import CHALLENGE_LASTS, NEW_SHOP, Invitation, Member
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant import people, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
-from checkout.ports.people import PasskeyRefused
+from checkout.ports.runtime import PasskeyRefused
 from checkout.ports.services import DashboardServices
 
 _SIGN_IN: Final = "sign-in"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from checkout.domain.errors import Conflict
 from checkout.domain.merchant import (
@@ -23,8 +23,11 @@ from checkout.domain.merchant import (
 from checkout.domain.webhooks import Endpoint
 from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports.runtime import SecretUnreadable, Vault
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import PayServices
+
+if TYPE_CHECKING:
+    from checkout.adapters.vault import AesVault
 
 T = TypeVar("T", ServiceKey, Identity)
 
@@ -114,7 +117,7 @@ def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
     return merchant if after == merchant else replace(after, version=merchant.version + 1)
 
 
-def _endpoint(vault: Vault, merchant: Merchant, endpoint: Endpoint) -> Endpoint:
+def _endpoint(vault: AesVault, merchant: Merchant, endpoint: Endpoint) -> Endpoint:
     place = merchant.secret_place(endpoint)
     secrets = tuple(
         replace(secret, sealed=_again(vault, secret.sealed, place)) for secret in endpoint.secrets
@@ -122,10 +125,10 @@ def _endpoint(vault: Vault, merchant: Merchant, endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, secrets=secrets)
 
 
-def _all_again(vault: Vault, keys: tuple[T, ...], place: tuple[str, str, str]) -> tuple[T, ...]:
+def _all_again(vault: AesVault, keys: tuple[T, ...], place: tuple[str, str, str]) -> tuple[T, ...]:
     return tuple(replace(each, private_key=_again(vault, each.private_key, place)) for each in keys)
 
 
-def _again(vault: Vault, sealed: str, place: tuple[str, str, str]) -> str:
+def _again(vault: AesVault, sealed: str, place: tuple[str, str, str]) -> str:
     plain = vault.open(sealed, place=place)
     return sealed if vault.is_current(sealed) else vault.seal(plain, place=place)

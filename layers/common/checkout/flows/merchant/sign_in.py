@@ -18,13 +18,13 @@ from typing import Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+from checkout.domain.ids import RandomBytes
 from checkout.domain.limits import WRONG_KEY
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Actor, Member
 from checkout.domain.sign_in import SignIn
 from checkout.flows import audit, limits
 from checkout.flows.merchant import authentication
-from checkout.ports.runtime import RandomBytes
 from checkout.ports.services import DashboardServices
 
 SEEN_EVERY: Final = timedelta(minutes=1)

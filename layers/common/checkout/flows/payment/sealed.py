@@ -11,12 +11,15 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from checkout.domain.payment import InFlight
 from checkout.domain.subjects import subject_of
 from checkout.domain.webhooks import compact
 from checkout.open_payments.models import AccessToken, Continuation
-from checkout.ports.runtime import Vault
+
+if TYPE_CHECKING:
+    from checkout.adapters.vault import AesVault
 
 
 class Proof(StrEnum):
@@ -44,16 +47,16 @@ class Grant:
         return hmac.compare_digest(presented.encode(), self.proof(record_id, use).encode())
 
 
-def pending_grant(vault: Vault, record: InFlight) -> Grant | None:
+def pending_grant(vault: AesVault, record: InFlight) -> Grant | None:
     """Return the grant that waits for the customer's approval, or None."""
     return None if record.grant is None else open_grant(vault, record.id, record.grant)
 
 
-def seal_grant(vault: Vault, record_id: str, grant: Grant) -> str:
+def seal_grant(vault: AesVault, record_id: str, grant: Grant) -> str:
     return vault.seal(grant_text(grant), place=_place(record_id, "grant"))
 
 
-def open_grant(vault: Vault, record_id: str, sealed: str) -> Grant:
+def open_grant(vault: AesVault, record_id: str, sealed: str) -> Grant:
     return grant_from(vault.open(sealed, place=_place(record_id, "grant")))
 
 
@@ -83,13 +86,13 @@ def grant_from(plain: str) -> Grant:
     )
 
 
-def seal_token(vault: Vault, record_id: str, token: AccessToken) -> str:
+def seal_token(vault: AesVault, record_id: str, token: AccessToken) -> str:
     expires_at = token.expires_at.isoformat() if token.expires_at else None
     plain = [token.value, token.manage, expires_at]
     return vault.seal(compact(plain), place=_place(record_id, "token"))
 
 
-def open_token(vault: Vault, record_id: str, sealed: str) -> AccessToken:
+def open_token(vault: AesVault, record_id: str, sealed: str) -> AccessToken:
     value, manage, expires_at = json.loads(vault.open(sealed, place=_place(record_id, "token")))
     return AccessToken(
         value=value,

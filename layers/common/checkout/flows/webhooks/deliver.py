@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice, zip_longest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import new_nonce
@@ -54,18 +54,20 @@ from checkout.ports.runtime import (
     SecretUnreadable,
     ShardRange,
     SideBySide,
-    Vault,
 )
 from checkout.ports.services import Services
 from checkout.ports.webhooks import (
     DueEvent,
     EventQueue,
-    Events,
     QueuedEvent,
     Receipt,
     Receivers,
     StaleEvent,
 )
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoEvents
+    from checkout.adapters.vault import AesVault
 
 # The longest delay of the queue. The sweep enqueues later attempts.
 DELAY_MAX: Final = timedelta(minutes=15)
@@ -90,7 +92,9 @@ class MessageResult(StrEnum):
     NOTHING = "nothing"  # no such event, not due, no longer due, or leased by another process
 
 
-def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: str) -> MessageResult:
+def deliver(
+    services: Services, vault: AesVault, receivers: Receivers, event_id: str
+) -> MessageResult:
     """Make the event's next attempt if it is due.
 
     Raises Unavailable if the store or the vault does not answer. Then no attempt was made, and the
@@ -137,7 +141,7 @@ class Enqueued:
 
 
 def due_events(
-    events: Events, now: datetime, side_by_side: SideBySide, part: ShardRange = WHOLE
+    events: DynamoEvents, now: datetime, side_by_side: SideBySide, part: ShardRange = WHOLE
 ) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
@@ -147,7 +151,7 @@ def due_events(
 
 
 def enqueue_due(
-    events: Events,
+    events: DynamoEvents,
     queue: EventQueue,
     clock: Clock,
     side_by_side: SideBySide,
@@ -207,13 +211,13 @@ def _fan_out(services: Services, event: WebhookEvent, merchant: Merchant) -> Non
         services.queue.enqueue([QueuedEvent(each.id, each.merchant) for each in made])
 
 
-def _secrets(vault: Vault, merchant: Merchant, endpoint: Endpoint, now: datetime) -> list[str]:
+def _secrets(vault: AesVault, merchant: Merchant, endpoint: Endpoint, now: datetime) -> list[str]:
     place = merchant.secret_place(endpoint)
     return [vault.open(s.sealed, place=place) for s in endpoint.signing(now)]
 
 
 def _body(
-    services: Services, vault: Vault, merchant: Merchant, event: WebhookEvent, endpoint: Endpoint
+    services: Services, vault: AesVault, merchant: Merchant, event: WebhookEvent, endpoint: Endpoint
 ) -> str:
     """Return the bytes to send, with the details of the customer in Stripe's form.
 
