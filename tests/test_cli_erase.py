@@ -19,14 +19,13 @@ from checkout.domain.audit import Action
 from checkout.domain.collect import Kind
 from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
 from checkout.domain.erasure import Customer
-from checkout.domain.machine import Change
 from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Delivery, EventStatus, Format, WebhookEvent
 from checkout.domain.withdrawal import Withdrawal
 from checkout.flows import audit, erase
 from checkout.flows.checkout import details, purchase
-from checkout.ports.sessions import Stale, StaleSession
+from checkout.ports.sessions import Stale, StaleRecord, Transaction
 from checkout.ports.webhooks import StaleEvent
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -382,14 +381,15 @@ class NeverFirst:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def save(self, changed: Any, *rest: Any) -> Any:
-        raise self._stale(changed.before if isinstance(changed, Change) else self._now(changed))
+    def save(self, saved: Any) -> Any:
+        ours = isinstance(saved, Transaction)
+        raise self._stale(saved.change.before if ours else self._now(saved))
 
     def _now(self, changed: WebhookEvent) -> Any:
         return self._inner.get(changed.id)
 
 
-@pytest.mark.parametrize(("name", "stale"), [("sessions", StaleSession), ("events", StaleEvent)])
+@pytest.mark.parametrize(("name", "stale"), [("sessions", StaleRecord), ("events", StaleEvent)])
 def test_what_others_keep_changing_is_reported(
     shop: Shop, name: str, stale: type[Stale], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from dashboard import refund_texts as texts
 from dashboard.dependencies import Form, Injected, Key, Visited, once
 from dashboard.rendering import page, refused, see
@@ -287,7 +287,7 @@ def _page(
 
         try:
             refund = reconcile.step(services.paying(), refund)
-        except StaleSession:
+        except StaleRecord:
             refund = refunds.get(services, key, refund_id)
     return page(
         request,

@@ -23,7 +23,7 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMercha
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
 from checkout.domain.parts import Lists
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, seeded
 from tests.support.samples import a_key, a_merchant, a_reservation, an_event, cancel
 from tests.support.stores import boto
@@ -102,7 +102,7 @@ def test_a_change_that_meets_a_transaction_is_tried_again(scripted: Scripted) ->
     change = cancel(a_session())
     scripted.refused("update_item", "TransactionConflictException", times=3)
     scripted.answered("update_item", {"Attributes": session_item(change.after)})
-    assert scripted.sessions.save(change) == change.after
+    assert scripted.sessions.save(Transaction(change)) == change.after
     scripted.stubber.assert_no_pending_responses()
 
 
@@ -119,8 +119,8 @@ def test_a_change_with_its_event_that_lost_after_a_conflict_learns_the_winner(
     winner = cancel(before, "winner").after
     scripted.canceled(CONFLICT, NO)
     scripted.canceled({"Code": "ConditionalCheckFailed", "Item": session_item(winner)}, NO)
-    with pytest.raises(StaleSession) as lost:
-        scripted.sessions.save(cancel(before, "loser"), an_event())
+    with pytest.raises(StaleRecord) as lost:
+        scripted.sessions.save(Transaction(cancel(before, "loser"), (an_event(),)))
     assert lost.value.current == winner
 
 
@@ -158,7 +158,7 @@ def test_an_overloaded_store_is_asked_once_more_and_then_unavailable(
 def test_a_throttled_transaction_is_unavailable(scripted: Scripted) -> None:
     scripted.canceled(NO, THROTTLED, times=LOST_TRIES)
     with pytest.raises(Unavailable):
-        scripted.sessions.save(cancel(a_session()), an_event())
+        scripted.sessions.save(Transaction(cancel(a_session()), (an_event(),)))
 
 
 def test_a_read_is_left_to_the_clients_own_tries(scripted: Scripted) -> None:
@@ -187,7 +187,7 @@ def test_a_transaction_that_can_never_be_is_not_tried_again(scripted: Scripted, 
         scripted.sessions.create(a_session(), a_reservation())
     scripted.canceled(NO, {"Code": code})
     with pytest.raises(ClientError):
-        scripted.sessions.save(cancel(a_session()), an_event())
+        scripted.sessions.save(Transaction(cancel(a_session()), (an_event(),)))
 
 
 class Silent:
@@ -219,8 +219,8 @@ def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> N
         lambda: sessions.create(session, None),
         lambda: sessions.create(session, a_reservation()),
         lambda: sessions.get(session.id),
-        lambda: sessions.save(cancel(session)),
-        lambda: sessions.save(cancel(session), an_event()),
+        lambda: sessions.save(Transaction(cancel(session))),
+        lambda: sessions.save(Transaction(cancel(session), (an_event(),))),
         lambda: sessions.page(Lists("mer_1"), limit=1, **UNBOUNDED),
         lambda: merchants.add(a_merchant(), a_key()),
         lambda: merchants.replace(a_merchant()),

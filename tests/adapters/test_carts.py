@@ -19,7 +19,7 @@ from checkout.domain.parts import Lists
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from checkout.ports.sessions import StaleSession, Walk
+from checkout.ports.sessions import StaleRecord, Transaction, Walk
 from tests.support.basics import NOW, a_session
 from tests.support.samples import LARGE_CART, a_reservation, an_event, cancel, session_id
 from tests.support.stores import Store
@@ -91,11 +91,13 @@ def test_a_change_writes_no_cart_and_comes_back_with_it(store: Store) -> None:
     session = created(store, large())
     store.client.calls.clear()
     change = advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=NOW)
-    assert store.sessions.save(change) == change.after == store.sessions.get(session.id)
+    assert (
+        store.sessions.save(Transaction(change)) == change.after == store.sessions.get(session.id)
+    )
     # The first wallet also lets the cart live longer.
     assert store.client.calls == {"update_item": 2, "get_item": 2}
-    with pytest.raises(StaleSession) as stale:
-        store.sessions.save(cancel(session), an_event())
+    with pytest.raises(StaleRecord) as stale:
+        store.sessions.save(Transaction(cancel(session), (an_event(),)))
     assert stale.value.current == change.after
 
 
@@ -118,7 +120,7 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
 
     ended = [
         store.sessions.save(
-            advance(each, Event.CANCEL_REQUESTED, now=NOW - later, writer="canceler")
+            Transaction(advance(each, Event.CANCEL_REQUESTED, now=NOW - later, writer="canceler"))
         )
         for each in both
     ]
@@ -133,13 +135,15 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
 def test_erasure_writes_the_cart_where_it_then_belongs(store: Store) -> None:
     session = created(store, large(status=Status.CANCELED, version=2))
     change = erased(session)
-    assert store.sessions.save(change) == change.after == store.sessions.get(session.id)
+    assert (
+        store.sessions.save(Transaction(change)) == change.after == store.sessions.get(session.id)
+    )
     assert ids(store) == [session.id]
 
     other = created(store, large(1, status=Status.CANCELED, version=2))
     change = advance(other, Event.ERASED, now=NOW, writer="eraser")
     change = replace(change, after=replace(change.after, line_items=LARGE_CART[1:]))
-    store.sessions.save(change)
+    store.sessions.save(Transaction(change))
     assert ids(store) == sorted([session.id, other.id, f"cart#{other.id}"])
     assert store.sessions.get(other.id) == change.after
 
@@ -166,7 +170,7 @@ def test_the_cart_lives_as_long_as_a_session_may(store: Store) -> None:
         now=session.expires_at + timedelta(days=8),
         writer="sweep",
     )
-    store.sessions.save(month_later)
+    store.sessions.save(Transaction(month_later))
     assert "ttl" not in stored(store, f"cart#{session_id(1)}")
 
 

@@ -35,8 +35,9 @@ from checkout.ports.sessions import (
     DueSessions,
     KeyHeld,
     Reservation,
-    StaleSession,
+    StaleRecord,
     Stretch,
+    Transaction,
     Walk,
 )
 from tests.support.basics import GAVE_A_WALLET, NOW, HandClock, a_link, a_session, words
@@ -144,7 +145,7 @@ def test_a_change_is_written_and_returned_as_stored(store: Store) -> None:
         before, Event.CLOSED, now=NOW + MS, writer="w", closed_at=NOW + 2 * MS, note="nötig"
     )
     store.client.calls.clear()
-    assert store.sessions.save(change) == change.after
+    assert store.sessions.save(Transaction(change)) == change.after
     assert store.client.calls == {"update_item": 1}
     assert store.sessions.get(before.id) == change.after
 
@@ -154,11 +155,16 @@ def test_a_change_and_its_answer_are_written_together_or_not_at_all(store: Store
     before, reservation = saved(store, a_session()), a_reservation()
     assert store.sessions.reservation(reservation.key) is None
     change = cancel(before)
-    assert store.sessions.save(change, an_event(), reservation) == change.after
+    assert (
+        store.sessions.save(Transaction(change, (an_event(),), reservation=reservation))
+        == change.after
+    )
     assert store.sessions.reservation(reservation.key) == reservation
     other = saved(store, a_session(id=session_id(2)))
     with pytest.raises(KeyHeld) as held:
-        store.sessions.save(cancel(other), an_event(id="evt_2"), a_reservation("second"))
+        store.sessions.save(
+            Transaction(cancel(other), (an_event(id="evt_2"),), reservation=a_reservation("second"))
+        )
     assert held.value.reservation == reservation
     assert store.sessions.get(other.id) == other
     assert store.events.get("evt_2") is None
@@ -226,13 +232,15 @@ def test_a_new_record_and_its_answer_are_written_together_or_not_at_all(
 
 def test_the_loser_of_a_race_with_the_same_key_learns_the_answer(store: Store) -> None:
     before, first = saved(store, a_session()), a_reservation()
-    store.sessions.save(cancel(before), None, first)
+    store.sessions.save(Transaction(cancel(before), reservation=first))
     with pytest.raises(KeyHeld) as held:
-        store.sessions.save(cancel(before, "second"), None, a_reservation("second"))
+        store.sessions.save(
+            Transaction(cancel(before, "second"), reservation=a_reservation("second"))
+        )
     assert held.value.reservation == first
     other = a_reservation("second", key="99" * 32)
-    with pytest.raises(StaleSession):
-        store.sessions.save(cancel(before, "second"), None, other)
+    with pytest.raises(StaleRecord):
+        store.sessions.save(Transaction(cancel(before, "second"), reservation=other))
     assert store.sessions.reservation("99" * 32) is None
 
 
@@ -240,14 +248,14 @@ def test_a_change_with_an_answer_that_got_lost_is_our_own(store: Store) -> None:
     before, reservation = saved(store, a_session()), a_reservation("canceler")
     losing = store.with_client(Watched(store.client, lose=1))
     change = cancel(before)
-    assert losing.sessions.save(change, None, reservation) == change.after
+    assert losing.sessions.save(Transaction(change, reservation=reservation)) == change.after
     assert store.sessions.reservation(reservation.key) == reservation
 
 
 @ON_MOTO_TOO
 def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     before = saved(store, full_session(phase=None, lease_until=None))
-    store.sessions.save(cancel(before))
+    store.sessions.save(Transaction(cancel(before)))
     key = {"id": wire.text(before.id)}
     item = store.client.get_item(TableName=f"{store.prefix}-checkout_sessions", Key=key)["Item"]
     assert not {"grant", "token", "interact_url", "phase", "lease_until"} & set(item)
@@ -267,25 +275,25 @@ def test_the_due_index_follows_the_session(store: Store) -> None:
     assert processing.check_at is not None
     for last, at in ((before, before.check_at), (processing, processing.check_at)):
         if last is processing:
-            assert store.sessions.save(payment_created(before)) == processing
+            assert store.sessions.save(Transaction(payment_created(before))) == processing
         assert due_ids(store, at - MS, urgent=True) == ()
         assert due_ids(store, at, urgent=True) == (before.id,)
         assert due_ids(store, at) == ()
     done = advance(processing, Event.RECONCILED, now=NOW, writer="last", received=2000)
-    store.sessions.save(done, an_event())
+    store.sessions.save(Transaction(done, (an_event(),)))
     assert due_ids(store, NOW + timedelta(days=30), urgent=True) == ()
     assert due_ids(store, NOW + timedelta(days=30)) == ()
 
 
 @ON_MOTO_TOO
-@pytest.mark.parametrize("event", [None, an_event()], ids=["alone", "with an event"])
+@pytest.mark.parametrize("events", [(), (an_event(),)], ids=["alone", "with an event"])
 def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(
-    store: Store, event: WebhookEvent | None
+    store: Store, events: tuple[WebhookEvent, ...]
 ) -> None:
     before = saved(store, a_session())
-    winner = store.sessions.save(cancel(before, "winner"))
-    with pytest.raises(StaleSession) as lost:
-        store.sessions.save(cancel(before, "loser"), event)
+    winner = store.sessions.save(Transaction(cancel(before, "winner")))
+    with pytest.raises(StaleRecord) as lost:
+        store.sessions.save(Transaction(cancel(before, "loser"), events))
     assert lost.value.current == winner == store.sessions.get(before.id)
     assert event_ids(store) == set()
 
@@ -294,18 +302,20 @@ def test_the_stored_expiry_itself_is_too_late_and_a_millisecond_before_is_in_tim
     store: Store,
 ) -> None:
     late = saved(store, a_session(id=session_id(1), expires_at=NOW))
-    with pytest.raises(StaleSession) as lost:
-        store.sessions.save(cancel(a_session(id=late.id)))
+    with pytest.raises(StaleRecord) as lost:
+        store.sessions.save(Transaction(cancel(a_session(id=late.id))))
     assert lost.value.current == late
     in_time = saved(store, a_session(id=session_id(2), expires_at=NOW + MS))
-    assert store.sessions.save(cancel(a_session(id=in_time.id))).status is Status.CANCELED
+    assert (
+        store.sessions.save(Transaction(cancel(a_session(id=in_time.id)))).status is Status.CANCELED
+    )
 
 
 def test_a_change_of_a_session_that_does_not_exist_is_a_mistake(store: Store) -> None:
     with pytest.raises(LookupError):
-        store.sessions.save(cancel(a_session()))
+        store.sessions.save(Transaction(cancel(a_session())))
     with pytest.raises(LookupError):
-        store.sessions.save(cancel(a_session()), an_event())
+        store.sessions.save(Transaction(cancel(a_session()), (an_event(),)))
 
 
 @ON_MOTO_TOO
@@ -314,12 +324,12 @@ def test_an_event_is_written_in_one_call_and_a_taken_id_lets_nothing_be_written(
 ) -> None:
     first = saved(store, a_session())
     store.client.calls.clear()
-    store.sessions.save(cancel(first), an_event())
+    store.sessions.save(Transaction(cancel(first), (an_event(),)))
     assert store.client.calls == {"transact_write_items": 1}
     assert event_ids(store) == {"evt_1"}
     second = saved(store, a_session(id=session_id(2)))
     with pytest.raises(Unavailable):
-        store.sessions.save(cancel(second, "other"), an_event())
+        store.sessions.save(Transaction(cancel(second, "other"), (an_event(),)))
     assert store.sessions.get(second.id) == second
 
 
@@ -348,24 +358,26 @@ def test_a_creation_whose_answer_was_lost_counts_as_written(store: Store, with_k
 @pytest.mark.parametrize(
     "change", [cancel(a_session()), payment_created(paying())], ids=["a cancel", "a 201"]
 )
-@pytest.mark.parametrize("event", [None, an_event()], ids=["alone", "with an event"])
+@pytest.mark.parametrize("events", [(), (an_event(),)], ids=["alone", "with an event"])
 def test_a_change_whose_answer_was_lost_counts_as_written_once(
-    store: Store, change: Change[Session], event: WebhookEvent | None
+    store: Store, change: Change[Session], events: tuple[WebhookEvent, ...]
 ) -> None:
     before = saved(store, change.before)
     store.client.lose = 1
-    after = store.sessions.save(change, event)
+    after = store.sessions.save(Transaction(change, events))
     assert after == change.after == store.sessions.get(before.id)
-    assert event_ids(store) == ({"evt_1"} if event else set())
+    assert event_ids(store) == ({"evt_1"} if events else set())
 
 
 def test_who_lost_its_answer_and_then_the_session_learns_the_winner(store: Store) -> None:
     first = checked(saved(store, paying()), "first")
     other = store.with_client(store.client.client)
-    store.client.meanwhile = lambda: other.sessions.save(checked(first.after, "winner"))
+    store.client.meanwhile = lambda: other.sessions.save(
+        Transaction(checked(first.after, "winner"))
+    )
     store.client.lose = 1
-    with pytest.raises(StaleSession) as lost:
-        store.sessions.save(first)
+    with pytest.raises(StaleRecord) as lost:
+        store.sessions.save(Transaction(first))
     assert lost.value.current.writer == "winner"
     assert lost.value.current.phase is Phase.PAYING
 
@@ -435,7 +447,7 @@ def test_what_owes_nothing_or_nothing_yet_is_not_due(store: Store) -> None:
     saved(store, touched(id=session_id(1), expires_at=NOW + MS))
     unpaid = {"phase": None, "incoming_payment": None, "expires_at": NOW + DAY}
     ended = saved(store, full_session(id=session_id(2), **unpaid))
-    store.sessions.save(cancel(ended))
+    store.sessions.save(Transaction(cancel(ended)))
     leased = Status.PREPARING
     saved(store, a_session(leased, id=session_id(3), lease_until=NOW + MS, expires_at=NOW))
     saved(store, a_session(leased, id=session_id(4), lease_until=NOW, expires_at=NOW + DAY))
@@ -450,7 +462,9 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     shard = int(places.due_shard(session.id))
     stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9)
     assert stretch == Stretch(Walk.COUNT, shard, None, NOW, (session,))
-    ended = store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
+    ended = store.sessions.save(
+        Transaction(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
+    )
     assert ended.left_to_clock  # it is counted once, written or not
     assert store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9) == replace(
         stretch, sessions=(ended,)
@@ -462,7 +476,9 @@ def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None
     session = saved(store, a_session(expires_at=NOW + MS))
     lease = NOW + timedelta(seconds=45)
     store.sessions.save(
-        advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
+        Transaction(
+            advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
+        )
     )
     shard = int(places.due_shard(session.id))
     assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, since=None, limit=9) is None
@@ -479,7 +495,7 @@ def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None
         ExpressionAttributeValues={":shard": wire.text("3"), ":at": wire.instant(NOW)},
     )
     assert due_ids(store, NOW, urgent=True) == (session.id,)
-    store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="sweep"))
+    store.sessions.save(Transaction(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="sweep")))
     assert due_ids(store, NOW, urgent=True) == ()
 
 

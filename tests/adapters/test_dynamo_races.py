@@ -21,7 +21,8 @@ from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from checkout.ports.sessions import StaleSession
+from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, at_once
 from tests.support.samples import MS, a_reservation, an_event, cancel, checked, paying, session_id
 from tests.support.stores import Store
@@ -93,10 +94,12 @@ def test_conflicts_and_lost_answers_make_no_second_session(shared: Store, seed: 
     assert unreliable.faults["lost"] > 5
 
 
-def outcome(store: Store, change: Change[Session], **event: Any) -> Session | StaleSession:
+def outcome(
+    store: Store, change: Change[Session], *events: WebhookEvent
+) -> Session | StaleRecord[Session]:
     try:
-        return store.sessions.save(change, **event)
-    except StaleSession as stale:
+        return store.sessions.save(Transaction(change, events))
+    except StaleRecord as stale:
         return stale
 
 
@@ -109,10 +112,10 @@ def test_of_two_writers_one_wins_and_the_other_learns_who(shared: Store) -> None
         submits = advance(before, Event.WALLET_SUBMITTED, now=NOW, writer="submitter")
         event = an_event(id=f"evt_{number}")
         results = at_once(
-            [partial(outcome, shared, cancels, event=event), partial(outcome, shared, submits)]
+            [partial(outcome, shared, cancels, event), partial(outcome, shared, submits)]
         )
         [won] = [result for result in results if isinstance(result, Session)]
-        [lost] = [result for result in results if isinstance(result, StaleSession)]
+        [lost] = [result for result in results if isinstance(result, StaleRecord)]
         assert lost.current == won == shared.sessions.get(before.id)
         winners[won.writer] += 1
         name = f"{shared.prefix}-webhook_events"
@@ -127,7 +130,7 @@ def test_of_many_writers_of_one_version_one_wins(shared: Store) -> None:
     changes = [checked(before, f"sweeper-{number}") for number in range(20)]
     results = at_once([partial(outcome, shared, change) for change in changes])
     [won] = [result for result in results if isinstance(result, Session)]
-    told = {result.current.writer for result in results if isinstance(result, StaleSession)}
+    told = {result.current.writer for result in results if isinstance(result, StaleRecord)}
     assert told == {won.writer}
     assert won.version == before.version + 1
 

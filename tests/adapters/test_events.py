@@ -23,6 +23,7 @@ from checkout.domain.webhooks import (
     leased,
     sent_again,
 )
+from checkout.ports.sessions import Transaction
 from checkout.ports.webhooks import DueEvent, StaleEvent
 from tests.support.basics import NOW, a_session, at_once
 from tests.support.samples import MS, an_event, cancel, full_event, session_id
@@ -297,7 +298,7 @@ def test_both_writers_of_events_write_the_same_item(store: Store) -> None:
     before = a_session(id=session_id(9))
     store.sessions.create(before, None)
     by_session = an_event(id="evt_a", subject=before.id)
-    store.sessions.save(cancel(before), by_session)
+    store.sessions.save(Transaction(cancel(before), (by_session,)))
     alone = added(store, replace(by_session, id="evt_b"))
     for event in (by_session, alone):
         assert store.events.get(event.id) == event

@@ -21,7 +21,7 @@ from checkout.flows.checkout import prepare
 from checkout.flows.checkout.create import create_session
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from checkout.ports.webhooks import Receipt
 from tests.support.basics import NOW, HandClock, words
 from tests.support.flows import CEDAR, PREFIX, World
@@ -122,10 +122,10 @@ def test_what_was_not_written_is_not_told(world: World, told: Told) -> None:
         advance(session, Event.CANCEL_REQUESTED, now=world.clock.now(), writer=writer)
         for writer in ("one", "other")
     )
-    world.services.sessions.save(one)
+    world.services.sessions.save(Transaction(one))
     told()
-    with pytest.raises(StaleSession):
-        world.services.sessions.save(other)
+    with pytest.raises(StaleRecord):
+        world.services.sessions.save(Transaction(other))
     assert told() == []
 
 

@@ -61,9 +61,7 @@ def test_a_burst_is_allowed_and_then_one_every_so_often(
     assert [memory.take(THREE, "a") for _ in range(4)] == [0, 0, 0, 10]
 
 
-def test_an_item_is_given_back_in_the_window_of_that_time(
-    memory: Allowances, counted: Any
-) -> None:
+def test_an_item_is_given_back_in_the_window_of_that_time(memory: Allowances, counted: Any) -> None:
     assert [memory.take_items("lk", "a", 1, left=9) > 0 for _ in range(3)] == [False, False, True]
     counted.asked.pop()  # the store does not count a refused one
     memory.give_items("lk", "a", 1)

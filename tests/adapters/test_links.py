@@ -14,7 +14,7 @@ from checkout.domain.parts import Lists
 from checkout.domain.session import LineItem, Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from checkout.ports.sessions import OutOfStock, Reservation, StaleSession
+from checkout.ports.sessions import OutOfStock, Reservation, StaleRecord, Transaction
 from tests.support.basics import NOW, a_link, a_session
 from tests.support.stores import Store
 
@@ -149,30 +149,34 @@ class TestGiveBack:
         store.links.add(a_link(left=5, most=5))
         change = advance(held(store, items=3), Event.CANCEL_REQUESTED, now=NOW, writer="end")
         store.client.lose = 1
-        assert store.sessions.save(change) == change.after
+        assert store.sessions.save(Transaction(change)) == change.after
         assert left(store) == 5
 
     def test_the_write_of_an_unpaid_end_gives_the_item_back(self, store: Store) -> None:
         store.links.add(a_link(left=1))
         session = held(store)
         change = advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end")
-        assert store.sessions.save(change).restocked_at == NOW
+        assert store.sessions.save(Transaction(change)).restocked_at == NOW
         assert left(store) == 1
 
     def test_the_loser_of_the_end_gives_nothing_back(self, store: Store) -> None:
         store.links.add(a_link(left=1))
         session = held(store)
-        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        store.sessions.save(
+            Transaction(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        )
         late = advance(session, Event.EXPIRE_REQUESTED, now=NOW, writer="late")
-        with pytest.raises(StaleSession):
-            store.sessions.save(late)
+        with pytest.raises(StaleRecord):
+            store.sessions.save(Transaction(late))
         assert left(store) == 1
 
     def test_a_stopped_link_takes_its_items_back(self, store: Store) -> None:
         store.links.add(a_link(left=1))
         session = held(store)
         store.links.set_stopped(a_link(), NOW)
-        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        store.sessions.save(
+            Transaction(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        )
         assert left(store) == 1
 
 
@@ -214,7 +218,9 @@ class TestRows:
         session = selling(link=f"{a_link().id}#4")
         assert store.sessions.create(session, None) is None
         assert self.parts(store) == [3, 3, 3, 3, 1, 2, 2, 2]
-        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        store.sessions.save(
+            Transaction(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        )
         assert self.parts(store) == [3, 3, 3, 3, 2, 2, 2, 2]
 
     def test_an_empty_row_sells_nothing_of_the_others(self, store: Store) -> None:

@@ -21,7 +21,7 @@ from checkout.domain.parts import PARTS, Lists, part_of
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.open_payments.models import WalletAddress
-from checkout.ports.sessions import Stretch, Walk
+from checkout.ports.sessions import Stretch, Transaction, Walk
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, a_session
@@ -165,7 +165,7 @@ def test_a_session_stays_in_its_shard_whatever_happens_to_it(store: Store) -> No
     before = made(1, 0, 8)
     assert before.part
     store.sessions.create(before, None)
-    after = store.sessions.save(cancel(before), an_event(part=before.part))
+    after = store.sessions.save(Transaction(cancel(before), (an_event(part=before.part),)))
     assert store.sessions.get(before.id) == after
     item = session_item(after)
     assert item["merchant"] == {"S": f"mer_1#{before.part}"}

@@ -12,6 +12,7 @@ from checkout.domain.search import NEEDS_SOMEBODY
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
+from checkout.ports.sessions import Transaction
 from tests.support.basics import NOW, a_session
 from tests.support.hosted_pages import AWAITING
 from tests.support.samples import a_note, a_withdrawal
@@ -66,10 +67,10 @@ def test_a_session_is_found_once_it_is_flagged(store: Store) -> None:
     assert flagged(store) == []
     change = advance(session, Event.CHECKED, now=NOW, writer="second", updated_at=NOW, check_at=NOW)
     change = replace(change, after=replace(change.after, attention=Attention.UNDECIDED))
-    saved = store.sessions.save(change)
+    saved = store.sessions.save(Transaction(change))
     assert flagged(store) == [session.id]
     change = advance(saved, Event.CHECKED, now=NOW, writer="third", updated_at=NOW, check_at=NOW)
-    store.sessions.save(change)
+    store.sessions.save(Transaction(change))
     assert flagged(store) == [session.id]
 
 

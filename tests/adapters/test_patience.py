@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoSessions
 from checkout.adapters.patience import BRIEF, USUAL, PatientClient, longest, one_request
 from checkout.domain.errors import Unavailable
+from checkout.ports.sessions import Transaction
 from tests.support.basics import NOW, a_session, seeded
 from tests.support.samples import a_key, cancel
 
@@ -133,7 +134,7 @@ def test_a_save_that_is_not_answered_is_sent_again_once_and_then_unavailable() -
     with one_request(Left()):
         for _ in range(2):  # the second save of the request
             with pytest.raises(Unavailable):
-                sessions.save(cancel(a_session()))
+                sessions.save(Transaction(cancel(a_session())))
     assert store.asked == {"usual": 1, "brief": 3}
 
 

@@ -18,7 +18,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.domain.webhooks import KEPT
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.samples import (
     DAY,
@@ -53,7 +53,9 @@ def rows(store: Store, table: str) -> dict[str, Any]:
 
 
 def move(store: Store, session: Session, event: Event, at: datetime, **changes: Any) -> Session:
-    return store.sessions.save(advance(session, event, now=at, writer=event.value, **changes))
+    return store.sessions.save(
+        Transaction(advance(session, event, now=at, writer=event.value, **changes))
+    )
 
 
 def test_a_session_that_nothing_is_written_for_any_more_ages_out(store: Store) -> None:
@@ -86,8 +88,8 @@ def test_rows_are_kept_longer_before_the_wallet_is_written_and_nothing_else_of_t
     table = f"{store.prefix}-checkout_sessions"
     key = {"id": {"S": f"cart#{session.id}"}}
     before = store.client.get_item(TableName=table, Key=key)["Item"]
-    canceled = store.sessions.save(cancel(session))
-    with pytest.raises(StaleSession):
+    canceled = store.sessions.save(Transaction(cancel(session)))
+    with pytest.raises(StaleRecord):
         move(store, session, Event.WALLET_SUBMITTED, NOW, lease_until=NOW + DAY / 24)
     after = store.client.get_item(TableName=table, Key=key)["Item"]
     assert after == before | {"ttl": {"N": seconds(IN_TIME)}}
@@ -107,7 +109,7 @@ def test_a_cart_that_is_not_there_is_not_made(store: Store) -> None:
 def test_an_ended_session_ages_out_and_its_search_rows_are_not_written_again(store: Store) -> None:
     session = paying(metadata_json=FOUND_BY, history=GAVE_A_WALLET)
     store.sessions.create(session, None)
-    session = store.sessions.save(payment_created(session))
+    session = store.sessions.save(Transaction(payment_created(session)))
     at = EXPIRY + 5 * DAY
     session = move(store, session, Event.RECONCILED, at, completed_at=at)
     kept = {session.id: seconds(at + RETENTION), "search": seconds(IN_TIME)}

@@ -112,7 +112,8 @@ def invitations_outlive_their_sender(patch: Patch) -> None:
 
 def keys_of_one_reading(patch: Patch) -> None:
     def beside_each_other(own: Any, key: ApiKey, merchant: Any) -> bool:
-        return bool(own._written(own._as_read(merchant), own._new(key)))
+        items = {"merchant": own._as_read(merchant), "key": own._new(key)}
+        return bool(own._written(items))
 
     patch.setattr(DynamoApiKeys, "add", beside_each_other)
 

@@ -35,7 +35,7 @@ from checkout.flows.checkout.create import create_session
 from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import Process, moment
@@ -282,8 +282,9 @@ class Watcher:
             return session
         try:
             return reconcile.step(services, session)
-        except StaleSession as stale:
-            return stale.current
+        except StaleRecord as stale:
+            current: Session = stale.current
+            return current
 
 
 class Customer(Reader):

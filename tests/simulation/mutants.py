@@ -359,9 +359,10 @@ SALE_MUTANTS: Final = (
     line(
         "the event is outside the transaction",
         f"{_DYNAMO}:DynamoSessions.save",
-        'self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)',
-        'self._transact({"Update": request}, *rows); '
-        'puts and self._transact(*({"Put": put} for put in puts))',
+        "self._transact(writes)",
+        'puts = {name: each for name, each in writes.items.items() if "Put" in each}; '
+        "others = {name: each for name, each in writes.items.items() if name not in puts}; "
+        "self._transact(type(writes)(others)); puts and self._transact(type(writes)(puts))",
     ),
     cell(
         "old nonces are kept when a wallet is submitted again",
@@ -1077,7 +1078,7 @@ SALE_MUTANTS: Final = (
     line(
         "a session takes no item",
         f"{_DYNAMO}:DynamoSessions._create_at_once",
-        'items.insert(len(keys) + 1, {"Update": taken})',
+        'writes.items["stock"] = {"Update": taken}',
         "pass",
     ),
     line(

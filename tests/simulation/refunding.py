@@ -23,7 +23,7 @@ from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM
@@ -408,7 +408,7 @@ class Approver:
     def _look(self, services: PayServices) -> Any:
         try:
             return reconcile.step(services, request.get(services, self.world.key, self.refund_id))
-        except StaleSession as stale:
+        except StaleRecord as stale:
             return stale.current
 
     def _approve(self) -> None:

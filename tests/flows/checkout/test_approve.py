@@ -18,7 +18,7 @@ from checkout.flows.checkout import approve, ends
 from checkout.flows.payment import instruct
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from sandbox.wallets.provider import Rules
 from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, interrupt, lose_answers, on, raising
@@ -363,7 +363,7 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
     def look() -> None:
         current, now = world.session(session.id), world.clock.now()
         change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
-        world.services.sessions.save(change)
+        world.services.sessions.save(Transaction(change))
 
     world.transport.after = on("POST", "/outgoing-payments", look)
     done = world.finish(session, callback).session
@@ -380,7 +380,7 @@ def test_a_claim_that_lost_its_race_holds_its_lease_from_when_it_is_written(worl
         current, now = world.session(session.id), world.clock.now()
         lost.append(now)
         change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
-        services.sessions.save(change)
+        services.sessions.save(Transaction(change))
 
     services = world.services
     world.services = replace(services, sessions=between(services.sessions, "save", look))
@@ -393,7 +393,7 @@ def test_a_claim_that_lost_its_race_holds_its_lease_from_when_it_is_written(worl
 
 @pytest.mark.parametrize(
     "moved_on",
-    [lambda session: IllegalTransition(session, Event.PAYMENT_INTENDED), StaleSession],
+    [lambda session: IllegalTransition(session, Event.PAYMENT_INTENDED), StaleRecord],
 )
 def test_a_session_that_moved_on_during_the_continuation_is_shown_as_it_is(
     world: World, monkeypatch: pytest.MonkeyPatch, moved_on: Callable[[Session], Exception]

@@ -29,7 +29,7 @@ from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from tests.support.basics import NOW, between
 from tests.support.flows import NotedHints
 from tests.support.merchant_api import MerchantApi
@@ -116,7 +116,7 @@ def interfering(api: MerchantApi, times: int, win: Callable[[], Session]) -> Ser
     """Return services in whose store somebody else is faster, `times` over."""
 
     def lose() -> None:
-        raise StaleSession(win())
+        raise StaleRecord(win())
 
     return replace(api.services, sessions=between(api.services.sessions, "save", lose, times=times))
 

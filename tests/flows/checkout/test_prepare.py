@@ -23,6 +23,7 @@ from checkout.domain.transitions import advance
 from checkout.flows.checkout import lookup
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
+from checkout.ports.sessions import Transaction
 from sandbox.wallets.provider import Rules
 from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, on, raising
 from tests.support.protected import LEASE
@@ -184,7 +185,7 @@ def test_a_preparation_that_died_is_free_again_once_its_lease_has_lapsed(world: 
         writer="dead",
         lease_until=world.clock.now() + LEASE,
     )
-    world.services.sessions.save(change)
+    world.services.sessions.save(Transaction(change))
     with pytest.raises(SessionBusy):
         world.submit(session)
     world.clock.pass_time(LEASE.total_seconds())
@@ -244,7 +245,7 @@ def test_who_has_lost_its_lease_while_a_wallet_was_asked_tells_the_customer_to_t
         found, interrupted = world.session(session.id), Problem.PREPARATION_INTERRUPTED
         failed = Event.PREPARATION_FAILED
         change = advance(found, failed, now=later, writer="sweep", problem=interrupted)
-        world.services.sessions.save(change)
+        world.services.sessions.save(Transaction(change))
 
     world.transport.before = on("POST", "/quotes", take_over)
     with pytest.raises(SessionBusy):

@@ -16,7 +16,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from checkout.ports.wallets import CompletionPolicy
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 from tests.support.protected import FENCE, STRAY_404
@@ -180,7 +180,7 @@ def test_a_token_that_was_rotated_is_kept_although_another_writer_came_between(
 
     world.transport.after = on("POST", ":4102/token/", another_writes)
     before = world.session(session.id)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         reconcile.step(world.services, before)
     kept = world.session(session.id)
     assert kept.payment_in_flight
@@ -201,7 +201,7 @@ def test_a_token_that_was_rotated_is_not_put_into_a_session_that_is_open_again(
         move(world.services, world.session(session.id), Event.PAYMENT_REFUSED, **refused)
 
     world.transport.after = on("POST", ":4102/token/", another_opens)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         reconcile.step(world.services, world.session(session.id))
     opened = world.session(session.id)
     assert (opened.status, opened.token) == (Status.OPEN, None)
@@ -301,7 +301,7 @@ def _checked(world: World, session_id: str) -> Session:
     change = advance(
         session, Event.CHECKED, now=world.clock.now(), writer="another page", check_at=later
     )
-    saved: Session = world.services.sessions.save(change)
+    saved: Session = world.services.sessions.save(Transaction(change))
     return saved
 
 
@@ -349,7 +349,7 @@ def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll(world: W
 
 def test_a_session_that_has_ended_is_not_checked_again(world: World) -> None:
     done = world.pay(world.create())
-    with pytest.raises(StaleSession) as stale:
+    with pytest.raises(StaleRecord) as stale:
         reconcile.step(world.services, done)
     assert stale.value.current == done
 
@@ -375,7 +375,7 @@ def test_under_instructed_a_payment_that_is_found_again_suffices() -> None:
 def test_without_a_token_the_merchants_wallet_alone_decides(world: World) -> None:
     session = world.in_doubt()
     change = advance(session, Event.CHECKED, now=world.clock.now(), writer="test", token=None)
-    done = world.settle(world.services.sessions.save(change))
+    done = world.settle(world.services.sessions.save(Transaction(change)))
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
     assert world.transport.count("GET", "/outgoing-payments/") == 0
 
@@ -562,5 +562,5 @@ def test_a_step_that_another_writer_has_made_impossible_is_a_lost_race(
     world.clock.pass_time(60)
     moved = raising(IllegalTransition(session, Event.CHECKED))
     monkeypatch.setattr(reconcile, "_ask_wallet", moved)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         reconcile.step(world.services, session)

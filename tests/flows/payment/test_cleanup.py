@@ -12,6 +12,7 @@ from checkout.flows.checkout import ends
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.ports.sessions import Transaction
 from checkout.ports.wallets import Cleanup
 from tests.support.flows import CEDAR, World, on, raising
 
@@ -80,7 +81,9 @@ def test_an_approval_whose_process_died_leaves_its_grant_behind(world: World) ->
     awaiting = world.submit(world.create())
     now = world.clock.now()
     claimed = world.services.sessions.save(
-        advance(awaiting, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=now)
+        Transaction(
+            advance(awaiting, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=now)
+        )
     )
     assert apply_clock(world.services, claimed).status is Status.OPEN
     assert [task.grant for task in world.tasks.left] == [awaiting.grant]

@@ -34,7 +34,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from sandbox.wallets.answers import resource
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules
@@ -980,7 +980,7 @@ def test_a_verdict_that_never_wins_decides_nothing(world: World) -> None:
     world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
     world.sweep()
     interrupt(world, "transact_write_items", lambda: counted_elsewhere(world), times=9999)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         settle.nothing_sent(world.services, again(world, refund), RefundProblem.NOT_SENT)
     assert again(world, refund).status is RefundStatus.SENDING
 
@@ -991,7 +991,7 @@ def test_of_two_verdicts_one_gives_the_debit_back(world: World) -> None:
     world.sweep()
     sending = again(world, refund)
     settle.nothing_sent(world.services, sending, RefundProblem.NOT_SENT)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         settle.nothing_sent(world.services, sending, RefundProblem.NOT_SENT)
     assert mandate(world).spent == 0
 
@@ -1148,8 +1148,8 @@ def busy(world: World) -> Any:
     """The services of a process that loses each race."""
 
     class Busy:
-        def save(self, change: Any, *_: Any, **__: Any) -> Any:
-            raise StaleSession(change.before)
+        def save(self, transaction: Transaction[Any]) -> Any:
+            raise StaleRecord(transaction.change.before)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(world.services.sessions, name)

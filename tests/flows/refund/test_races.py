@@ -30,7 +30,7 @@ from checkout.flows.refund.request import NewRefund
 from checkout.flows.refund.settle import settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.refund_books import (
     ALICE,
@@ -60,11 +60,11 @@ def overtaken(world: World, act: Callable[[], object], *, times: int = 1, of: st
         def __getattr__(self, name: str) -> Any:
             return getattr(sessions, name)
 
-        def save(self, change: Any, *given: Any, **named: Any) -> Any:
-            if left[0] and change.after.id.startswith(of):
+        def save(self, transaction: Transaction[Any]) -> Any:
+            if left[0] and transaction.change.after.id.startswith(of):
                 left[0] -= 1
                 act()
-            return sessions.save(change, *given, **named)
+            return sessions.save(transaction)
 
     slow: Any = Slow()
     return replace(world.services, sessions=slow)
@@ -107,7 +107,7 @@ def test_a_cancellation_whose_session_always_changes_is_told_to_try_again(
 def test_a_settlement_gives_way_to_another_write_of_the_refund(world: World, sold: Session) -> None:
     refund = ask(world, sold, 500)
     services = overtaken(world, lambda: touch(world, refund))
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         settle(services, refund, RefundEvent.CANCEL_REQUESTED, kept=0)
     assert world.session(sold.id).refunded == 500
 
@@ -170,7 +170,7 @@ def test_a_look_gives_way_to_the_one_that_decided(world: World, sold: Session) -
     refund = doubtful(world, sold, paid=True)
     world.clock.pass_time(60)
     services = overtaken(world, lambda: reconcile.step(world.services, again(world, refund)))
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         reconcile.step(services, refund)
     assert again(world, refund).status is RefundStatus.SUCCEEDED
 
@@ -181,7 +181,7 @@ def test_a_look_at_what_has_ended_gives_way(world: World, sold: Session) -> None
     ended = replace(refund, status=RefundStatus.SUCCEEDED)
     assert reconcile.step(world.services, ended) == ended
     visit = WalletVisit.begin(world.services, world.merchant, within=reconcile.DEADLINE)
-    with pytest.raises(StaleSession):
+    with pytest.raises(StaleRecord):
         reconcile.look(visit, ended)
 
 
@@ -267,9 +267,9 @@ def test_a_process_that_sleeps_after_r2_sends_nothing(world: World, sold: Sessio
         def __getattr__(self, name: str) -> Any:
             return getattr(sessions, name)
 
-        def save(self, change: Any, *given: Any, **named: Any) -> Any:
-            saved = sessions.save(change, *given, **named)
-            if change.event == RefundEvent.PAYMENT_INTENDED:
+        def save(self, transaction: Transaction[Any]) -> Any:
+            saved = sessions.save(transaction)
+            if transaction.change.event == RefundEvent.PAYMENT_INTENDED:
                 world.clock.pass_time(5)
             return saved
 

@@ -44,7 +44,7 @@ from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.models import Amount
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from sandbox.wallets.state import Account
 from tests.support.basics import at_once
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising
@@ -816,7 +816,7 @@ def test_metadata_that_others_change_at_the_same_time_is_to_be_tried_again(
     refund = ask(world, paid(world))
 
     def lost(*_: Any) -> Any:
-        raise StaleSession(world.session(refund.session))
+        raise StaleRecord(world.session(refund.session))
 
     monkeypatch.setattr(writes, "write_decided", lost)
     with pytest.raises(SessionBusy, match="try again"):

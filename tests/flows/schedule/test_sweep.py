@@ -24,6 +24,7 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority
+from checkout.ports.sessions import Transaction
 from tests.support.basics import NOW, between
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, interrupt, raising
 from tests.support.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN
@@ -82,7 +83,7 @@ def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
     now = world.clock.now()
     until = now + timedelta(seconds=45)
     change = advance(session, event, now=now, writer="dead", lease_until=until)
-    world.services.sessions.save(change)
+    world.services.sessions.save(Transaction(change))
     assert round_of(world) == Counts()
     counts = rounds(world, 1)
     assert counts.checked == 1

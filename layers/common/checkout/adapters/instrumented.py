@@ -15,7 +15,6 @@ from typing import Any, Final
 from checkout import telemetry
 from checkout.adapters.dynamo import DynamoSessions
 from checkout.domain.ids import MANDATE, REFUND, kind_of, session_ref
-from checkout.domain.machine import Change
 from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Problem
@@ -25,7 +24,7 @@ from checkout.domain.session_events import Event
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.sessions import Reservation
+from checkout.ports.sessions import Reservation, Transaction
 from checkout.ports.webhooks import Receipt, Receivers
 
 _COUNTED: Final = {
@@ -74,8 +73,8 @@ class InstrumentedSessions(DynamoSessions):
             _log(logging.INFO, "created", session)
         return held
 
-    def save(self, change: Change[Any], *args: Any, **beside: Any) -> Any:
-        saved = super().save(change, *args, **beside)
+    def save(self, transaction: Transaction[Any]) -> Any:
+        change, saved = transaction.change, super().save(transaction)
         if kind_of(saved.id) in _LOGS:
             _LOGS[kind_of(saved.id)](change.event.value, saved)
             return saved

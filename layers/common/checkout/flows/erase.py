@@ -43,7 +43,7 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
-from checkout.ports.sessions import Reservation, StaleSession
+from checkout.ports.sessions import Reservation, StaleRecord
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoRecords
@@ -198,7 +198,7 @@ def _erase_session(
         if not in_session(session, customer):
             return session
         session = writes.write_decided(services, session, erased)
-    except StaleSession:
+    except StaleRecord:
         report.kept[Kept.BUSY] += 1
         return session
     reason = _needed(session)
@@ -236,7 +236,7 @@ def _erase_refund(
         writes.commit(
             services, refund_without(writes.change(services, refund, RefundEvent.ERASED), customer)
         )
-    except StaleSession:
+    except StaleRecord:
         report.kept[Kept.BUSY] += 1
     else:
         report.erased["refunds"] += 1

@@ -4,7 +4,7 @@ A protocol is here if it has two implementations; `wiring.py` chooses between th
 one, `adapters/dynamo`, which tests run over tables in memory, so `services` is typed with them.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
-raises `StaleSession`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
+raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
 again from that version and never repeats its write blindly.
 
 - `runtime`: clock, threads, the errors of secrets and passkeys

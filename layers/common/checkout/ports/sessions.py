@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from checkout.domain.machine import Record
+from checkout.domain.machine import Change, Record
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
+from checkout.domain.webhooks import WebhookEvent
 
 R = TypeVar("R", bound=Record)
 
@@ -22,10 +24,10 @@ class Stale(Exception):
         self.current = current
 
 
-class StaleSession(Stale):
-    """Report that the session changed since it was read; `current` is the winner's version."""
+class StaleRecord(Stale, Generic[R]):
+    """Report a lost race for a session, refund or mandate; `current` is the winner's version."""
 
-    current: Session
+    current: R
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,18 @@ class Allowance:
     amount: int
     most: int
     until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Generic[R]):
+    """A change of a record, and what is written with it, or not at all."""
+
+    change: Change[R]
+    events: tuple[WebhookEvent, ...] = ()
+    refund: Refund | None = None  # a new one
+    reservation: Reservation | None = None
+    allowance: Allowance | None = None  # it is counted in
+    also: Change[Any] | None = None  # of another record, on its own condition
 
 
 class AllowanceUsed(Exception):

@@ -1,7 +1,7 @@
 """Conditional requests to DynamoDB, and the meaning of a failed condition.
 
-Each clause of a condition has a name before the clauses are joined. Nothing is sent from here.
-Source: the order of writes, domain/transitions.py.
+Each clause of a condition has a name before the clauses are joined, and so has each item of a
+transaction. Source: the order of writes, domain/transitions.py.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, ask, code, reasons
+from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.records import (
     cart_id,
@@ -31,6 +33,7 @@ from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.ports.sessions import Allowance, KeyHeld, Reservation
 
+RESERVATION: Final = "reservation"  # the name of the item in a transaction
 # A chance of a chance of 2^-130, or a mistake.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
@@ -189,32 +192,87 @@ def count_in(table: str, allowance: Allowance) -> dict[str, Any]:
     }
 
 
-def counted_in(error: ClientError, *, index: int) -> int:
-    """Return what the allowance that had no room has counted; `index` as in `failed_item`."""
-    found = failed_item(error, index=index)
-    return number_from(found["used"]) if found else 0
+def counted_in(item: Item | None) -> int:
+    """Return what the item of an allowance has counted."""
+    return number_from(item["used"]) if item else 0
 
 
-def raise_if_held(error: ClientError, reservation: Reservation, *, index: int) -> None:
-    """Raise KeyHeld if another write holds the reservation's key; `index` as in `failed_item`."""
-    held = failed_item(error, index=index)
-    if held is not None and reservation_from(held).writer != reservation.writer:
-        raise KeyHeld(reservation_from(held)) from None
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The items of a transaction by name. The failure of a condition is looked up by it.
+
+    DynamoDB reports a failure by the item's place, so items are sent in the order of the names.
+    """
+
+    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def reserve(self, table: str, reservation: Reservation | None) -> None:
+        """Add the write of an idempotency record, if there is one."""
+        if reservation is not None:
+            self.items[RESERVATION] = {"Put": put_reservation(table, reservation)}
+
+    def request(self, *, writer: str = "") -> dict[str, Any]:
+        """Return the request, as `transaction` does."""
+        return transaction(*self.items.values(), writer=writer)
+
+    def failed(self, error: ClientError, name: str) -> bool:
+        """Return whether the condition of this item failed; False if there is no such item."""
+        return name in self.items and condition_failed(error, index=[*self.items].index(name))
+
+    def stored(self, error: ClientError, name: str) -> Item | None:
+        """Return the stored item on which this one's condition failed, as `failed_item` does.
+
+        Returns None if there is no such item in the transaction.
+        """
+        return failed_item(error, index=[*self.items].index(name)) if name in self.items else None
+
+    def raise_if_held(self, error: ClientError, reservation: Reservation | None) -> None:
+        """Raise KeyHeld if another write holds the reservation's key."""
+        held = self.stored(error, RESERVATION)
+        if held is not None and reservation is not None:
+            winner = reservation_from(held)
+            if winner.writer != reservation.writer:
+                raise KeyHeld(winner) from None
+
+
+def put(
+    client: Client,
+    request: dict[str, Any],
+    table: str,
+    reservation: Reservation | None,
+    *,
+    ask: Callable[..., Any] = ask,
+) -> None:
+    """Make a PutItem, and that of a reservation in the same transaction. Raises KeyHeld.
+
+    `table` is that of the reservations.
+    """
+    if reservation is None:
+        ask(client.put_item, **request)
+    else:
+        put_reserved(client, table, reservation, request, ask=ask)
 
 
 def put_reserved(
-    write: Callable[..., Any], table: str, reservation: Reservation, *puts: dict[str, Any]
+    client: Client,
+    table: str,
+    reservation: Reservation,
+    *puts: dict[str, Any],
+    ask: Callable[..., Any],
 ) -> None:
-    """Make these PutItems and that of the reservation in one transaction. Raise KeyHeld.
-
-    `write` makes a TransactWriteItems; `table` is that of the reservations.
-    """
-    items = [{"Put": put} for put in (*puts, put_reservation(table, reservation))]
+    """Make these PutItems and that of the reservation in one transaction. Raises KeyHeld."""
+    writes = Writes({f"put {number}": {"Put": each} for number, each in enumerate(puts)})
+    writes.reserve(table, reservation)
     try:
-        write(**transaction(*items))
+        ask(client.transact_write_items, **writes.request())
     except ClientError as error:
-        raise_if_held(error, reservation, index=len(puts))
+        writes.raise_if_held(error, reservation)
         raise
+
+
+def put_version(table: str, item: Item, key: str, version: int) -> dict[str, Any]:
+    """Return the PutItem of a record's `version`, if the previous one, or none, is stored."""
+    return put_new(table, item, key) if version == 1 else put_next(table, item, version)
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from botocore.exceptions import ClientError
@@ -24,9 +23,9 @@ from checkout.adapters.dynamo.conditions import (
     TAKEN,
     failed_item,
     met,
+    put,
     put_new,
     put_next,
-    put_reserved,
 )
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
@@ -81,13 +80,9 @@ class DynamoEvents:
         Both are written in one transaction. Raises KeyHeld.
         """
         item = event_item(event)
-        put = put_new(self._table, item, "id")
+        request = put_new(self._table, item, "id")
         try:
-            if reservation is None:
-                self._persistent.ask(self._client.put_item, **put)
-            else:
-                write = partial(self._persistent.ask, self._client.transact_write_items)
-                put_reserved(write, self._reservations, reservation, put)
+            put(self._client, request, self._reservations, reservation, ask=self._persistent.ask)
         except ClientError as error:
             if failed_item(error) != item:  # otherwise it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error

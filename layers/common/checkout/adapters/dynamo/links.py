@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -20,10 +19,9 @@ from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
-    condition_failed,
+    Writes,
     met,
     put_reserved,
-    transaction,
 )
 from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.grammar import position
@@ -97,13 +95,12 @@ class DynamoLinks:
         }
         own, *others = _parts(link)
         item = _LINK.encode(link) | own | place
-        if reservation is not None:
-            puts = [{"TableName": self._table, "Item": each} for each in (item, *others)]
-            write = partial(self._persistent.ask, self._client.transact_write_items)
-            put_reserved(write, self._reservations, reservation, *puts)
+        if reservation is None:
+            self._persistent.batch_put(self._client, self._table, others)
+            ask(self._client.put_item, TableName=self._table, Item=item)
             return
-        self._persistent.batch_put(self._client, self._table, others)
-        ask(self._client.put_item, TableName=self._table, Item=item)
+        puts = ({"TableName": self._table, "Item": each} for each in (item, *others))
+        put_reserved(self._client, self._reservations, reservation, *puts, ask=self._persistent.ask)
 
     def get(self, link_id: str) -> PaymentLink | None:
         """Read the link, strongly consistent."""
@@ -169,13 +166,15 @@ class DynamoLinks:
         ]
         if len(changes) == 1:
             return met(self._client.update_item, **changes[0])
-        items = [{"Update": change} for change in changes]
+        writes = Writes(
+            {row: {"Update": change} for row, change in zip(link.row_ids, changes, strict=True)}
+        )
         writer = new_nonce(self._random_bytes)  # the same change may be wanted again, after another
-        request = transaction(*items, writer=writer)
+        request = writes.request(writer=writer)
         try:
             self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
-            if not any(condition_failed(error, index=place) for place in range(len(items))):
+            if not any(writes.failed(error, row) for row in link.row_ids):
                 raise
             return False
         return True

@@ -19,12 +19,12 @@ from checkout.adapters.dynamo.client import Client, all_of, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
+    Writes,
     at_version,
     failed_item,
+    put,
     put_new,
     put_next,
-    put_reservation,
-    raise_if_held,
     transaction,
 )
 from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, texts
@@ -90,7 +90,7 @@ class DynamoMerchants:
         try:
             ask(self._client.transact_write_items, **request)
         except ClientError as error:
-            held = failed_item(error, index=0)
+            held = failed_item(error)  # the guard
             if held is None:
                 raise Unavailable(TAKEN) from error
             return None if held["merchant"]["S"] == merchant.id else self._of_guard(held)
@@ -101,15 +101,8 @@ class DynamoMerchants:
         item = merchant_item(merchant)
         request = put_next(self._merchants, item, merchant.version)
         try:
-            if reservation is None:
-                ask(self._client.put_item, **request)
-            else:
-                put_key = put_reservation(self._reservations, reservation)
-                both = transaction({"Put": request}, {"Put": put_key})
-                ask(self._client.transact_write_items, **both)
+            put(self._client, request, self._reservations, reservation)
         except ClientError as error:
-            if reservation is not None:
-                raise_if_held(error, reservation, index=1)
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such merchant") from None
@@ -120,18 +113,20 @@ class DynamoMerchants:
         """Write the next version and the guard of its wallet. Raise StaleMerchant."""
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         item = merchant_item(merchant)
-        request = transaction(
-            {"Put": put_next(self._merchants, item, merchant.version)},
-            {"Put": put_new(self._merchants, guard, "id")},
+        writes = Writes(
+            {
+                "merchant": {"Put": put_next(self._merchants, item, merchant.version)},
+                "guard": {"Put": put_new(self._merchants, guard, "id")},
+            }
         )
         try:
-            ask(self._client.transact_write_items, **request)
+            ask(self._client.transact_write_items, **writes.request())
         except ClientError as error:
-            held = failed_item(error, index=1)
+            held = writes.stored(error, "guard")
             if held is not None and held["merchant"]["S"] != merchant.id:
                 return self._of_guard(held)
             if held is None:
-                found = failed_item(error, index=0)
+                found = writes.stored(error, "merchant")
                 if found is not None and found != item:
                     raise StaleMerchant(merchant_from(found)) from None
             self.replace(merchant)  # back to a wallet of before, or our own write
@@ -226,12 +221,13 @@ class DynamoApiKeys:
         """
         # The next version, so that of two keys that were counted for at once one is added.
         after = merchant_item(merchant.changed())
-        put = put_next(self._merchants, after, merchant.version + 1)
-        return self._written({"Put": put}, self._new(key), reservation=reservation)
+        request = put_next(self._merchants, after, merchant.version + 1)
+        return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
         """Write both keys, if `ended` had no end before."""
-        return self._written(self._as_read(merchant), self._new(new), self._end(ended, _LASTING))
+        read, end = self._as_read(merchant), self._end(ended, _LASTING)
+        return self._written({"merchant": read, "new": self._new(new), "ended": end})
 
     def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
         """Write `revoked`, if it was not revoked before and `kept` has no end."""
@@ -241,7 +237,8 @@ class DynamoApiKeys:
             "ConditionExpression": _LASTING,
             "ExpressionAttributeNames": _LASTING_NAMES,
         }
-        return self._written(self._end(revoked, _NOT_REVOKED), {"ConditionCheck": still_lasting})
+        end = self._end(revoked, _NOT_REVOKED)
+        return self._written({"revoked": end, "kept": {"ConditionCheck": still_lasting}})
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write its copied fields to these keys, or write nothing.
@@ -250,25 +247,27 @@ class DynamoApiKeys:
 
         Raises StaleMerchant.
         """
-        put = put_next(self._merchants, merchant_item(merchant), merchant.version)
+        request = put_next(self._merchants, merchant_item(merchant), merchant.version)
         updates = [self._copied(key, merchant) for key in keys]
         try:
-            ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
+            ask(self._client.transact_write_items, **transaction({"Put": request}, *updates))
         except ClientError as error:
             found = failed_item(error)
             if found is None:
                 raise
-            if found != put["Item"]:  # otherwise it is our own write, whose answer was lost
+            if found != request["Item"]:  # otherwise it is our own write, whose answer was lost
                 raise StaleMerchant(merchant_from(found)) from None
 
-    def _written(self, *items: dict[str, Any], reservation: Reservation | None = None) -> bool:
+    def _written(
+        self, items: dict[str, dict[str, Any]], reservation: Reservation | None = None
+    ) -> bool:
         """Write a transaction; return False if a condition failed. Raise KeyHeld."""
-        kept = [{"Put": put_reservation(self._reservations, reservation)}] if reservation else []
+        writes = Writes(items)
+        writes.reserve(self._reservations, reservation)
         try:
-            ask(self._client.transact_write_items, **transaction(*items, *kept))
+            ask(self._client.transact_write_items, **writes.request())
         except ClientError as error:
-            if reservation is not None:
-                raise_if_held(error, reservation, index=len(items))
+            writes.raise_if_held(error, reservation)
             failed_item(error)  # raises every other error
             return False
         return True

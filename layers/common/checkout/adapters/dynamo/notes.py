@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import met, put_new, put_next
+from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.ids import RandomBytes
@@ -81,9 +81,7 @@ class _Rows(Generic[T]):
         kept_until = ttl(note_kept_until(at, self._retention))
         place = place | {"id": text(self._row + record.session), "ttl": kept_until}
         item = self._codec.encode(record) | place
-        if record.version == 1:
-            return met(self._client.put_item, **put_new(self._table, item, "id"))
-        return met(self._client.put_item, **put_next(self._table, item, record.version))
+        return met(self._client.put_item, **put_version(self._table, item, "id", record.version))
 
 
 class DynamoNotes(_Rows[Note]):

@@ -10,7 +10,6 @@ another owner stays.
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -21,9 +20,9 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
     failed_item,
     met,
+    put,
     put_new,
     put_next,
-    put_reserved,
     transaction,
 )
 from checkout.adapters.dynamo.merchants import merchant_item
@@ -75,12 +74,8 @@ class DynamoPeople:
         """Write a new invitation, and the reservation in the same transaction. Raises KeyHeld."""
         # The same hash is the same invitation, so writing it again after a lost answer does no
         # harm.
-        put = {"TableName": self._table, "Item": self._invitation_item(invitation)}
-        if reservation is None:
-            ask(self._client.put_item, **put)
-        else:
-            write = partial(ask, self._client.transact_write_items)
-            put_reserved(write, self._reservations, reservation, put)
+        request = {"TableName": self._table, "Item": self._invitation_item(invitation)}
+        put(self._client, request, self._reservations, reservation)
 
     def withdraw(self, ended: Invitation) -> bool:
         """Write the end of the invitation, if it had none before."""

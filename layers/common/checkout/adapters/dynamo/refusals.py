@@ -9,7 +9,7 @@ from typing import Final
 
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import met, put_new, put_next
+from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Value, text
 from checkout.domain.refusals import KEPT, Refusals
@@ -42,9 +42,7 @@ class DynamoRefusals:
         newest = refusals.entries[-1].at
         place = {"key": _row_key(refusals.key), "ttl": ttl(newest + KEPT)}
         item = _REFUSALS.encode(refusals) | place
-        if refusals.version == 1:
-            return met(self._client.put_item, **put_new(self._table, item, "key"))
-        return met(self._client.put_item, **put_next(self._table, item, refusals.version))
+        return met(self._client.put_item, **put_version(self._table, item, "key", refusals.version))
 
 
 def _row_key(key_id: str) -> Value:

@@ -6,7 +6,7 @@ strongly consistent, except those of indexes. Source: domain/transitions.py, des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
@@ -17,7 +17,9 @@ from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get, readable
 from checkout.adapters.dynamo.conditions import (
+    RESERVATION,
     TAKEN,
+    Writes,
     condition_failed,
     count_in,
     counted_in,
@@ -25,9 +27,7 @@ from checkout.adapters.dynamo.conditions import (
     keep_longer,
     put_new,
     put_reservation,
-    raise_if_held,
     row_updates,
-    transaction,
     update,
 )
 from checkout.adapters.dynamo.events import event_item
@@ -54,21 +54,19 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
 from checkout.domain.machine import Change, Record
 from checkout.domain.parts import Lists
-from checkout.domain.refund import Refund
 from checkout.domain.retention import RETENTION
 from checkout.domain.search import outer_ids, same_text, wallets
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import given_back
-from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import (
-    Allowance,
     AllowanceUsed,
     DueSessions,
     OutOfStock,
     Reservation,
-    StaleSession,
+    StaleRecord,
+    Transaction,
 )
 
 R = TypeVar("R", bound=Record)
@@ -156,19 +154,20 @@ class DynamoSessions:
         """Write both or neither, with the items of the stock."""
         self._put_cart(session)
         self._put_rows(search_items(session, self._retention))
-        keys = [] if reservation is None else [put_reservation(self._reservations, reservation)]
+        writes = Writes()
+        writes.reserve(self._reservations, reservation)
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
-        items: list[dict[str, Any]] = [{"Put": put} for put in (*keys, put_session)]
+        writes.items["session"] = {"Put": put_session}
         if session.link is not None and session.holds_item:
             taken = take_items(self._sessions, session.link, session.quantity)
-            items.insert(len(keys) + 1, {"Update": taken})
+            writes.items["stock"] = {"Update": taken}
         try:
-            self._transact(*items)
+            self._transact(writes)
         except ClientError as error:
-            held = failed_item(error) if keys else None
+            held = writes.stored(error, RESERVATION)
             if held is not None and reservation is not None:
                 return _of_another(held, reservation)
-            found = failed_item(error, index=len(keys))
+            found = writes.stored(error, "session")
             if found is None and session.holds_item:
                 raise OutOfStock from error
             _raise_if_taken(found, session, error)
@@ -184,38 +183,19 @@ class DynamoSessions:
         item = get(self._client, self._reservations, key=text(key))
         return reservation_from(item) if item else None
 
-    def save(
-        self,
-        change: Change[R],
-        event: WebhookEvent | None = None,
-        reservation: Reservation | None = None,
-        *,
-        new: Refund | None = None,
-        also: Change[Any] | None = None,
-        second: WebhookEvent | None = None,
-        allowance: Allowance | None = None,
-    ) -> R:
-        """Write the change on its condition, with event and reservation in the same transaction.
+    def save(self, transaction: Transaction[R]) -> R:
+        """Write the change on its condition, and all that is in the transaction, or nothing.
 
-        The same transaction stores a `second` event and the `new` refund, counts in the
-        `allowance`, makes the change of another record that is made `also`, on its own condition,
-        and gives an item back to the stock of the link that the change `restocks`. If `also` has
-        lost a race, StaleSession has the change's own record as it was read. Returns the record as
+        An item goes back to the stock of the link that the change `restocks`. Returns the record as
         written. A write of ours whose response was lost counts as written. Raises KeyHeld if a live
         record holds the reservation's key, AllowanceUsed if the allowance has less left,
-        LookupError if there is no such record, otherwise StaleSession. Only `flows.payment.writes`
-        calls this.
+        LookupError if there is no such record, and StaleRecord if the record has changed since it
+        was read. If `also` has lost a race, StaleRecord has the change's own record as it was read.
+        Only `flows.payment.writes` calls this.
         """
+        change = transaction.change
         kind: Kind[R] = _KINDS[kind_of(change.after.id)]
-        request = kind.update(self._sessions, change, self._retention)
-        rows = kind.beside(self._sessions, change, self._retention)
-        if allowance is not None:
-            rows.append({"Update": count_in(self._sessions, allowance)})
-        counted = len(rows)
-        if also is not None:  # the last one: `_only_failed`
-            other: Kind[Any] = _KINDS[kind_of(also.after.id)]
-            rows.append({"Update": other.update(self._sessions, also, self._retention)})
-        puts = self._puts((event, second), new, reservation)
+        writes = self._writes(kind, transaction)
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
@@ -224,37 +204,49 @@ class DynamoSessions:
             self._put_rows(found_by)
         saved = change.after
         try:
-            if puts or rows:
-                self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)
+            if len(writes.items) > 1:
+                self._transact(writes)
             else:
+                request = writes.items["change"]["Update"]
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
                 saved = kind.stored(change, answer["Attributes"])
         except ClientError as error:
-            if reservation is not None:
-                raise_if_held(error, reservation, index=len(puts))
-            if also is not None and _only_failed(error, index=len(puts) + len(rows)):
-                raise StaleSession(change.before) from None
-            _raise_if_used(error, allowance, index=len(puts) + counted)
+            writes.raise_if_held(error, transaction.reservation)
+            if not writes.failed(error, "change"):
+                if writes.failed(error, "also"):
+                    raise StaleRecord(change.before) from None
+                if writes.failed(error, "allowance"):
+                    raise AllowanceUsed(counted_in(writes.stored(error, "allowance"))) from None
             saved = self._stale_unless_ours(kind, error, change)
         if late:
             self._put_rows(found_by)
         return saved
 
-    def _puts(
-        self,
-        events: Iterable[WebhookEvent | None],
-        new: Refund | None,
-        reservation: Reservation | None,
-    ) -> list[dict[str, Any]]:
-        """Return the writes of new records in a change's transaction, the reservation last."""
-        puts = [put_new(self._events, event_item(each), "id") for each in events if each]
-        if new is not None:
-            puts.append(put_refund(self._sessions, new, self._retention))
-        if reservation is not None:
-            puts.append(put_reservation(self._reservations, reservation))
-        return puts
+    def _writes(self, kind: Kind[R], transaction: Transaction[R]) -> Writes:
+        """Return the writes of a transaction, with those to the other rows of the change."""
+        change = transaction.change
+        writes = Writes(
+            {"change": {"Update": kind.update(self._sessions, change, self._retention)}}
+        )
+        items = writes.items
+        for event in transaction.events:
+            items[event.id] = {"Put": put_new(self._events, event_item(event), "id")}
+        if transaction.refund is not None:
+            items["refund"] = {
+                "Put": put_refund(self._sessions, transaction.refund, self._retention)
+            }
+        writes.reserve(self._reservations, transaction.reservation)
+        beside = kind.beside(self._sessions, change, self._retention)
+        items |= {f"beside {number}": each for number, each in enumerate(beside)}
+        if transaction.allowance is not None:
+            items["allowance"] = {"Update": count_in(self._sessions, transaction.allowance)}
+        if transaction.also is not None:
+            other: Kind[Any] = _KINDS[kind_of(transaction.also.after.id)]
+            also = other.update(self._sessions, transaction.also, self._retention)
+            items["also"] = {"Update": also}
+        return writes
 
     def page(
         self,
@@ -379,12 +371,12 @@ class DynamoSessions:
             failed_item(error)  # it is not there: another release has the cart in the session
 
     def _stale_unless_ours(self, kind: Kind[R], error: ClientError, change: Change[R]) -> R:
-        """Return our own write, whose answer was lost. Raise StaleSession for another's.
+        """Return our own write, whose answer was lost. Raise StaleRecord for another's.
 
         A cart in an item of its own is read again: the other write may have changed it.
         """
-        item = failed_item(error, index=0)
-        if not condition_failed(error, index=0):
+        item = failed_item(error)
+        if not condition_failed(error):
             raise Unavailable(TAKEN) from error
         if item is None:
             raise LookupError("no such record") from None
@@ -392,11 +384,11 @@ class DynamoSessions:
             item = with_cart(self._client, self._sessions, item)
         current = kind.stored(change, item)
         if current.writer != change.after.writer:
-            raise StaleSession(current) from None
+            raise StaleRecord(current) from None
         return current
 
-    def _transact(self, *items: dict[str, Any]) -> None:
-        self._persistent.ask(self._client.transact_write_items, **transaction(*items))
+    def _transact(self, writes: Writes) -> None:
+        self._persistent.ask(self._client.transact_write_items, **writes.request())
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,17 +471,6 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
         stored=lambda change, item: mandate_from(item),
     ),
 }
-
-
-def _only_failed(error: ClientError, *, index: int) -> bool:
-    """Return whether the condition at `index` failed, and not the first one."""
-    return condition_failed(error, index=index) and not condition_failed(error, index=0)
-
-
-def _raise_if_used(error: ClientError, allowance: Allowance | None, *, index: int) -> None:
-    """Raise AllowanceUsed if the allowance at `index` had no room, and the first item was fine."""
-    if allowance is not None and _only_failed(error, index=index):
-        raise AllowanceUsed(counted_in(error, index=index)) from None
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:

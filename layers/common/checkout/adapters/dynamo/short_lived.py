@@ -74,7 +74,7 @@ class DynamoSignIns:
             return  # a failure costs a minute of the idle time
 
     def end(self, sign_in_id: str) -> None:
-        """Delete the sign-in; the next request with it is rejected."""
+        """End the sign-in; the next request with it is rejected."""
         ask(
             self._client.update_item,
             TableName=self._table,

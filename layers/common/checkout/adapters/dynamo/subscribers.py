@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import failed_item, put_new, put_next, put_reserved
+from checkout.adapters.dynamo.conditions import failed_item, put, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.notices import Subscriber
@@ -49,18 +47,9 @@ class DynamoSubscribers:
         transaction. Raises KeyHeld.
         """
         item = self._item(subscriber)
-        first = subscriber.version == 1
-        request = (
-            put_new(self._table, item, "id")
-            if first
-            else put_next(self._table, item, subscriber.version)
-        )
+        request = put_version(self._table, item, "id", subscriber.version)
         try:
-            if reservation is None:
-                ask(self._client.put_item, **request)
-            else:
-                write = partial(ask, self._client.transact_write_items)
-                put_reserved(write, self._reservations, reservation, request)
+            put(self._client, request, self._reservations, reservation)
         except ClientError as error:
             found = failed_item(error)  # our own write, if its answer was lost
             return found is not None and found["writer"] == item["writer"]

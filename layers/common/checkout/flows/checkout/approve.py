@@ -33,7 +33,7 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
 PATIENCE: Final = 2.5  # seconds that the callback waits for the money; the customer sees no page
@@ -114,14 +114,16 @@ def _claim_and_pay(
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
         session = approval.claim(services, session)
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        winner: Session = stale.current
+        return winner
     except IllegalTransition as illegal:
         return apply_clock(services, illegal.record)
     try:
         return _continue_and_pay(visit, session, grant, interact_ref)
-    except StaleSession as stale:  # our lease lapsed, or a sweep came first: its write stands
-        return stale.current
+    except StaleRecord as stale:  # our lease lapsed, or a sweep came first: its write stands
+        current: Session = stale.current
+        return current
     except IllegalTransition as illegal:
         return apply_clock(services, load(services, illegal.record.id))
 
@@ -213,7 +215,8 @@ def note_reported(services: PayServices, session: Session, result: str, *, brows
     try:
         said = {"reported": reported, "note": reported.value}
         return move(services, session, Event.RETURN_REPORTED, **said)
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        current: Session = stale.current
+        return current
     except IllegalTransition:
         return session

@@ -13,7 +13,7 @@ from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
 from checkout.flows.payment.writes import change, write_decided
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 
 def apply_clock(services: Services, session: Session) -> Session:
@@ -33,8 +33,9 @@ def write_clock(services: Services, session: Session) -> Session:
     """Write what the clock has decided, also where nobody needs it; return the session."""
     try:
         return write_decided(services, session, lambda current: _decided(services, current))
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        current: Session = stale.current
+        return current
 
 
 def _decided(services: Services, session: Session) -> Change[Session] | None:

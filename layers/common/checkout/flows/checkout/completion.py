@@ -17,7 +17,7 @@ from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from checkout.ports.wallets import CompletionPolicy
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
@@ -71,8 +71,9 @@ def complete(visit: WalletVisit, session: Session, received: int | None) -> Sess
 
     try:
         return write_decided(services, session, completed)
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        current: Session = stale.current
+        return current
 
 
 def await_money(
@@ -88,7 +89,7 @@ def await_money(
     Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet says that
     the `payment` has failed, or the incoming payment is completed with too little. Gives up after
     `patience` seconds, which bound its calls too. With the policy `instructed` there is one read.
-    Raises StaleSession, IllegalTransition.
+    Raises StaleRecord, IllegalTransition.
     """
     services = visit.services
     if payment.failed:

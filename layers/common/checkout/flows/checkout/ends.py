@@ -23,7 +23,7 @@ from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 _VERB: Final = {
     Event.EXPIRE_REQUESTED: "expired",
@@ -94,7 +94,7 @@ def _end(
         if event is not Event.ACCEPTED_AS_PAID:
             current = _hasten(services, current)
         raise _refusal(current, event) from None
-    except StaleSession:
+    except StaleRecord:
         raise SessionBusy(
             "This session is being changed by other requests; try again shortly."
         ) from None
@@ -124,8 +124,9 @@ def _hasten(services: Services, session: Session) -> Session:
 
     try:
         return write_decided(services, session, closing)
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        current: Session = stale.current
+        return current
 
 
 def _refusal(session: Session, event: Event) -> CheckoutError:

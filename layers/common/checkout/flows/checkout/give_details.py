@@ -27,7 +27,7 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 
 def may_give(services: PayServices, session: Session) -> bool:
@@ -70,7 +70,7 @@ def give(services: PayServices, session: Session, given: CustomerDetails) -> Ses
             )
         except IllegalTransition:
             raise _refusal(session) from None
-        except StaleSession as stale:
+        except StaleRecord as stale:
             session = stale.current
     raise SessionBusy("This session is being changed by other requests; try again shortly.")
 

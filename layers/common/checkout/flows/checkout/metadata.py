@@ -17,7 +17,7 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 Merge = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _BUSY = "This session is being changed by other requests; try again shortly."
@@ -47,7 +47,7 @@ def update(
                 "A payment may be under way; its result is known in about a minute. Change the "
                 "metadata then."
             ) from None
-        except StaleSession:
+        except StaleRecord:
             continue
     raise SessionBusy(_BUSY)
 

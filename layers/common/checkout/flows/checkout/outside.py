@@ -32,7 +32,7 @@ def may_look(session: Session, now: datetime) -> bool:
 def found(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
     """Decide a session before its approval by the money that its incoming payment holds.
 
-    Without money, returns the session as it is. Raises IllegalTransition, StaleSession.
+    Without money, returns the session as it is. Raises IllegalTransition, StaleRecord.
     """
     if seen.received == 0:
         return session

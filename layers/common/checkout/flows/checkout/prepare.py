@@ -51,7 +51,7 @@ from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 # For all calls together, because the customer's wallet decides how much of it is used.
 DEADLINE: Final = timedelta(seconds=12)
@@ -81,7 +81,7 @@ def submit_wallet(
     session = _claim(services, session, url, client, typed, merchant)
     try:
         return _prepare(WalletVisit.begin(services, merchant, within=DEADLINE), session, url)
-    except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
+    except StaleRecord as stale:  # our lease lapsed, or the merchant ended the session meanwhile
         raise refusal(stale.current, services.clock.now()) from None
     except IllegalTransition as illegal:  # time ran out meanwhile
         raise refusal(apply_clock(services, illegal.record), services.clock.now()) from None
@@ -165,7 +165,7 @@ def _claim(
     limits.admit_work(services, SUBMISSION, client, provider=authority(url))
     try:
         return commit(services, claim)
-    except StaleSession as stale:
+    except StaleRecord as stale:
         raise refusal(stale.current, services.clock.now()) from None
 
 
@@ -381,5 +381,5 @@ def _give_up(
             return
         note = note_of(problem, cause)
         move(services, session, Event.PREPARATION_FAILED, note=note, problem=problem)
-    except (CheckoutError, StaleSession, IllegalTransition):
+    except (CheckoutError, StaleRecord, IllegalTransition):
         return  # the lease lapses, and the sweep or the next visit opens it

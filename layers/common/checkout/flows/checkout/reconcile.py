@@ -26,7 +26,7 @@ from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from checkout.ports.wallets import CompletionPolicy
 
 DEADLINE: Final = timedelta(seconds=20)
@@ -58,8 +58,9 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
         return session
     try:
         return step(services, session, within=PAGE_DEADLINE)
-    except StaleSession as stale:
-        return stale.current
+    except StaleRecord as stale:
+        current: Session = stale.current
+        return current
 
 
 def _callback_over(session: Session, now: datetime) -> bool:
@@ -99,7 +100,7 @@ class Asked:
 
 
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
-    """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
+    """Check the wallets once, and write what they show. Raises StaleRecord after a lost race.
 
     A wallet that does not answer changes nothing: the first write here has already scheduled the
     next check.
@@ -124,7 +125,7 @@ def ask_merchant(
             checked = _checked(visit, session)
         return replace(checked, session=apply_clock(services, checked.session))
     except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
-        raise StaleSession(illegal.record) from None
+        raise StaleRecord(illegal.record) from None
 
 
 def ask_customer(
@@ -155,7 +156,7 @@ def ask_customer(
             session = arrived(visit, session, seen, payment)
         return apply_clock(services, session)
     except IllegalTransition as illegal:
-        raise StaleSession(illegal.record) from None
+        raise StaleRecord(illegal.record) from None
 
 
 def _visit(services: PayServices, session: Session, within: timedelta) -> WalletVisit:
@@ -245,7 +246,7 @@ def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
 def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Session:
     """Store the token that has replaced the session's, which the wallet no longer takes.
 
-    It is written on top of what others have written meanwhile; then raises StaleSession, since this
+    It is written on top of what others have written meanwhile; then raises StaleRecord, since this
     visit has nothing more to decide.
     """
     services, known = visit.services, session.token
@@ -258,7 +259,7 @@ def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Ses
 
     written = write_decided(services, session, kept)
     if written.token != new or written.version != session.version + 1:
-        raise StaleSession(written)
+        raise StaleRecord(written)
     return written
 
 

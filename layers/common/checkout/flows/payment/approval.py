@@ -24,7 +24,7 @@ from checkout.open_payments import interaction
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import AccessToken, WalletAddress
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 R = TypeVar("R", bound=InFlight)
 T = TypeVar("T")
@@ -77,12 +77,12 @@ def claim(services: Services, record: R) -> R:
     """Take the lease on the continuation of the record's grant (W5).
 
     A check for money from outside may come first; another approval or claim may not. Raises
-    StaleSession with the winner, and IllegalTransition.
+    StaleRecord with the winner, and IllegalTransition.
     """
 
     def claimed(current: R) -> Change[R]:
         if current.grant != record.grant or current.phase is not None:
-            raise StaleSession(current)
+            raise StaleRecord(current)
         now = services.clock.now()  # of the claim that is written, not of one that lost its race
         return change(
             services,

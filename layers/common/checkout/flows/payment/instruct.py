@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar
 
 from checkout.domain.ids import new_nonce
 from checkout.domain.machine import Change
@@ -29,7 +29,7 @@ from checkout.open_payments.models import (
     WalletAddress,
 )
 from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 R = TypeVar("R", bound=InFlight)
 
@@ -122,7 +122,7 @@ def usable_quote(
 def intend(services: PayServices, record: R, quote: Quote, token: AccessToken) -> R:
     """Write the intent to pay by this quote (W6), the point of no return.
 
-    Raises StaleSession, IllegalTransition.
+    Raises StaleRecord, IllegalTransition.
     """
     now = services.clock.now()
     instruction = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
@@ -149,7 +149,7 @@ def send(
 ) -> Sent[R]:
     """Send the payment once, never after its deadline (C8), and record it (W7).
 
-    Others look for its money after `patience`. Raises StaleSession, IllegalTransition.
+    Others look for its money after `patience`. Raises StaleRecord, IllegalTransition.
     """
     assert record.instruction is not None
     assert record.quote is not None
@@ -176,8 +176,8 @@ def send(
             # As W6 said, if that is late enough: it costs no write of the index.
             check_at=lambda current: max(current.check_at or after_us, after_us),
         )
-    except StaleSession as stale:  # a sweep has moved it on meanwhile
-        record = cast(R, stale.current)
+    except StaleRecord as stale:  # a sweep has moved it on meanwhile
+        record = stale.current
     return Sent(record, payment)
 
 
@@ -248,14 +248,14 @@ def note_created(
     """Write that the instructed payment is there (W7); `payment` is its id, if that is known.
 
     Changes that others have written meanwhile are kept: W7 is written on top of the winner of a
-    race, unless it no longer pays by this instruction, or is being closed. Then raises StaleSession
+    race, unless it no longer pays by this instruction, or is being closed. Then raises StaleRecord
     with the winner. `check_at` says when a record is checked next.
     """
 
     def created(current: R) -> Change[R]:
         ours = current.phase is Phase.PAYING and current.instruction == record.instruction
         if not ours or current.closing_at is not None:
-            raise StaleSession(current)
+            raise StaleRecord(current)
         return change(
             services,
             current,

@@ -49,7 +49,7 @@ def of(services: Services, merchant_id: str) -> Mandate | None:
 def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
     """Renew the token if that is due; return the mandate as it is then.
 
-    Raises StaleSession after too many lost races.
+    Raises StaleRecord after too many lost races.
     """
     due = mandate.needed_at
     if due is None or services.clock.now() < due:
@@ -66,7 +66,7 @@ def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLIN
 def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
     """Return the mandate's token, good for the next minute; it is renewed first if need be.
 
-    Raises NoToken, open_payments errors, StaleSession.
+    Raises NoToken, open_payments errors, StaleRecord.
     """
     if mandate is None or not mandate.pays_for(visit.merchant) or mandate.token is None:
         raise NoToken(gone=True)
@@ -80,7 +80,7 @@ def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, Access
 def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
     """Replace the token that was read: the intent (M1), the call, what it said (M2, M3).
 
-    Raises NoToken, open_payments errors, StaleSession.
+    Raises NoToken, open_payments errors, StaleRecord.
     """
     if mandate.token is None or mandate.terms is None:
         raise NoToken(gone=True)

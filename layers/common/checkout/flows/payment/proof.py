@@ -111,7 +111,7 @@ def fence(visit: WalletVisit, record: R) -> tuple[R, Seen, bool]:
 
     Returns the record, what its incoming payment shows, and whether that decides: it is enough
     money, or a read that began FENCE after the close. If that shows no money, the payment is
-    disproved already. Raises open_payments errors, StaleSession, IllegalTransition.
+    disproved already. Raises open_payments errors, StaleRecord, IllegalTransition.
     """
     services = visit.services
     seen = read_and_close(visit, record) if record.closed_at is None else read(visit, record)

@@ -24,7 +24,7 @@ from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
-from checkout.ports.sessions import Allowance, StaleSession
+from checkout.ports.sessions import Allowance, StaleRecord, Transaction
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
@@ -37,7 +37,7 @@ def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
 
     `changes` are the fields that the event sets, and a `note` for the history. Returns the record
     as written. Raises IllegalTransition where the table has no such row or its condition does not
-    hold, and StaleSession where another writer came first; then nothing was written.
+    hold, and StaleRecord where another writer came first; then nothing was written.
     """
     return commit(services, change(services, record, event, **changes))
 
@@ -60,7 +60,7 @@ def write_decided(
 ) -> R:
     """Write what `decide` makes of the record; after a lost race, decide again from the winner.
 
-    Returns the record as written, or as it is where `decide` returns None. Raises StaleSession
+    Returns the record as written, or as it is where `decide` returns None. Raises StaleRecord
     when the race is lost TRIES times, KeyHeld as `commit` does, and what `decide` raises.
     """
     for _ in range(TRIES):
@@ -69,9 +69,9 @@ def write_decided(
             return record
         try:
             return commit(services, decided, reserve)
-        except StaleSession as stale:
-            record = cast(R, stale.current)
-    raise StaleSession(record)
+        except StaleRecord as stale:
+            record = stale.current
+    raise StaleRecord(record)
 
 
 def commit(
@@ -79,32 +79,33 @@ def commit(
     change: Change[R],
     reserve: Reserve[R] | None = None,
     *,
-    new: Refund | None = None,
+    refund: Refund | None = None,
     also: Change[Any] | None = None,
     allowance: Allowance | None = None,
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
-    In the transaction are also the record that `reserve` makes of the result, a `new` refund, whose
+    In the transaction are also the record that `reserve` makes of the result, a new `refund`, whose
     event is written then, a change of another record that is made `also`, and the count in an
-    `allowance`. Raises StaleSession, KeyHeld if the place of that record is taken, AllowanceUsed.
+    `allowance`. Raises StaleRecord, KeyHeld if the place of that record is taken, AllowanceUsed.
     """
     listeners = _listeners(services, change.after.merchant)
     event = _webhook_event(services, change, listeners)
-    if event is None and new is not None:
-        event = _created(services, new, listeners)
-    second = _beside(services, change, new, listeners)
+    if event is None and refund is not None:
+        event = _created(services, refund, listeners)
+    second = _beside(services, change, refund, listeners)
     event, second = (each and each.for_endpoints(listeners(each.type)) for each in (event, second))
     ends = change.after.terminal and not change.before.terminal
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
     reservation = reserve(change.after, change.after.writer) if reserve else None
-    given = {"new": new, "also": also, "second": second, "allowance": allowance}
-    beside: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
-    saved: R = services.sessions.save(change, event, reservation, **beside)
-    made = [each for each in (event, second) if each is not None]
-    if made:
-        services.queue.enqueue([QueuedEvent(each.id, each.merchant) for each in made])
+    events = tuple(each for each in (event, second) if each is not None)
+    transaction = Transaction(
+        change, events, refund=refund, reservation=reservation, allowance=allowance, also=also
+    )
+    saved = services.sessions.save(transaction)
+    if events:
+        services.queue.enqueue([QueuedEvent(each.id, each.merchant) for each in events])
     cleanup = _left_behind(change)
     if cleanup is not None:
         services.tasks.clean_up(cleanup)

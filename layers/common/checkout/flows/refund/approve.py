@@ -44,7 +44,7 @@ from checkout.open_payments.client import Access
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 DEADLINE: Final = timedelta(seconds=20)
 # The customer's incoming payment lasts for the approval and for what is under way after it.
@@ -113,7 +113,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
             approve_until=services.clock.now() + APPROVE_WITHIN,
             **fields,
         )
-    except (StaleSession, IllegalTransition):
+    except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
             "This refund was changed meanwhile. Look at it again."
         ) from None
@@ -239,9 +239,8 @@ def finish(
         refund = redeemed(visit, refund, grant, interact_ref)
         kept = refund.grant is not None and refund.lease_until is None
         return Finish(refund, wait_seconds=approval.KEPT_PAUSE if kept else 0)
-    except StaleSession as stale:  # another request was faster
-        current: Any = stale.current
-        return Finish(current)
+    except StaleRecord as stale:  # another request was faster
+        return Finish(stale.current)
     except IllegalTransition as illegal:
         return Finish(illegal.record)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from checkout.domain.errors import (
     AmountTooSmallForWallet,
@@ -48,7 +48,7 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Interval, Limits
 from checkout.open_payments.models import AccessToken, Amount, Quote
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
+from checkout.ports.sessions import Allowance, AllowanceUsed, StaleRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
 
     try:
         return write_decided(services, mandate, asked)
-    except (StaleSession, IllegalTransition):
+    except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
             "An approval of the budget is being redeemed right now. Look at it again."
         ) from None
@@ -273,7 +273,7 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
             budget_tries=0,
         )
         return pay(services, refund, shown=True)
-    except (StaleSession, IllegalTransition):
+    except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
             "This refund was changed meanwhile. Look at it again."
         ) from None
@@ -283,7 +283,7 @@ def pay_now(services: PayServices, refund: Refund) -> Refund:
     """Pay a new refund from the budget as `pay` does; return it as it is then."""
     try:
         return pay(services, refund)
-    except (StaleSession, IllegalTransition):  # the sweep pays it, or somebody has canceled it
+    except (StaleRecord, IllegalTransition):  # the sweep pays it, or somebody has canceled it
         return services.refunds.get(refund.id) or refund
 
 
@@ -293,7 +293,7 @@ def pay(
     """Pay a refund from the budget if that is due and it fits, else leave it to an approval.
 
     `shown`: a person has seen the price that is stored, and confirmed it. Raises IllegalTransition,
-    and StaleSession after a lost race.
+    and StaleRecord after a lost race.
     """
     now = services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
@@ -333,7 +333,7 @@ def _intended(
 ) -> tuple[Refund, AccessToken]:
     """Ask for the price, and write the intent to pay it. No money can move before that.
 
-    Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleSession, and as
+    Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and as
     `approve.price` does.
     """
     fields, quote = _price(visit, refund, mandate, shown=shown)
@@ -405,7 +405,7 @@ def _intend(
     """Write the intent (R2), with its debit in the mandate, and in the limits of the actor.
 
     Raises _Passed if it does not fit, NoToken if the mandate has another token by now,
-    IllegalTransition, StaleSession.
+    IllegalTransition, StaleRecord.
     """
     services, known = visit.services, mandate.token
     for _ in range(TRIES):
@@ -436,8 +436,8 @@ def _intend(
             raise mandates.NoToken(gone=False) from None
         except AllowanceUsed:
             raise _Passed(RefundProblem.TOO_DEAR, fields) from None
-        except StaleSession as stale:
-            if cast(Refund, stale.current).version != refund.version:
+        except StaleRecord as stale:
+            if stale.current.version != refund.version:
                 raise
         found = mandates.of(services, refund.merchant)
         if found is None or not found.active or found.token != known:

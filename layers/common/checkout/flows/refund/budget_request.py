@@ -25,7 +25,7 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.open_payments.models import Amount
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 from checkout.ports.wallets import Cleanup
 
 _BUSY: Final = "The budget is being changed by other requests; try again shortly."
@@ -65,7 +65,7 @@ def request(
 
     try:
         return write_decided(services, mandate, requested, reserve)
-    except StaleSession as stale:
+    except StaleRecord as stale:
         raise SessionBusy(_BUSY) from stale
 
 
@@ -89,7 +89,7 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
         mandate = write_decided(services, mandate, ended, reserve)
     except IllegalTransition:
         raise RefundUnexpectedState("There is no budget that could be ended.") from None
-    except StaleSession as stale:
+    except StaleRecord as stale:
         raise SessionBusy(_BUSY) from stale
     assert before is not None
     if before.handle is not None and before.terms is not None:

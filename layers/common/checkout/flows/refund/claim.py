@@ -30,7 +30,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.refund import request
 from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 DEADLINE: Final = timedelta(seconds=12)
 CURRENCY: Final = "currency"  # the slip of a wallet that holds another one than the refund
@@ -62,7 +62,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
             claim=api_key_hash(token),
             claim_open=1,
         )
-    except (StaleSession, IllegalTransition):
+    except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
             "A link can be made only while the refund waits for your approval."
         ) from None
@@ -112,5 +112,5 @@ def take(
         )
     try:
         return move(services, refund, RefundEvent.CLAIMED, wallet=wallet.id, claimed=1)
-    except (StaleSession, IllegalTransition):
+    except (StaleRecord, IllegalTransition):
         raise SessionBusy("This refund is being changed; try again shortly.") from None

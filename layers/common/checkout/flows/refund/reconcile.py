@@ -31,7 +31,7 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access
 from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 DEADLINE: Final = timedelta(seconds=10)
 # A token that ends within this time may end on its way.
@@ -54,7 +54,7 @@ class Own:
 def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE) -> Refund:
     """Look once if a look is due; cancel a refund that nobody has approved in time.
 
-    Raises StaleSession after a lost race.
+    Raises StaleRecord after a lost race.
     """
     now = services.clock.now()
     if refund.status is RefundStatus.NEEDS_APPROVAL:
@@ -73,7 +73,7 @@ def _unapproved(services: Services, refund: Refund, now: datetime) -> Refund:
 
 
 def look(visit: WalletVisit, refund: Refund) -> Refund:
-    """Ask both wallets, and write what they show. Raises StaleSession after a lost race."""
+    """Ask both wallets, and write what they show. Raises StaleRecord after a lost race."""
     services = visit.services
     try:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
@@ -88,7 +88,7 @@ def look(visit: WalletVisit, refund: Refund) -> Refund:
         refund = _noted(services, refund, own.payment, begun)
         return _decided(visit, refund, own.payment, begun)
     except IllegalTransition as illegal:
-        raise StaleSession(illegal.record) from None
+        raise StaleRecord(illegal.record) from None
 
 
 def _next(services: Services, refund: Refund) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _decided(
 def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
     """Read the payment at the merchant's wallet, after renewing the token if it has ended.
 
-    Raises CannotTell, open_payments errors, StaleSession.
+    Raises CannotTell, open_payments errors, StaleRecord.
     """
     if refund.token is None:
         return refund, _with_budget(visit, refund)
@@ -170,7 +170,7 @@ def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
     """Read the payment with the token of the merchant's mandate, which reads all of this client's.
 
     So a refund whose own token is lost needs no approval either. Raises CannotTell if the mandate
-    has none to read with, open_payments errors, StaleSession.
+    has none to read with, open_payments errors, StaleRecord.
     """
     services = visit.services
     mandate = mandates.of(services, refund.merchant)
@@ -203,7 +203,7 @@ def _left_by_budget(services: Services, refund: Refund) -> None:
 def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
     """Rotate the token (M): the intent, the call, the new token.
 
-    Raises CannotTell if there is none to go on with, open_payments errors, StaleSession.
+    Raises CannotTell if there is none to go on with, open_payments errors, StaleRecord.
     """
     assert refund.payer is not None
     services, known, auth_server = visit.services, refund.token, refund.payer.auth_server

@@ -46,7 +46,7 @@ from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import Services
-from checkout.ports.sessions import Allowance, AllowanceUsed, StaleSession
+from checkout.ports.sessions import Allowance, AllowanceUsed, StaleRecord
 
 REFUNDS_MAX: Final = 100  # of a session
 ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day: until it is over, and refunds are
@@ -109,10 +109,10 @@ def create(
                 services,
                 change,
                 _of_refund(refund, reserve),
-                new=refund,
+                refund=refund,
                 allowance=allowance,
             )
-        except StaleSession:
+        except StaleRecord:
             continue
         except AllowanceUsed as used:
             raise _over_the_day(key, used.used) from None
@@ -254,7 +254,7 @@ def cancel(
         )
     except IllegalTransition as illegal:
         raise RefundUnexpectedState(_uncancelable(illegal.record)) from None
-    except StaleSession as stale:
+    except StaleRecord as stale:
         raise SessionBusy(
             "This refund is being changed by other requests; try again shortly."
         ) from stale
@@ -285,7 +285,7 @@ def update_metadata(
         raise RefundUnexpectedState(
             "This refund is being sent; its metadata can be changed when it has ended."
         ) from None
-    except StaleSession:
+    except StaleRecord:
         raise SessionBusy(
             "This refund is being changed by other requests; try again shortly."
         ) from None

@@ -5,7 +5,7 @@ The session holds the amount until the end, and the mandate the debit of an atte
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from checkout.domain.ids import mandate_id
 from checkout.domain.machine import Change
@@ -17,7 +17,7 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import StaleRecord
 
 
 def settle(
@@ -31,17 +31,17 @@ def settle(
 ) -> Refund:
     """Write the end of the refund as it was read; its session keeps `kept` of it, in minor units.
 
-    Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleSession if the refund
+    Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if the refund
     was changed by another, or its session too often.
     """
     for _ in range(TRIES):
         change = writes.change(services, refund, event, **changes)
         try:
             return writes.commit(services, change, reserve, also=_released(services, refund, kept))
-        except StaleSession as stale:
-            if cast(Refund, stale.current).version != refund.version:
+        except StaleRecord as stale:
+            if stale.current.version != refund.version:
                 raise
-    raise StaleSession(refund)
+    raise StaleRecord(refund)
 
 
 def nothing_sent(
@@ -49,7 +49,7 @@ def nothing_sent(
 ) -> Refund:
     """Write that nothing was sent: it needs an approval again, and the budget has its debit back.
 
-    Returns the refund as written. Raises IllegalTransition, and StaleSession if the refund was
+    Returns the refund as written. Raises IllegalTransition, and StaleRecord if the refund was
     changed by another, or its mandate too often.
     """
     for _ in range(TRIES):
@@ -57,10 +57,10 @@ def nothing_sent(
         change = writes.change(services, refund, RefundEvent.NOTHING_SENT, problem=problem, **named)
         try:
             return writes.commit(services, change, also=_given_back(services, refund))
-        except StaleSession as stale:
-            if cast(Refund, stale.current).version != refund.version:
+        except StaleRecord as stale:
+            if stale.current.version != refund.version:
                 raise
-    raise StaleSession(refund)
+    raise StaleRecord(refund)
 
 
 def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:

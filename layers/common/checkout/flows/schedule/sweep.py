@@ -45,7 +45,7 @@ from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import WHOLE, Clock, ShardRange
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import DueSessions, StaleSession
+from checkout.ports.sessions import DueSessions, StaleRecord
 from checkout.ports.webhooks import DueEvent
 
 T = TypeVar("T")
@@ -205,7 +205,7 @@ class _Round:
         begun = self._services.clock.now()
         try:
             return kind.begin(self._services, record)
-        except StaleSession as stale:
+        except StaleRecord as stale:
             return Checked(stale.current)
         finally:
             self._leave(place, begun)
@@ -219,7 +219,7 @@ class _Round:
         try:
             within = CUSTOMER_WITHIN if time_left else NO_TIME
             after = check.kind.finish(services, check.checked, within)
-        except StaleSession as stale:
+        except StaleRecord as stale:
             after = stale.current
         except Exception as error:  # noqa: BLE001 - as above
             self._failed(error, before.id)
