@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # loaded by the builders that need it
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
-B = TypeVar("B")  # a store of rows beside the sessions
+B = TypeVar("B")  # a store
 
 
 def observe(service: str) -> None:
@@ -117,22 +117,21 @@ def doc_url(code: str) -> str:
 @cache
 def api_services() -> Services:
     """Build the services of functions/api, without wallets and secrets."""
-    client, prefix, clock = _store(), _prefix(), SystemClock()
-    paced: Any = {"sleep": clock.sleep, "random_bytes": system_random}
+    client, prefix = _store(), _prefix()
     return Services(
-        clock=clock,
+        clock=SystemClock(),
         random_bytes=system_random,
         base_url=settings().base_url,
         allow_loopback=settings().allow_loopback_wallets,
         providers=settings().wallet_providers,
         test_wallets=settings().test_wallets,
         database=dynamo.DynamoDatabase(_dynamodb(BRIEF), prefix),
-        sessions=InstrumentedSessions(client, prefix, **paced, retention=_retention()),
-        refunds=dynamo.DynamoRefunds(client, prefix, **paced),
+        sessions=_paced(InstrumentedSessions, retention=_retention()),
+        refunds=_paced(dynamo.DynamoRefunds),
         mandates=dynamo.DynamoMandates(client, prefix),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix, courtesy=_store(BRIEF)),
-        events=dynamo.DynamoEvents(client, prefix, **paced),
+        events=_paced(dynamo.DynamoEvents),
         queue=_events_queue(),
         tasks=_tasks_queue(),
         limits=_limits(),
@@ -161,10 +160,10 @@ def dashboard_services() -> DashboardServices:
         known_merchants=CachedMerchants(base.merchants, base.clock),
         wallets=_wallets,
         vault=_vault(),
-        tallies=_tallies(),
-        links=_links(),
-        notes=_beside(dynamo.DynamoNotes),
-        withdrawals=_beside(dynamo.DynamoWithdrawals),
+        tallies=_paced(dynamo.DynamoTallies),
+        links=_paced(dynamo.DynamoLinks),
+        notes=_paced(dynamo.DynamoNotes, retention=_retention()),
+        withdrawals=_paced(dynamo.DynamoWithdrawals, retention=_retention()),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         people=_people(),
         subscribers=_subscribers(),
@@ -191,10 +190,10 @@ def pay_services() -> PayServices:
         **shared,
         vault=_vault(),
         wallets=_wallets(),
-        tallies=_tallies(),
-        links=_links(),
-        notes=_beside(dynamo.DynamoNotes),
-        withdrawals=_beside(dynamo.DynamoWithdrawals),
+        tallies=_paced(dynamo.DynamoTallies),
+        links=_paced(dynamo.DynamoLinks),
+        notes=_paced(dynamo.DynamoNotes, retention=_retention()),
+        withdrawals=_paced(dynamo.DynamoWithdrawals, retention=_retention()),
         people=_people(),
         subscribers=_subscribers(),
         mail=_mail(),
@@ -274,26 +273,10 @@ def _retention() -> timedelta:
     return timedelta(days=settings().retention_days)
 
 
-def _tallies() -> dynamo.DynamoTallies:
-    return dynamo.DynamoTallies(
-        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
-    )
-
-
-def _links() -> dynamo.DynamoLinks:
-    return dynamo.DynamoLinks(
-        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
-    )
-
-
-def _beside(kind: Callable[..., B]) -> B:
-    return kind(
-        _store(),
-        _prefix(),
-        sleep=SystemClock().sleep,
-        random_bytes=system_random,
-        retention=_retention(),
-    )
+def _paced(kind: Callable[..., B], **given: Any) -> B:
+    """Build a store that repeats its calls, after pauses."""
+    clock = SystemClock()
+    return kind(_store(), _prefix(), sleep=clock.sleep, random_bytes=system_random, **given)
 
 
 def _people() -> dynamo.DynamoPeople:
