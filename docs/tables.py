@@ -27,7 +27,7 @@ from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 from checkout.web import STATUS
-from dashboard.rights import DOORS
+from dashboard.app import DOORS
 
 ROOT: Final = Path(__file__).parent.parent
 TARGET: Final = re.compile(r"^([a-z-]+):.*## (.*)$", re.MULTILINE)

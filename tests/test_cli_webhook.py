@@ -17,7 +17,7 @@ from checkout.domain.people import Scope
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import Format
 from checkout.flows import audit
-from checkout.flows.merchant import actions
+from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult
 from tests.support.flows import PREFIX, World
 from tests.support.services import put_key
@@ -197,8 +197,13 @@ def test_old_endpoints_that_a_blind_key_has_set_are_marked_by_the_audit_log(
     put_key(world.dynamo, PREFIX, replace(blind, hash="blind"))
     theirs = "https://thief.example/hooks"
     for number, (key, url) in enumerate(((reads, URL), (blind, theirs))):
-        made = actions.set_webhook(
-            world.endpoints, key, url=f"{url}?token=1", events=(), add=number > 0
+        made = endpoints.configure(
+            world.endpoints,
+            key.merchant,
+            url=f"{url}?token=1",
+            events=(),
+            add=number > 0,
+            by=key,
         )
         old = replace(made.endpoint, set_by=None, set_at=None, withheld=None)
         world.core.merchants.replace(made.merchant.with_endpoint(made.endpoint, old))

@@ -17,6 +17,8 @@ from fastapi.routing import APIRoute
 
 from checkout import wiring
 from checkout.adapters.clock import system_random
+from checkout.domain.doors import Door
+from checkout.domain.people import Right
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
 from dashboard import (
@@ -40,9 +42,8 @@ from dashboard import (
     transactions,
     webhooks,
 )
-from dashboard.dependencies import visit
+from dashboard.dependencies import PREFIX, visit
 from dashboard.rendering import render_problem
-from dashboard.rights import PREFIX
 
 # Allow only requests to this origin, and this response's own inline style and script. A frame may
 # show a preview of the customers' page. A poster loads the picture of its item.
@@ -74,12 +75,18 @@ PAGES: Final = (
     settings,
     audit,
 )
+# The declarations of all routes, by method and path; docs/tables.py prints them.
+DOORS: Final[dict[tuple[str, str], Door[Right]]] = {
+    place: door for page in PAGES for place, door in page.router.doors.items()
+}
+NEEDED: Final[dict[tuple[str, str], Right]] = {place: door.needs for place, door in DOORS.items()}
 
 wiring.observe("dashboard")
 wiring.build_in_lambda(wiring.dashboard_services)
 app = application(random_bytes=system_random, render=render_problem)
 for page in PAGES:
     app.include_router(page.router, prefix=PREFIX, dependencies=[Depends(visit)])
+app.state.needed = NEEDED
 app.state.names = {  # of routing.py
     PREFIX + route.path
     for page in PAGES

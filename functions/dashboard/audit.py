@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
 from checkout.domain.audit import AuditEntry
+from checkout.domain.doors import Door
+from checkout.domain.people import Right
 from checkout.flows import audit
 from checkout.pages import Moment
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.rendering import page
+from dashboard.routing import PageRouter
 from dashboard.texts import ACTION
 from dashboard.view import moment
 
-router = APIRouter()
+router = PageRouter()
 # Records with a page of their own, by the prefix of their ids.
 _PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links", "re": "refunds"}
 
@@ -31,11 +34,12 @@ class EntryRow:
     by: str
 
 
-@router.get("/audit")
-async def audit_log(services: Injected, request: Request, key: Key) -> Response:
-    listed = audit.list_page(services, key, request.query_params.get("cursor") or None)
+@router.page("/audit", Door(Right.READ, "who did what"))
+async def audit_log(request: Page) -> Response:
+    cursor = request.http.query_params.get("cursor") or None
+    listed = audit.list_page(request.services, request.key, cursor)
     return page(
-        request,
+        request.http,
         "audit.html",
         section="/audit",
         rows=[_row(entry) for entry in listed.entries],

@@ -7,25 +7,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.audit import Action
+from checkout.domain.doors import Door
+from checkout.domain.errors import ParameterInvalid
 from checkout.domain.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.domain.money import from_minor_units, minor_units
-from checkout.domain.people import Actor
+from checkout.domain.people import Right
 from checkout.domain.typed_amount import typed_amount
-from checkout.flows.merchant import actions
 from checkout.flows.refund import budget_request
 from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
-from checkout.ports.services import DashboardServices
 from dashboard import refund_texts as texts
-from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.refunds import Step
-from dashboard.rendering import page, refused, saved, see
+from dashboard.rendering import page, see, wait_page
+from dashboard.routing import PageRouter
 from dashboard.view import margin_of, moment, readable
 
-router = APIRouter(prefix="/budget")
+router = PageRouter(prefix="/budget")
 PERCENT_MAX: Final = 20
 
 
@@ -58,78 +59,12 @@ class BudgetShown:
     steps: tuple[Step, ...] = ()
 
 
-@router.get("")
-async def budget_page(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
-
-
-@router.post("")
-async def ask(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Ask the merchant's wallet for the page of the approval."""
-    try:
-        amount, margin = _amount(key, form, "amount"), _margin(key, form)
-        actions.ask_budget(services, key, amount, margin)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, typed=form)
-    return _page(services, request, key)
-
-
-def _amount(key: Actor, form: dict[str, str], name: str) -> int:
-    """Return a typed amount in minor units. Raises ParameterInvalid."""
-    code, scale = key.asset_code, key.asset_scale
-    return typed_amount(form.get(name, ""), currency=code, wallet_scale=scale, param=name)
-
-
-def _margin(key: Actor, form: dict[str, str]) -> Margin:
-    """Return what refunds may cost more without a person. Raises ParameterInvalid."""
-    percent = form.get("percent", str(USUAL_MARGIN.percent))
-    if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
-        raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
-    plus = _amount(key, form, "plus") if "plus" in form else 0
-    return Margin(int(percent), budget_request.in_wallet(key, plus).value if plus else 0)
-
-
-@router.get("/callback")
-async def callback(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
-    """Continue with what the merchant's wallet appended to the address of its return."""
-    returned = callback_of(request)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
-        return _page(services, request, key, alert="You did not approve the budget.")
-    done = actions.approve_budget(
-        services, key, interact_ref=returned.interact_ref, presented_hash=returned.hash
-    )
-    if done.wait_seconds:
-        return page(
-            request,
-            "refund_wait.html",
-            section="",
-            seconds=done.wait_seconds,
-            again=f"{request.url.path}?{request.url.query}",
-        )
-    return see(visit, "/budget")
-
-
-@router.post("/end")
-async def end(services: Injected, visit: Visited, request: Request, key: Key, _: Form) -> Response:
-
-    def save() -> None:
-        actions.end_budget(services, key)
-
-    return saved(save, visit, "/budget", _page, services, request, key)
-
-
-def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    *,
-    typed: dict[str, str] | None = None,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
+def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
+    services, key = request.services, request.key
     mandate, now = budget_request.find(services, key), services.clock.now()
+    typed = request.form if alert and request.form else None
     return page(
-        request,
+        request.http,
         "budget.html",
         status=status,
         section="/settings",
@@ -137,6 +72,65 @@ def _page(
         b=_shown(mandate, typed, now) if mandate else _none(typed),
         currency=key.asset_code,
     )
+
+
+@router.page("", Door(Right.READ, "the budget"))
+async def budget_page(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form("", Door(Right.OWN, "asks the shop's wallet for the budget"), again=_page)
+async def ask(request: Form) -> Response:
+    """Ask the merchant's wallet for the page of the approval."""
+    from checkout.flows.refund import budget  # it loads the wallets' client
+
+    amount, margin = _amount(request, "amount"), _margin(request)
+    terms = budget.ask(request.services.paying(), request.key, amount, margin).asked
+    request.note(Action.BUDGET_ASKED, str(terms.limit) if terms else None)
+    return _page(request)
+
+
+@router.page("/callback", Door(Right.OWN, "begins the budget"))
+async def callback(request: Page) -> Response:
+    """Continue with what the merchant's wallet appended to the address of its return."""
+    from checkout.flows.refund import budget
+
+    services, key = request.services, request.key
+    returned = callback_of(request.http)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _page(request, alert="You did not approve the budget.")
+    before = budget_request.find(services, key)
+    done = budget.finish(
+        services.paying(), key, interact_ref=returned.interact_ref, presented_hash=returned.hash
+    )
+    after, older = done.mandate, before.handle if before else None
+    if after and after.active and after.terms and after.handle != older:
+        request.note(Action.BUDGET_APPROVED, str(after.terms.limit))
+    if done.wait_seconds:
+        return wait_page(request.http, done.wait_seconds)
+    return see(request.visit, "/budget")
+
+
+@router.form("/end", Door(Right.OWN, "ends the budget"), again=_page)
+async def end(request: Form) -> Response:
+    budget_request.end(request.services, request.key)
+    request.note(Action.BUDGET_ENDED)
+    return see(request.visit, "/budget")
+
+
+def _amount(request: PageRequest, name: str) -> int:
+    """Return a typed amount in minor units. Raises ParameterInvalid."""
+    code, scale = request.key.asset_code, request.key.asset_scale
+    return typed_amount(request.form.get(name, ""), currency=code, wallet_scale=scale, param=name)
+
+
+def _margin(request: PageRequest) -> Margin:
+    """Return what refunds may cost more without a person. Raises ParameterInvalid."""
+    percent = request.form.get("percent", str(USUAL_MARGIN.percent))
+    if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
+        raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
+    plus = _amount(request, "plus") if "plus" in request.form else 0
+    return Margin(int(percent), budget_request.in_wallet(request.key, plus).value if plus else 0)
 
 
 def _none(typed: dict[str, str] | None) -> BudgetShown:

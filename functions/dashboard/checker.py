@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from checkout.domain.errors import CheckoutError
+from checkout.domain.doors import Door
+from checkout.domain.people import Right
 from checkout.domain.signature_check import Finding
 from checkout.flows.webhooks import signature_check
 from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
-from dashboard.dependencies import Form, Injected, Key
-from dashboard.rendering import page, refused
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Fields
+from dashboard.rendering import page
+from dashboard.routing import PageRouter
 
-router = APIRouter(prefix="/webhooks/check")
+router = PageRouter(prefix="/webhooks/check")
 _SECRET: Final = {
     "current": "your current secret",
     "before": "your previous secret, which is still valid for a while",
@@ -62,41 +65,47 @@ class Sentence:
     detail: str | None
 
 
-@router.get("")
-async def check_form(request: Request, _: Key) -> Response:
-    return _page(request, {})
+class CheckForm(Fields):
+    """The lines of the request's head that belong to the signature, and its body."""
 
-
-@router.post("")
-async def check(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    headers, body = form.get("headers", ""), form.get("body", "")
-    try:
-        checked = signature_check.explain(services, key.merchant, headers=headers, body=body)
-    except CheckoutError as error:
-        return refused(error, _page, request, form)
-    return _page(request, form, checked=checked)
+    headers: str
+    body: str
 
 
 def _page(
-    request: Request,
-    typed: dict[str, str],
+    request: PageRequest,
     *,
     checked: Diagnosis | None = None,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
+    typed = request.read(CheckForm)
     return page(
-        request,
+        request.http,
         "checker.html",
         status=status,
         section="/webhooks",
         headers_max=HEADERS_MAX,
-        typed_headers=typed.get("headers", ""),
-        typed_body=typed.get("body", ""),
+        typed_headers=typed.headers,
+        typed_body=typed.body,
         found=[_sentence(finding) for finding in checked.findings] if checked else [],
         event=checked.event if checked else None,
         alert=alert,
     )
+
+
+@router.page("", Door(Right.READ, "nothing"))
+async def check_form(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form("", Door(Right.READ, "nothing: it only compares"), again=_page)
+async def check(request: Form) -> Response:
+    typed, merchant = request.read(CheckForm), request.key.merchant
+    checked = signature_check.explain(
+        request.services, merchant, headers=typed.headers, body=typed.body
+    )
+    return _page(request, checked=checked)
 
 
 def _sentence(finding: Finding) -> Sentence:

@@ -1,4 +1,4 @@
-"""Dependencies of the routes: services, the visitor, the signed-in key, and verified forms.
+"""Dependencies of the routes: the request of a page, with services, visit, actor and verified form.
 
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
 ours and its token follows from the browser's cookie.
@@ -9,36 +9,44 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Request
 
 from checkout import wiring
-from checkout.domain.errors import ContentTypeInvalid, IdempotencyKeyReused, ParameterInvalid
+from checkout.clients import client_of
+from checkout.domain.audit import Action
+from checkout.domain.errors import (
+    ContentTypeInvalid,
+    IdempotencyKeyReused,
+    ParameterInvalid,
+    PermissionMissing,
+)
 from checkout.domain.grammar import NONCE
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
-from checkout.domain.people import Actor
+from checkout.domain.people import RIGHTS, Actor, Right, may
 from checkout.domain.providers import name_of
+from checkout.flows import audit
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.merchant import needs, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
 from checkout.ports.services import DashboardServices
-from checkout.web import body_bytes
-from dashboard import rights
+from checkout.web import Model, body_bytes, validated
 from dashboard.multipart import parts
-from dashboard.texts import OVERLAPS, USED_ALREADY
+from dashboard.texts import KEY_MOVES_NO_MONEY, USED_ALREADY
 
 T = TypeVar("T")
 
+PREFIX: Final = "/dashboard"
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 NAME_FIELD: Final = "form_name"
+FILE_FIELD: Final = "logo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +122,30 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
     request.state.owner = _owner(injected, merchant) if merchant else None
-    rights.require(request, found.actor)
+    _require_right(request, found.actor)
     request.state.needs = partial(needs.of, injected, found.actor)
     request.state.session = injected.sessions.get
     return found
+
+
+def _require_right(request: Request, actor: Actor) -> None:
+    """Raise PermissionMissing unless the actor has the right that the route declares.
+
+    A route that declares none is refused to everybody.
+    """
+    path = request.scope["route"].path.removeprefix(PREFIX)
+    needed: Right | None = request.app.state.needed.get((request.method, path))
+    if needed in (Right.REFUND, Right.OWN) and lacks_scope(actor):
+        raise PermissionMissing(KEY_MOVES_NO_MONEY)
+    if needed is None or not may(actor, needed):
+        raise PermissionMissing(
+            f"Your role, {actor.role}, does not allow this. Ask an owner of your shop."
+        )
+
+
+def lacks_scope(actor: Actor) -> bool:
+    """Return whether this is an owner's key that lacks the scope `refund` alone."""
+    return Right.OWN in RIGHTS[actor.role] and not actor.moves_money
 
 
 def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
@@ -131,12 +159,10 @@ def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
     )
 
 
-async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> Actor:
-    """Return the key or member with which the browser is signed in."""
-    return found.actor
+SignIn = Annotated[SignedIn, Depends(signed_in)]
 
 
-async def posted(injected: Injected, visited: Visited, request: Request) -> dict[str, str]:
+async def posted(injected: DashboardServices, visited: Visit, request: Request) -> dict[str, str]:
     """Return the fields of our own form, without its token and name.
 
     Raise ParameterInvalid, ContentTypeInvalid, BodyTooLarge.
@@ -149,7 +175,7 @@ async def posted(injected: Injected, visited: Visited, request: Request) -> dict
 async def posted_fields(injected: DashboardServices, request: Request) -> dict[str, str]:
     """Return the fields of a form whose token is still to be verified. Raise as `posted` does.
 
-    The form's name is kept with the request, for `once`.
+    The form's name is kept with the request, for `PageRequest.once`.
     """
     _require(request, injected, FORM)
     fields = await form_fields(request)
@@ -162,7 +188,9 @@ def verify_token(visited: Visit, fields: dict[str, str]) -> None:
     _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
 
 
-async def uploaded(injected: Injected, visited: Visited, request: Request) -> dict[str, bytes]:
+async def uploaded(
+    injected: DashboardServices, visited: Visit, request: Request
+) -> dict[str, bytes]:
     """Return the fields of a form that may have a file. Raise as `posted` does."""
     if media_type(request) == FORM:
         return {
@@ -184,50 +212,106 @@ class Done(Generic[T]):
     made: T | None
 
 
-def once(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    form: dict[str, str],
-    act: Callable[[Reserve[T] | None], T],
-    place: Callable[[T], str],
-) -> Done[T]:
-    """Do what a verified form asks for, once for the name with which its page was rendered.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRequest:
+    """A request of a browser that need not be signed in.
 
-    `place` names what `act` has made. A form that was sent before, with the same fields, gets the
-    same place. A form without a name is done each time. Raise IdempotencyKeyReused if it was sent
-    with other fields, and the errors of `act`.
+    `form` has the fields of the form, without its token and name; `file` is the file in it.
     """
-    made: T | None = None
 
-    def make(reserve: Reserve[T] | None) -> T:
-        nonlocal made
-        made = act(reserve)
-        return made
+    services: DashboardServices
+    http: Request
+    visit: Visit
+    form: dict[str, str] = field(default_factory=dict, repr=False)
+    file: bytes = field(default=b"", repr=False)
 
-    path, name = request.url.path, request.state.form_name
-    named = NONCE.fullmatch(name) is not None
-    posted_form: Posted[T] = Posted(
-        merchant=key.merchant,
-        key=f"form-{fingerprint_of(path, name)}" if named else None,
-        # The name, which is not stored, keeps what was typed from being guessed by it.
-        fingerprint=fingerprint_of(path, [name, form]),
-        render=lambda done: json_text(place(done)),  # erasing a customer reads JSON
-        status=303,
-    )
-    try:
-        done = answer(services, posted_form, make)
-    except IdempotencyKeyReused:
-        raise IdempotencyKeyReused(USED_ALREADY) from None
-    return Done(json.loads(done.body), made)
+    @property
+    def client(self) -> str:
+        """The address or network that limits count."""
+        return client_of(self.http, self.services.edge_secret)
+
+    def read(self, model: type[Model]) -> Model:
+        """Return the form's fields as `model`. Raise the error for the first fault."""
+        return validated(model, self.form)
 
 
-def overlap_of(form: dict[str, str]) -> timedelta:
-    """Return the time for which the replaced key or secret stays valid. Raise ParameterInvalid."""
-    typed = form.get("overlap", "")
-    if typed not in OVERLAPS:
-        raise ParameterInvalid("Choose how long the old one stays valid.", param="overlap")
-    return timedelta(seconds=int(typed))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest(OpenRequest):
+    """A request of the key or member `key`, who is signed in and has the route's right."""
+
+    key: Actor
+
+    def note(self, action: Action, target: str | None = None) -> None:
+        """Write an entry of the audit log, right after the act."""
+        audit.note(self.services, self.key, action, target)
+
+    def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
+        """Do what the form asks for, once for the name with which its page was rendered.
+
+        `place` names what `act` has made. A form that was sent before, with the same fields, gets
+        the same place. A form without a name is done each time. Raise IdempotencyKeyReused if it
+        was sent with other fields, and the errors of `act`.
+        """
+        made: T | None = None
+
+        def make(reserve: Reserve[T] | None) -> T:
+            nonlocal made
+            made = act(reserve)
+            return made
+
+        path, name = self.http.url.path, self.http.state.form_name
+        named = NONCE.fullmatch(name) is not None
+        posted_form: Posted[T] = Posted(
+            merchant=self.key.merchant,
+            key=f"form-{fingerprint_of(path, name)}" if named else None,
+            # The name, which is not stored, keeps what was typed from being guessed by it.
+            fingerprint=fingerprint_of(path, [name, self.form]),
+            render=lambda done: json_text(place(done)),  # erasing a customer reads JSON
+            status=303,
+        )
+        try:
+            done = answer(self.services, posted_form, make)
+        except IdempotencyKeyReused:
+            raise IdempotencyKeyReused(USED_ALREADY) from None
+        return Done(json.loads(done.body), made)
+
+
+async def open_request(injected: Injected, http: Request, visited: Visited) -> OpenRequest:
+    """Return the request of a page for everybody."""
+    return OpenRequest(services=injected, http=http, visit=visited)
+
+
+OpenPage = Annotated[OpenRequest, Depends(open_request)]
+
+
+async def open_form(request: OpenPage) -> OpenRequest:
+    """Return the request of a form for everybody. Raise as `posted` does."""
+    form = await posted(request.services, request.visit, request.http)
+    return replace(request, form=form)
+
+
+async def page_request(
+    injected: Injected, http: Request, visited: Visited, found: SignIn
+) -> PageRequest:
+    """Return the request of a page. Raise as `signed_in` does."""
+    return PageRequest(services=injected, http=http, visit=visited, key=found.actor)
+
+
+Page = Annotated[PageRequest, Depends(page_request)]
+
+
+async def form_request(request: Page) -> PageRequest:
+    """Return the request of a form. Raise as `posted` does."""
+    form = await posted(request.services, request.visit, request.http)
+    return replace(request, form=form)
+
+
+async def form_with_file(request: Page) -> PageRequest:
+    """Return the request of a form that may have a file. Raise as `posted` does."""
+    fields = await uploaded(request.services, request.visit, request.http)
+    file = fields.pop(FILE_FIELD, b"")
+    form = {name: value.decode("utf-8", "replace") for name, value in fields.items()}
+    return replace(request, form=form, file=file)
 
 
 def _require(request: Request, injected: DashboardServices, wanted: str) -> None:
@@ -248,7 +332,6 @@ def _verify(visited: Visit, presented: bytes) -> None:
         raise ParameterInvalid("This page has expired. Reload it and try again.")
 
 
-SignIn = Annotated[SignedIn, Depends(signed_in)]
-Key = Annotated[Actor, Depends(signed_in_key)]
-Form = Annotated[dict[str, str], Depends(posted)]
-FormWithFile = Annotated[dict[str, bytes], Depends(uploaded)]
+OpenForm = Annotated[OpenRequest, Depends(open_form)]
+Form = Annotated[PageRequest, Depends(form_request)]
+FormWithFile = Annotated[PageRequest, Depends(form_with_file)]

@@ -18,28 +18,32 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
 from checkout.domain.addresses import Address, Part
+from checkout.domain.audit import Action
 from checkout.domain.collect import Place
 from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.doors import Door
 from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import order_number
+from checkout.domain.people import Right
 from checkout.domain.public import timestamp
 from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.statement import money_of, total
 from checkout.flows.checkout import details
-from checkout.flows.merchant import actions, export
+from checkout.flows.merchant import export
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.filters import Understood
 from dashboard.rendering import page
+from dashboard.routing import PageRouter
 from dashboard.view import moment
 
-router = APIRouter(prefix="/export")
+router = PageRouter(prefix="/export")
 ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
 _WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
@@ -71,11 +75,9 @@ class PartShown:
     next_cursor: str | None
 
 
-@router.get("")
-async def export_page(
-    services: Injected, request: Request, key: Key, filters: Understood
-) -> Response:
-    found = export.part(services, key, filters.text, filters.query)
+@router.page("", Door(Right.READ, "the files"))
+async def export_page(request: Page, filters: Understood) -> Response:
+    found = export.part(request.services, request.key, filters.text, filters.query)
     times = [moment(session.created_at) for session in found.sessions]
     part = PartShown(
         count=len(times),
@@ -83,20 +85,22 @@ async def export_page(
         last=times[-1] if times else None,
         next_cursor=found.next_cursor,
     )
-    return page(request, "export.html", section="", filters=filters, part=part)
+    return page(request.http, "export.html", section="", filters=filters, part=part)
 
 
-@router.get("/{file}.csv")
+@router.page("/{file}.csv", Door(Right.READ, "customers' details"))
 async def export_file(
-    services: Injected,
-    key: Key,
+    request: Page,
     file: Literal["transactions", "items", "attempts", "accounting"],
     filters: Understood,
     append: str = "",
 ) -> Response:
     """Return as many sessions of the part as fit; `Export-Next` is the cursor of the rest."""
+    services, key = request.services, request.key
     name, now = f"{file}.csv", services.clock.now()
-    whole = actions.download(services, key, filters.text, filters.query, file=name)
+    whole = export.part(services, key, filters.text, filters.query)
+    if filters.query.cursor is None:  # the first part stands for all of the copy
+        request.note(Action.EXPORTED, name)
     merchant = services.merchants.get(key.merchant)
     opened = partial(details.opened, services.vault, merchant)
     refunds = export.refunds(services, whole) if file in _WITH_REFUNDS else {}

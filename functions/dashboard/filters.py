@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from checkout.domain.attempts import Concern
 from checkout.domain.errors import ParameterInvalid
@@ -21,7 +21,7 @@ from checkout.domain.people import Actor
 from checkout.domain.session import Status
 from checkout.domain.typed_amount import typed_amount
 from checkout.flows.checkout.lists import ListQuery
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.texts import EVERYTHING
 
 PAGE: Final = 25
@@ -54,14 +54,14 @@ class Filters:
         return urlencode({name: value for name, value in fields.items() if value})
 
 
-async def filters(injected: Injected, key: Key, request: Request) -> Filters:
+async def filters(request: Page) -> Filters:
     """Return the filters of the query string."""
-    query = request.query_params
+    query = request.http.query_params
     typed = {name: query.get(name, "").strip()[:TEXT_MAX] for name in _NAMES}
     wrong: list[str] = []
-    today = injected.clock.now().date()
+    today = request.services.clock.now().date()
     since, until = (day_of(typed[name], name, wrong) for name in ("from", "to"))
-    lowest, highest = (_amount(typed[name], key, wrong) for name in ("min", "max"))
+    lowest, highest = (_amount(typed[name], request.key, wrong) for name in ("min", "max"))
     if since is not None and until is not None and since > until:
         wrong.append("The first day is after the last day.")
         since = None

@@ -2,69 +2,26 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from checkout.clients import client_of
-from checkout.domain.errors import CheckoutError
 from checkout.flows import merchants
 from checkout.flows.merchant import passkeys
-from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Visited
-from dashboard.rendering import FIRST, page, refused, see, set_cookie
+from dashboard.dependencies import OpenForm, OpenPage, OpenRequest
+from dashboard.rendering import FIRST, page, see, set_cookie
+from dashboard.routing import OPEN, PageRouter
 from dashboard.texts import ROLE
 
-router = APIRouter(prefix="/invitation/{token}")
-
-
-@router.get("")
-async def invitation(services: Injected, request: Request, token: str) -> Response:
-    return _page(services, request, token)
-
-
-@router.post("/options")
-async def options(
-    services: Injected, visit: Visited, request: Request, token: str, _: Form
-) -> Response:
-    """Return the options for a new passkey, with a challenge for this browser."""
-    client = client_of(request, services.edge_secret)
-    made = passkeys.begin_joining(services, token, browser=visit.token, client=client)
-    return Response(made, media_type="application/json")
-
-
-@router.post("")
-async def accept(
-    services: Injected, visit: Visited, request: Request, token: str, form: Form
-) -> Response:
-    """Make the invited person a member with the new passkey, and sign them in."""
-    client = client_of(request, services.edge_secret)
-    try:
-        signed_in = passkeys.join(
-            services,
-            token,
-            browser=visit.token,
-            answer=form.get("credential", ""),
-            client=client,
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, token)
-    response = see(visit, FIRST)
-    set_cookie(response, visit, signed_in.token)
-    return response
+router = PageRouter(prefix="/invitation/{token}")
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    token: str,
-    *,
-    alert: str | None = None,
-    status: int = 200,
+    request: OpenRequest, token: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
-    client = client_of(request, services.edge_secret)
-    found = passkeys.invitation_of(services, token, client=client)
+    services = request.services
+    found = passkeys.invitation_of(services, token, client=request.client)
     merchant = merchants.get(services.merchants, found.merchant)
     return page(
-        request,
+        request.http,
         "invitation.html",
         status=status,
         shop=merchant.name,
@@ -73,3 +30,31 @@ def _page(
         token=token,
         alert=alert,
     )
+
+
+@router.page("", OPEN)
+async def invitation(request: OpenPage, token: str) -> Response:
+    return _page(request, token)
+
+
+@router.form("/options", OPEN)
+async def options(request: OpenForm, token: str) -> Response:
+    """Return the options for a new passkey, with a challenge for this browser."""
+    browser = request.visit.token
+    made = passkeys.begin_joining(request.services, token, browser=browser, client=request.client)
+    return Response(made, media_type="application/json")
+
+
+@router.form("", OPEN, again=_page)
+async def accept(request: OpenForm, token: str) -> Response:
+    """Make the invited person a member with the new passkey, and sign them in."""
+    signed_in = passkeys.join(
+        request.services,
+        token,
+        browser=request.visit.token,
+        answer=request.form.get("credential", ""),
+        client=request.client,
+    )
+    response = see(request.visit, FIRST)
+    set_cookie(response, request.visit, signed_in.token)
+    return response

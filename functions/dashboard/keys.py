@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
+from pydantic import BeforeValidator
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.doors import Door
 from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Actor, Scope
+from checkout.domain.people import Actor, Right, Scope
 from checkout.domain.refusals import NEWEST
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, once, overlap_of
-from dashboard.limits import cap_of, limits_of
-from dashboard.rendering import page, refused, saved
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import DayOrNone, Fields, RollForm, cap_of, says
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.texts import OVERLAPS, SCOPES, SENT_TWICE
-from dashboard.view import moment
+from dashboard.view import limits_of, moment
 
-router = APIRouter(prefix="/keys")
-_DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+router = PageRouter(prefix="/keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,77 +47,20 @@ class KeyRow:
     left_by: str | None
 
 
-@router.get("")
-async def list_keys(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
+class KeyForm(Fields):
+    """A new key. `ends` is its last day; without `scopes` it gets all that its maker can give."""
 
-
-@router.post("")
-async def create(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Create an API key. Only this response shows it."""
-    try:
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: api_keys.create(
-                services,
-                key,
-                name=form.get("name", ""),
-                scopes=_scopes_of(form, key),
-                ends_at=_end_of(form),
-                refund_cap=cap_of(form, key),
-                reserve=reserve,
-            ),
-            lambda new: new.key.id,
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    if done.made is None:
-        return _page(services, request, key, alert=SENT_TWICE, status=409)
-    return _page(services, request, key, made=done.made)
-
-
-@router.post("/{key_id}/roll")
-async def roll(services: Injected, request: Request, key: Key, key_id: str, form: Form) -> Response:
-    """Replace a key, which works on for the overlap. Only this response shows the new one."""
-    try:
-        made = api_keys.roll(services, key, key_id, overlap=overlap_of(form))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return _page(services, request, key, made=made)
-
-
-@router.post("/{key_id}/revoke")
-async def revoke(
-    services: Injected, visit: Visited, request: Request, key: Key, key_id: str, _: Form
-) -> Response:
-
-    def save() -> None:
-        api_keys.revoke(services, key, key_id)
-
-    return saved(save, visit, "/keys", _page, services, request, key)
-
-
-@router.get("/{key_id}/refused")
-async def refused_requests(services: Injected, request: Request, key: Key, key_id: str) -> Response:
-    """List the refused requests of a key, the newest first."""
-    found, log = refusals.of(services, key, key_id)
-    return page(
-        request,
-        "refused.html",
-        section="/keys",
-        name=found.label,
-        rows=[(moment(each.at), each) for each in log],
-        newest=NEWEST,
-    )
+    name: str
+    scopes: Annotated[
+        tuple[Scope, ...] | None,
+        BeforeValidator(lambda typed: SCOPES[typed][0] if typed in SCOPES else typed),
+        says("Choose what the key may do."),
+    ] = None
+    ends: Annotated[DayOrNone, says("The last day must be a day, like 2027-03-31.")]
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
+    request: PageRequest,
     *,
     made: NewKey | None = None,
     alert: str | None = None,
@@ -128,12 +70,13 @@ def _page(
 
     The list comes from an index, which may not contain the new key `made` yet.
     """
+    services, key = request.services, request.key
     now = services.clock.now()
     listed = api_keys.listed(services, key)
     left = {made.id: maker.name for made, maker in people.left_keys(services, listed)}
     new = (made.key,) if made and made.key.id not in {each.id for each in listed} else ()
     return page(
-        request,
+        request.http,
         "keys.html",
         status=status,
         section="/keys",
@@ -148,6 +91,69 @@ def _page(
         scopes=[(value, words) for value, (_, words) in _offered(key)],
         refunding="refund" in dict(_offered(key)),
         currency=key.asset_code,
+    )
+
+
+@router.page("", Door(Right.READ, "the names of keys"))
+async def list_keys(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form(
+    "", Door(Right.INTEGRATE, "a key, with the scopes that its maker can give"), again=_page
+)
+async def create(request: Form) -> Response:
+    """Create an API key. Only this response shows it."""
+
+    def act(reserve: Reserve[NewKey] | None) -> NewKey:
+        typed = request.read(KeyForm)
+        most = _offered(request.key)[:1]
+        return api_keys.create(
+            request.services,
+            request.key,
+            name=typed.name,
+            scopes=typed.scopes or most[0][1][0],
+            ends_at=typed.ends + timedelta(days=1) if typed.ends else None,
+            refund_cap=cap_of(request),
+            reserve=reserve,
+        )
+
+    done = request.once(act, lambda new: new.key.id)
+    if done.made is None:
+        return _page(request, alert=SENT_TWICE, status=409)
+    return _page(request, made=done.made)
+
+
+@router.form(
+    "/{key_id}/roll",
+    Door(Right.INTEGRATE, "a key, with the scopes that its maker can give"),
+    again=_page,
+)
+async def roll(request: Form, key_id: str) -> Response:
+    """Replace a key, which works on for the overlap. Only this response shows the new one."""
+    overlap = request.read(RollForm).overlap
+    return _page(
+        request, made=api_keys.roll(request.services, request.key, key_id, overlap=overlap)
+    )
+
+
+@router.form("/{key_id}/revoke", Door(Right.INTEGRATE, "ends a key"), again=_page)
+async def revoke(request: Form, key_id: str) -> Response:
+    api_keys.revoke(request.services, request.key, key_id)
+    return see(request.visit, "/keys")
+
+
+@router.page("/{key_id}/refused", Door(Right.READ, "a key's refused requests"))
+async def refused_requests(request: Page, key_id: str) -> Response:
+    """List the refused requests of a key, the newest first."""
+    found, log = refusals.of(request.services, request.key, key_id)
+    return page(
+        request.http,
+        "refused.html",
+        section="/keys",
+        name=found.label,
+        rows=[(moment(each.at), each) for each in log],
+        newest=NEWEST,
     )
 
 
@@ -188,23 +194,3 @@ def _offered(key: Actor) -> list[tuple[str, tuple[tuple[Scope, ...], str]]]:
     """Return the scopes that this actor can give to a key, the most first."""
     given = api_keys.given(key)
     return [each for each in SCOPES.items() if given.issuperset(each[1][0])]
-
-
-def _scopes_of(form: dict[str, str], key: Actor) -> tuple[Scope, ...]:
-    """Return the scopes that were chosen; nothing chosen is all that the actor can give."""
-    most = next((value for value, _ in _offered(key)), "")
-    chosen = SCOPES.get(form.get("scopes", most))
-    if chosen is None:
-        raise ParameterInvalid("Choose what the key may do.", param="scopes")
-    return chosen[0]
-
-
-def _end_of(form: dict[str, str]) -> datetime | None:
-    """Return the end of the typed day in UTC, or None if the field is empty."""
-    typed = form.get("ends", "").strip()
-    if not typed:
-        return None
-    if _DAY.fullmatch(typed):
-        with suppress(ValueError):
-            return datetime.combine(date.fromisoformat(typed), time(), UTC) + timedelta(days=1)
-    raise ParameterInvalid("The last day must be a day, like 2027-03-31.", param="ends")

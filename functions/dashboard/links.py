@@ -7,26 +7,29 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
 from checkout.domain.collect import LABEL_MAX, QUESTIONS_MAX, Collect, Detail, Kind, Place, Question
-from checkout.domain.errors import CheckoutError
+from checkout.domain.doors import Door
 from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
 from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.flows import merchants
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import links
 from checkout.flows.merchant.links import DESCRIPTION_MAX, REQUIRED, TypedQuestion
 from checkout.open_payments.urls import origin
 from checkout.pages import Moment, allow_pictures
 from checkout.ports.services import DashboardServices
 from dashboard import texts
-from dashboard.dependencies import Form, Injected, Key, Visited, once
-from dashboard.rendering import page, refused, saved, see
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Fields
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, moment, readable
 from pay.colors import accent
 
-router = APIRouter(prefix="/links")
+router = PageRouter(prefix="/links")
 # Self-contained, so that it looks the same on any page and loads nothing.
 BUTTON: Final = (
     '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'
@@ -58,108 +61,37 @@ class LinkRow:
     at_once: int
 
 
-@router.get("")
-async def list_links(services: Injected, request: Request, key: Key) -> Response:
-    return _list(services, request, key)
+class LinkForm(Fields):
+    """A new link. What it asks for and its questions have fields of their own."""
+
+    name: str
+    amount: str
+    stock: str
+    success_url: str
+    ships_to: str
+    description: str
+    image: str
+    at_once: str
 
 
-@router.post("")
-async def create(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    try:
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: links.create(
-                services,
-                key,
-                name=form.get("name", ""),
-                amount=form.get("amount", ""),
-                stock=form.get("stock", ""),
-                success_url=form.get("success_url", ""),
-                asks={each: form.get(_field(each), "") for each in texts.ASKED},
-                ships_to=form.get("ships_to", ""),
-                questions=[_question(form, number) for number in _NUMBERS],
-                description=form.get("description", ""),
-                image=form.get("image", ""),
-                at_once=form.get("at_once", ""),
-                reserve=reserve,
-            ),
-            lambda link: f"/links/{link.id}",
-        )
-    except CheckoutError as error:
-        return refused(error, _list, services, request, key, typed=form)
-    return see(visit, done.place)
+class StockForm(Fields):
+    """The items `left`, and the number that was `read` before."""
+
+    read: str
+    left: str
 
 
-@router.get("/{link_id}")
-async def one_link(services: Injected, request: Request, key: Key, link_id: str) -> Response:
-    return _one(services, request, key, link_id)
-
-
-@router.post("/{link_id}/stop")
-async def stop(services: Injected, visit: Visited, key: Key, link_id: str, _: Form) -> Response:
-    links.stop(services, key, link_id)
-    return see(visit, f"/links/{link_id}")
-
-
-@router.post("/{link_id}/start")
-async def start(services: Injected, visit: Visited, key: Key, link_id: str, _: Form) -> Response:
-    links.start(services, key, link_id)
-    return see(visit, f"/links/{link_id}")
-
-
-@router.post("/{link_id}/stock")
-async def set_stock(
-    services: Injected, visit: Visited, request: Request, key: Key, link_id: str, form: Form
-) -> Response:
-    """Set the number of items left, unless it is no longer what the merchant saw."""
-    read, left = form.get("read", ""), form.get("left", "")
-
-    def save() -> None:
-        links.set_stock(services, key, link_id, read=read, left=left)
-
-    return saved(save, visit, f"/links/{link_id}", _one, services, request, key, link_id)
-
-
-@router.get("/{link_id}/qr")
-async def qr_code(services: Injected, key: Key, link_id: str) -> Response:
-    from pay.pictures import qr_code as drawn  # it loads segno, which few merchants need
-
-    return drawn(_url(services, links.get(services, key, link_id)))
-
-
-@router.get("/{link_id}/poster")
-async def poster(services: Injected, request: Request, key: Key, link_id: str) -> Response:
-    """Return the poster, a page to print."""
-    link = links.get(services, key, link_id)
-    merchant = merchants.get(services.merchants, key.merchant)
-    row = _row(services, key, link)
-    allow_pictures(request, [origin(link.image)] if link.image else [])
-    return page(request, "poster.html", section="/links", link=row, shop=merchant.name)
-
-
-def _list(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    *,
-    typed: dict[str, str] | None = None,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
-    listed = links.list_page(services, key, request.query_params.get("cursor") or None)
+def _list(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
+    services, key = request.services, request.key
+    listed = links.list_page(services, key, request.http.query_params.get("cursor") or None)
     return page(
-        request,
+        request.http,
         "links.html",
         status=status,
         section="/links",
         rows=[_row(services, key, each) for each in listed.links],
         next_cursor=listed.next_cursor,
-        typed=defaultdict(str, typed or {}),
+        typed=defaultdict(str, request.form),
         details=[(_field(each), text) for each, text in texts.ASKED.items()],
         numbers=_NUMBERS,
         kinds=list(texts.ANSWER.items()),
@@ -173,17 +105,12 @@ def _list(
 
 
 def _one(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    link_id: str,
-    *,
-    alert: str | None = None,
-    status: int = 200,
+    request: PageRequest, link_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
+    services, key = request.services, request.key
     row = _row(services, key, links.get(services, key, link_id))
     return page(
-        request,
+        request.http,
         "link.html",
         status=status,
         section="/links",
@@ -193,6 +120,69 @@ def _one(
         stock_max=STOCK_MAX,
         alert=alert,
     )
+
+
+@router.page("", Door(Right.READ, "payment links"))
+async def list_links(request: Page) -> Response:
+    return _list(request)
+
+
+@router.form("", Door(Right.MANAGE, "asks customers for money"), again=_list)
+async def create(request: Form) -> Response:
+    def act(reserve: Reserve[PaymentLink] | None) -> PaymentLink:
+        return links.create(
+            request.services,
+            request.key,
+            **request.read(LinkForm).model_dump(),
+            asks={each: request.form.get(_field(each), "") for each in texts.ASKED},
+            questions=[_question(request.form, number) for number in _NUMBERS],
+            reserve=reserve,
+        )
+
+    return see(request.visit, request.once(act, lambda link: f"/links/{link.id}").place)
+
+
+@router.page("/{link_id}", Door(Right.READ, "a payment link"))
+async def one_link(request: Page, link_id: str) -> Response:
+    return _one(request, link_id)
+
+
+@router.form("/{link_id}/stop", Door(Right.MANAGE, "a payment link"))
+async def stop(request: Form, link_id: str) -> Response:
+    links.stop(request.services, request.key, link_id)
+    return see(request.visit, f"/links/{link_id}")
+
+
+@router.form("/{link_id}/start", Door(Right.MANAGE, "a payment link"))
+async def start(request: Form, link_id: str) -> Response:
+    links.start(request.services, request.key, link_id)
+    return see(request.visit, f"/links/{link_id}")
+
+
+@router.form("/{link_id}/stock", Door(Right.MANAGE, "how many are sold"), again=_one)
+async def set_stock(request: Form, link_id: str) -> Response:
+    """Set the number of items left, unless it is no longer what the merchant saw."""
+    typed = request.read(StockForm)
+    links.set_stock(request.services, request.key, link_id, read=typed.read, left=typed.left)
+    return see(request.visit, f"/links/{link_id}")
+
+
+@router.page("/{link_id}/qr", Door(Right.READ, "a payment link"))
+async def qr_code(request: Page, link_id: str) -> Response:
+    from pay.pictures import qr_code as drawn  # it loads segno, which few merchants need
+
+    return drawn(_url(request.services, links.get(request.services, request.key, link_id)))
+
+
+@router.page("/{link_id}/poster", Door(Right.READ, "a payment link"))
+async def poster(request: Page, link_id: str) -> Response:
+    """Return the poster, a page to print."""
+    services, key = request.services, request.key
+    link = links.get(services, key, link_id)
+    merchant = merchants.get(services.merchants, key.merchant)
+    row = _row(services, key, link)
+    allow_pictures(request.http, [origin(link.image)] if link.image else [])
+    return page(request.http, "poster.html", section="/links", link=row, shop=merchant.name)
 
 
 def _button(services: DashboardServices, key: Actor, row: LinkRow) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
+from checkout.domain.doors import Door
+from checkout.domain.people import Right
 from checkout.flows.merchant.needs import Case, Need
 from checkout.pages import Moment
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.rendering import page, session_of, strip
+from dashboard.routing import PageRouter
 from dashboard.strip import PAYMENTS, Read, named, page_of
 from dashboard.texts import NEED
 from dashboard.view import moment
 
-router = APIRouter()
+router = PageRouter()
 SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is named
 
 
@@ -35,14 +38,14 @@ class NeedRow:
     page: str
 
 
-@router.get("/needs")
-async def needs(_: Injected, request: Request, __: Key) -> Response:
+@router.page("/needs", Door(Right.READ, "what needs somebody"))
+async def needs(request: Page) -> Response:
     """List what needs somebody, the most urgent first."""
-    found = strip(request)
+    found = strip(request.http)
     payments = [each.target for each in found.found if each.case in PAYMENTS] if found else []
-    read = {each: session_of(request, each) for each in payments[:SUMS_MAX]}
+    read = {each: session_of(request.http, each) for each in payments[:SUMS_MAX]}
     return page(
-        request,
+        request.http,
         "needs.html",
         section="/needs",
         known=found is not None,

@@ -6,25 +6,29 @@ An API key has no notices: it is nobody.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Depends, Response
 
-from checkout.clients import client_of
+from checkout.domain.doors import Door
 from checkout.domain.errors import PermissionMissing, ResourceMissing
 from checkout.domain.grammar import EMAIL_MAX
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.notices import Pace, Topic
-from checkout.domain.people import Actor, Member
+from checkout.domain.people import Member, Right
 from checkout.domain.reach import Effect, refusal
 from checkout.flows import mailing, merchants
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import notices
+from checkout.flows.merchant.notices import Chosen
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, once
-from dashboard.rendering import page, saved
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Fields
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.texts import PACE, TOPIC
 
-router = APIRouter(prefix="/notices")
+router = PageRouter(prefix="/notices")
 _SAVED: Final = "/notices?saved=1"
 
 
@@ -41,116 +45,103 @@ class NoticesShown:
     on: bool
 
 
-@router.get("")
-async def notices_page(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
+class NoticesForm(Fields):
+    """The choice; a chosen topic is a field of its own."""
+
+    email: str
+    pace: str
+    language: str
 
 
-@router.post("")
-async def choose(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Store the choice, and send a link to an address that is new."""
-    member = _member(key)
-
-    def save() -> None:
-        from pay.notices import confirmation  # most visits send nothing
-
-        done = once(
-            services,
-            request,
-            member,
-            form,
-            lambda reserve: notices.choose(
-                services,
-                member,
-                client=client_of(request, services.edge_secret),
-                address=form.get("email", ""),
-                topics=[each for each in Topic if f"topic-{each}" in form],
-                pace=Pace.DAILY if form.get("pace") == Pace.DAILY else Pace.AT_ONCE,
-                language=form.get("language", ""),
-                reserve=reserve,
-            ),
-            lambda _: _SAVED,
-        )
-        stored, token = done.made or (None, None)
-        if token and stored and stored.asked is not None and services.mail is not None:
-            merchant = merchants.get(services.merchants, key.merchant)
-            link = f"{services.base_url}/dashboard/notices/confirm/{token}"
-            letter = confirmation(stored.asked, language=stored.language, page=link)
-            mailing.send(services.mail, merchant, Effect.CONFIRMATION, letter)
-
-    return saved(save, visit, _SAVED, _page, services, request, key, form)
-
-
-@router.post("/stop")
-async def stop(services: Injected, visit: Visited, request: Request, key: Key, _: Form) -> Response:
-    member = _member(key)
-
-    def save() -> None:
-        notices.stop(services, member)
-
-    return saved(save, visit, _SAVED, _page, services, request, key)
-
-
-@router.get("/confirm/{token}")
-async def confirm_page(_: Injected, request: Request, key: Key, token: str) -> Response:
-    """Ask for the confirmation: programs that open links of e-mails confirm nothing."""
-    _addressee(key)
-    return page(request, "notices_confirm.html", section="/notices", token=token)
-
-
-@router.post("/confirm/{token}")
-async def confirm(
-    services: Injected, visit: Visited, request: Request, key: Key, token: str, _: Form
-) -> Response:
-    member = _addressee(key)
-
-    def save() -> None:
-        notices.confirm(services, member, token)
-
-    return saved(save, visit, _SAVED, _page, services, request, key)
-
-
-def _member(key: Actor) -> Member:
-    if not isinstance(key, Member):
+async def person(request: Page) -> Member:
+    """Return the member. Raise PermissionMissing for a key."""
+    if not isinstance(request.key, Member):
         raise PermissionMissing("Notices go to people: sign in with your passkey.")
-    return key
+    return request.key
 
 
-def _addressee(key: Actor) -> Member:
-    """Return the member. A key got no link."""
-    if not isinstance(key, Member):
+async def addressee(request: Page) -> Member:
+    """Return the member. Raise ResourceMissing for a key: it got no link."""
+    if not isinstance(request.key, Member):
         raise ResourceMissing("No such link. Sign in as the person who got it.")
-    return key
+    return request.key
 
 
-def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    typed: dict[str, str] | None = None,
-    *,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
+Person = Annotated[Member, Depends(person)]
+Addressee = Annotated[Member, Depends(addressee)]
+
+
+def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
+    services, key = request.services, request.key
     member = key if isinstance(key, Member) else None
     merchant = merchants.get(services.merchants, key.merchant)
     return page(
-        request,
+        request.http,
         "notices.html",
         status=status,
         section="/notices",
-        shown=_shown(services, member, typed) if member else None,
+        shown=_shown(services, member, request.form or None) if member else None,
         sends=services.mail is not None,
         refusal=refusal(merchant, Effect.CONFIRMATION),
-        saved="saved" in request.query_params and alert is None,
+        saved="saved" in request.http.query_params and alert is None,
         alert=alert,
         topics=[(each.value, TOPIC[each]) for each in Topic],
         paces=[(each.value, PACE[each]) for each in Pace],
         languages=LANGUAGES.items(),
         email_max=EMAIL_MAX,
     )
+
+
+@router.page("", Door(Right.READ, "one's own notices"))
+async def notices_page(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form("", Door(Right.READ, "e-mail to an address of one's own"), again=_page)
+async def choose(request: Form, member: Person) -> Response:
+    """Store the choice, and send a link to an address that is new."""
+    from pay.notices import confirmation  # most visits send nothing
+
+    services, typed = request.services, request.read(NoticesForm)
+
+    def act(reserve: Reserve[Chosen] | None) -> Chosen:
+        return notices.choose(
+            services,
+            member,
+            client=request.client,
+            address=typed.email,
+            topics=[each for each in Topic if f"topic-{each}" in request.form],
+            pace=Pace.DAILY if typed.pace == Pace.DAILY else Pace.AT_ONCE,
+            language=typed.language,
+            reserve=reserve,
+        )
+
+    done = request.once(act, lambda _: _SAVED)
+    stored, token = done.made or (None, None)
+    if token and stored and stored.asked is not None and services.mail is not None:
+        merchant = merchants.get(services.merchants, member.merchant)
+        link = f"{services.base_url}/dashboard/notices/confirm/{token}"
+        letter = confirmation(stored.asked, language=stored.language, page=link)
+        mailing.send(services.mail, merchant, Effect.CONFIRMATION, letter)
+    return see(request.visit, _SAVED)
+
+
+@router.form("/stop", Door(Right.READ, "one's own notices"), again=_page)
+async def stop(request: Form, member: Person) -> Response:
+    notices.stop(request.services, member)
+    return see(request.visit, _SAVED)
+
+
+@router.page("/confirm/{token}", Door(Right.READ, "one's own notices"))
+async def confirm_page(request: Page, _: Addressee, token: str) -> Response:
+    """Ask for the confirmation: programs that open links of e-mails confirm nothing."""
+    return page(request.http, "notices_confirm.html", section="/notices", token=token)
+
+
+@router.form("/confirm/{token}", Door(Right.READ, "e-mail to an address of one's own"), again=_page)
+async def confirm(request: Form, member: Addressee, token: str) -> Response:
+    notices.confirm(request.services, member, token)
+    return see(request.visit, _SAVED)
 
 
 def _shown(

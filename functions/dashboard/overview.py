@@ -10,10 +10,11 @@ from enum import StrEnum
 from functools import partial
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
+from checkout.domain.doors import Door
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.statement import less, statement, total
 from checkout.domain.tally import OTHER, DayTally
 from checkout.flows.merchant import figures
@@ -22,12 +23,13 @@ from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.chart import Chart, chart
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.rendering import page
+from dashboard.routing import PageRouter
 from dashboard.texts import REASON, REASON_UNKNOWN
 from dashboard.view import moment, readable, sum_of
 
-router = APIRouter()
+router = PageRouter()
 HOURS: Final = 24
 ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
 
@@ -120,11 +122,10 @@ async def chosen(request: Request) -> Period:
     return Period(typed)
 
 
-@router.get("/overview")
-async def overview(
-    services: Injected, request: Request, key: Key, period: Annotated[Period, Depends(chosen)]
-) -> Response:
+@router.page("/overview", Door(Right.READ, "sums"))
+async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) -> Response:
     """Show a period beside the one before."""
+    services, key = request.services, request.key
     now = services.clock.now().astimezone(UTC)
     last = now.date() - timedelta(days=period is Period.YESTERDAY)
     first = last - timedelta(days=2 * period.length - 1)
@@ -132,7 +133,7 @@ async def overview(
     before, these = found.days[: period.length], found.days[period.length :]
     money = partial(sum_of, key)
     return page(
-        request,
+        request.http,
         "overview.html",
         section="/overview",
         period=period,

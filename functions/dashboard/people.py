@@ -6,24 +6,26 @@ The link of an invitation is only in the response that created it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.doors import Door
 from checkout.domain.merchant import ApiKey
-from checkout.domain.people import NAME_MAX, Actor, Member, Role
+from checkout.domain.people import NAME_MAX, Member, Right, Role
 from checkout.flows import merchants
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import people, settings
 from checkout.flows.merchant.people import Invited
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, once
-from dashboard.limits import cap_of, limits_of
-from dashboard.rendering import page, refused, saved
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Fields, Yes, cap_of, says
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.texts import ROLE, SENT_TWICE
-from dashboard.view import moment
+from dashboard.view import limits_of, moment
 
-router = APIRouter(prefix="/people")
+router = PageRouter(prefix="/people")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,93 +54,21 @@ class Waiting:
     expires_at: Moment
 
 
-@router.get("")
-async def list_people(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
+class RoleForm(Fields):
+    """The role of a member, or of the invited person `name`."""
+
+    name: str
+    role: Annotated[Role, says("Choose a role.")]
 
 
-@router.post("")
-async def invite(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Invite a person. Only this response shows the link."""
-    try:
-        name, role = form.get("name", ""), _role_of(form)
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: people.invite(services, key, name=name, role=role, reserve=reserve),
-            lambda new: new.invitation.id,
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    if done.made is None:
-        return _page(services, request, key, alert=SENT_TWICE, status=409)
-    return _page(services, request, key, invited=done.made)
+class KeySignInForm(Fields):
+    """Whether API keys may sign in."""
 
-
-@router.post("/key-sign-in")
-async def set_key_sign_in(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Allow API keys to sign in to the dashboard, or forbid it."""
-
-    def save() -> None:
-        people.allow_key_sign_in(services, key, allowed=form.get("allowed") == "yes")
-
-    return saved(save, visit, "/people", _page, services, request, key)
-
-
-@router.post("/invitations/{invitation_id}/withdraw")
-async def withdraw(
-    services: Injected, visit: Visited, request: Request, key: Key, invitation_id: str, _: Form
-) -> Response:
-
-    def save() -> None:
-        people.withdraw(services, key, invitation_id)
-
-    return saved(save, visit, "/people", _page, services, request, key)
-
-
-@router.post("/{member_id}/role")
-async def change_role(
-    services: Injected, visit: Visited, request: Request, key: Key, member_id: str, form: Form
-) -> Response:
-
-    def save() -> None:
-        people.change_role(services, key, member_id, _role_of(form))
-
-    return saved(save, visit, "/people", _page, services, request, key)
-
-
-@router.post("/{member_id}/refunds")
-async def limit_refunds(
-    services: Injected, visit: Visited, request: Request, key: Key, member_id: str, form: Form
-) -> Response:
-    """Let a member refund up to the typed limits; without any, not at all."""
-
-    def save() -> None:
-        member = people.find(services, key, member_id)
-        people.limit_refunds(services, key, member, cap_of(form, key))
-
-    return saved(save, visit, "/people", _page, services, request, key)
-
-
-@router.post("/{member_id}/revoke")
-async def revoke(
-    services: Injected, visit: Visited, request: Request, key: Key, member_id: str, _: Form
-) -> Response:
-
-    def save() -> None:
-        people.revoke(services, key, member_id)
-
-    return saved(save, visit, "/people", _page, services, request, key)
+    allowed: Yes
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
+    request: PageRequest,
     *,
     invited: Invited | None = None,
     alert: str | None = None,
@@ -148,6 +78,7 @@ def _page(
 
     The lists come from an index, which may not contain the new invitation `invited` yet.
     """
+    services, key = request.services, request.key
     listed = people.listed(services, key.merchant)
     known = {each.id for each in listed.invitations}
     new = (invited.invitation,) if invited and invited.invitation.id not in known else ()
@@ -155,7 +86,7 @@ def _page(
     keys = services.api_keys.of(merchant.id)
     left = people.left_keys(services, keys, listed.everybody)
     return page(
-        request,
+        request.http,
         "people.html",
         status=status,
         section="/people",
@@ -177,6 +108,65 @@ def _page(
     )
 
 
+@router.page("", Door(Right.READ, "the names of people"))
+async def list_people(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form("", Door(Right.OWN, "rights to a person"), again=_page)
+async def invite(request: Form) -> Response:
+    """Invite a person. Only this response shows the link."""
+    typed = request.read(RoleForm)
+
+    def act(reserve: Reserve[Invited] | None) -> Invited:
+        return people.invite(
+            request.services, request.key, name=typed.name, role=typed.role, reserve=reserve
+        )
+
+    done = request.once(act, lambda new: new.invitation.id)
+    if done.made is None:
+        return _page(request, alert=SENT_TWICE, status=409)
+    return _page(request, invited=done.made)
+
+
+@router.form("/key-sign-in", Door(Right.OWN, "whether keys sign in"), again=_page)
+async def set_key_sign_in(request: Form) -> Response:
+    """Allow API keys to sign in to the dashboard, or forbid it."""
+    allowed = request.read(KeySignInForm).allowed
+    people.allow_key_sign_in(request.services, request.key, allowed=allowed)
+    return see(request.visit, "/people")
+
+
+@router.form(
+    "/invitations/{invitation_id}/withdraw", Door(Right.OWN, "rights of a person"), again=_page
+)
+async def withdraw(request: Form, invitation_id: str) -> Response:
+    people.withdraw(request.services, request.key, invitation_id)
+    return see(request.visit, "/people")
+
+
+@router.form("/{member_id}/role", Door(Right.OWN, "rights of a person"), again=_page)
+async def change_role(request: Form, member_id: str) -> Response:
+    role = request.read(RoleForm).role
+    people.change_role(request.services, request.key, member_id, role)
+    return see(request.visit, "/people")
+
+
+@router.form("/{member_id}/refunds", Door(Right.OWN, "the limit of a person"), again=_page)
+async def limit_refunds(request: Form, member_id: str) -> Response:
+    """Let a member refund up to the typed limits; without any, not at all."""
+    services, key = request.services, request.key
+    member = people.find(services, key, member_id)
+    people.limit_refunds(services, key, member, cap_of(request))
+    return see(request.visit, "/people")
+
+
+@router.form("/{member_id}/revoke", Door(Right.OWN, "rights of a person"), again=_page)
+async def revoke(request: Form, member_id: str) -> Response:
+    people.revoke(request.services, request.key, member_id)
+    return see(request.visit, "/people")
+
+
 def _row(member: Member, *, own: bool) -> MemberRow:
     return MemberRow(
         id=member.id,
@@ -190,10 +180,3 @@ def _row(member: Member, *, own: bool) -> MemberRow:
         owns=member.owns,
         refunds=limits_of(member),
     )
-
-
-def _role_of(form: dict[str, str]) -> Role:
-    try:
-        return Role(form.get("role", ""))
-    except ValueError:
-        raise ParameterInvalid("Choose a role.", param="role") from None

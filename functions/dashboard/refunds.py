@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
+from pydantic import BeforeValidator, Field
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid, PermissionMissing
+from checkout.domain import doors
+from checkout.domain.audit import Action
+from checkout.domain.doors import Door
+from checkout.domain.errors import CheckoutError, PermissionMissing
 from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.refund import (
     ELSEWHERE_MAX,
     AmountMode,
@@ -24,7 +28,7 @@ from checkout.domain.refund import (
 )
 from checkout.domain.typed_amount import typed_amount
 from checkout.flows.checkout import lookup
-from checkout.flows.merchant import actions
+from checkout.flows.idempotency import Reserve
 from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
@@ -34,11 +38,14 @@ from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleRecord
 from dashboard import refund_texts as texts
-from dashboard.dependencies import Form, Injected, Key, Visited, once
-from dashboard.rendering import page, refused, see
+from dashboard.dependencies import Done, Form, Page, PageRequest
+from dashboard.forms import Fields, Text, says
+from dashboard.rendering import page, see, wait_page
+from dashboard.routing import PageRouter
+from dashboard.transaction import transaction_page
 from dashboard.view import moment, plain, readable
 
-router = APIRouter()
+router = PageRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,191 +103,38 @@ class RefundShown:
     steps: tuple[Step, ...]
 
 
-@router.post("/transactions/{session_id}/refund")
-async def request_refund(
-    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
-) -> Response:
-    """Request a refund, and have the budget pay it, or ask for its price at once."""
-    from dashboard.transaction import shown_again
-
-    try:
-        asked = _asked(services, key, session_id, form)
-        act = partial(actions.request_refund, services, key, asked)
-        done = once(services, request, key, form, act, _path)
-    except CheckoutError as error:
-        return refused(error, shown_again, services, request, key, session_id)
-    refund = done.made
-    if refund is None:  # the first request asks for its price, or pays it
-        return see(visit, done.place)
-    if refund.budget_at is not None:
-        from checkout.flows.refund import budget
-
-        refund = budget.pay_now(services.paying(), refund)
-    # A price that is too high for the budget alone is there already, to be confirmed.
-    if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
-        return _prepared(services, visit, request, key, refund.id)
-    return see(visit, done.place)
+NONE = BeforeValidator(lambda typed: typed or None)
 
 
-@router.post("/transactions/{session_id}/paid_elsewhere")
-async def note_paid_elsewhere(
-    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
-) -> Response:
-    """Note that the customer was paid back by other means."""
-    from dashboard.transaction import shown_again
+class RefundForm(Fields):
+    """A refund; an empty amount is all that is left. `how` is "now" if the budget is to pay it."""
 
-    try:
-        asked = replace(_asked(services, key, session_id, form), elsewhere=_how(form))
-        act = partial(actions.request_refund, services, key, asked)
-        done = once(services, request, key, form, act, _path)
-    except CheckoutError as error:
-        return refused(error, shown_again, services, request, key, session_id)
-    return see(visit, done.place)
+    amount: Text
+    mode: Annotated[AmountMode | None, NONE, says("Choose one of the form's values.")]
+    reason: Annotated[Reason | None, NONE, says("Choose one of the form's values.")]
+    wallet: Text
+    how: str
 
 
-@router.get("/refunds/{refund_id}")
-async def one_refund(services: Injected, request: Request, key: Key, refund_id: str) -> Response:
-    """Show the refund; one that was sent is looked at if that is due."""
-    return _page(services, request, key, refund_id)
+class ElsewhereForm(Fields):
+    """How the customer was paid back."""
 
-
-@router.post("/refunds/{refund_id}/prepare")
-async def prepare(
-    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
-) -> Response:
-    """Ask for the price, and for the page of the approval."""
-    return _prepared(services, visit, request, key, refund_id)
-
-
-@router.post("/refunds/{refund_id}/budget")
-async def pay_from_budget(
-    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
-) -> Response:
-    """Pay the refund from the budget, at the price that the page has shown."""
-    from checkout.flows.refund import budget
-
-    try:
-        budget.choose(services.paying(), key, refund_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, refund_id)
-    return see(visit, f"/refunds/{refund_id}")
-
-
-@router.post("/refunds/{refund_id}/cancel")
-async def cancel(
-    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
-) -> Response:
-    try:
-        actions.cancel_refund(services, key, refund_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, refund_id)
-    return see(visit, f"/refunds/{refund_id}")
-
-
-@router.post("/refunds/{refund_id}/claim")
-async def offer_claim(
-    services: Injected, request: Request, key: Key, refund_id: str, _: Form
-) -> Response:
-    """Show a new link by which the customer names another wallet."""
-    try:
-        offer = actions.offer_claim(services, key, refund_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, refund_id)
-    return _page(services, request, key, refund_id, link=offer.link)
-
-
-@router.get("/refunds/{refund_id}/callback")
-async def callback(
-    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str
-) -> Response:
-    """Continue with what the merchant's wallet appended to the address of its return."""
-    from checkout.flows.refund import approve  # it loads the wallets' client
-
-    refunds.get(services, key, refund_id)
-    returned = callback_of(request)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
-        return _page(services, request, key, refund_id, alert="You did not approve the refund.")
-    done = approve.finish(
-        services.paying(),
-        key,
-        refund_id,
-        interact_ref=returned.interact_ref,
-        presented_hash=returned.hash,
-    )
-    if done.wait_seconds:
-        return page(
-            request,
-            "refund_wait.html",
-            section="",
-            seconds=done.wait_seconds,
-            again=f"{request.url.path}?{request.url.query}",
-        )
-    return see(visit, f"/refunds/{refund_id}")
-
-
-def _prepared(
-    services: DashboardServices, visit: Visited, request: Request, key: Actor, refund_id: str
-) -> Response:
-    from checkout.flows.refund import approve
-
-    try:
-        approve.prepare(services.paying(), key, refund_id)
-    except CheckoutError as error:
-        # The refund is there: its page says what hinders it.
-        status = 403 if isinstance(error, PermissionMissing) else 200
-        return _page(services, request, key, refund_id, alert=error.message, status=status)
-    return see(visit, f"/refunds/{refund_id}")
-
-
-def _path(refund: Refund) -> str:
-    return f"/refunds/{refund.id}"
-
-
-def _asked(
-    services: DashboardServices, key: Actor, session_id: str, form: dict[str, str]
-) -> NewRefund:
-    """Return what was typed. Raise ParameterInvalid, ResourceMissing."""
-    session = lookup.get(services, key, session_id)
-    typed, amount = form.get("amount", "").strip(), None
-    if typed:
-        scale = session.receive.asset_scale
-        amount = typed_amount(typed, currency=session.currency, wallet_scale=scale, param="amount")
-    try:
-        mode = AmountMode(form["mode"]) if form.get("mode") else None
-        reason = Reason(form["reason"]) if form.get("reason") else None
-    except ValueError:
-        raise ParameterInvalid("Choose one of the form's values.", param="reason") from None
-    return NewRefund(
-        session=session.id,
-        amount=amount,
-        mode=mode,
-        reason=reason,
-        wallet=form.get("wallet", "").strip() or None,
-        by_budget=form.get("how") == "now",
-    )
-
-
-def _how(form: dict[str, str]) -> str:
-    """Return how the customer was paid back, as typed. Raise ParameterInvalid."""
-    typed = form.get("how", "").strip()
-    if not 1 <= len(typed) <= ELSEWHERE_MAX:
-        raise ParameterInvalid(
-            f"Say how you have paid your customer back, in at most {ELSEWHERE_MAX} characters.",
-            param="how",
-        )
-    return typed
+    how: Annotated[
+        Text,
+        Field(min_length=1, max_length=ELSEWHERE_MAX),
+        says(f"Say how you have paid your customer back, in at most {ELSEWHERE_MAX} characters."),
+    ]
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
+    request: PageRequest,
     refund_id: str,
     *,
     alert: str | None = None,
     link: str | None = None,
     status: int = 200,
 ) -> Response:
+    services, key = request.services, request.key
     refund = refunds.get(services, key, refund_id)
     if refund.payment_in_flight:
         from checkout.flows.refund import reconcile
@@ -290,13 +144,167 @@ def _page(
         except StaleRecord:
             refund = refunds.get(services, key, refund_id)
     return page(
-        request,
+        request.http,
         "refund.html",
         status=status,
         section="",
         alert=alert,
         link=link,
         r=_shown(services, key, refund),
+    )
+
+
+@router.form(
+    "/transactions/{session_id}/refund",
+    Door(Right.REFUND, "money to a customer, from the budget without a person", doors.COUNTED),
+    again=transaction_page,
+)
+async def request_refund(request: Form, session_id: str) -> Response:
+    """Request a refund, and have the budget pay it, or ask for its price at once."""
+    done = _requested(request, _asked(request, session_id))
+    refund = done.made
+    if refund is None:  # the first request asks for its price, or pays it
+        return see(request.visit, done.place)
+    if refund.budget_at is not None:
+        from checkout.flows.refund import budget
+
+        refund = budget.pay_now(request.services.paying(), refund)
+    # A price that is too high for the budget alone is there already, to be confirmed.
+    if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
+        return _prepared(request, refund.id)
+    return see(request.visit, done.place)
+
+
+@router.form(
+    "/transactions/{session_id}/paid_elsewhere",
+    Door(Right.REFUND, "lowers what can be refunded", doors.COUNTED),
+    again=transaction_page,
+)
+async def note_paid_elsewhere(request: Form, session_id: str) -> Response:
+    """Note that the customer was paid back by other means."""
+    asked = _asked(request, session_id)
+    asked = replace(asked, elsewhere=request.read(ElsewhereForm).how)
+    return see(request.visit, _requested(request, asked).place)
+
+
+@router.page("/refunds/{refund_id}", Door(Right.READ, "customers' wallets"))
+async def one_refund(request: Page, refund_id: str) -> Response:
+    """Show the refund; one that was sent is looked at if that is due."""
+    return _page(request, refund_id)
+
+
+@router.form(
+    "/refunds/{refund_id}/prepare",
+    Door(Right.REFUND, "asks the shop's wallet for an approval", doors.OWN),
+)
+async def prepare(request: Form, refund_id: str) -> Response:
+    """Ask for the price, and for the page of the approval."""
+    return _prepared(request, refund_id)
+
+
+@router.form(
+    "/refunds/{refund_id}/budget",
+    Door(Right.OWN, "money to a customer, without a limit"),
+    again=_page,
+)
+async def pay_from_budget(request: Form, refund_id: str) -> Response:
+    """Pay the refund from the budget, at the price that the page has shown."""
+    from checkout.flows.refund import budget
+
+    budget.choose(request.services.paying(), request.key, refund_id)
+    return see(request.visit, f"/refunds/{refund_id}")
+
+
+@router.form(
+    "/refunds/{refund_id}/cancel",
+    Door(Right.REFUND, "keeps a refund from its customer, takes a note back", doors.OWN),
+    again=_page,
+)
+async def cancel(request: Form, refund_id: str) -> Response:
+    refund = refunds.cancel(request.services, request.key, refund_id)
+    request.note(Action.REFUND_CANCELED, refund.id)
+    return see(request.visit, f"/refunds/{refund_id}")
+
+
+@router.form(
+    "/refunds/{refund_id}/claim",
+    Door(Right.REFUND, "lets whoever has the link name the wallet that gets a refund", doors.OWN),
+    again=_page,
+)
+async def offer_claim(request: Form, refund_id: str) -> Response:
+    """Show a new link by which the customer names another wallet."""
+    from checkout.flows.refund import claim  # it loads the wallets' client
+
+    offer = claim.offer(request.services, request.key, refund_id)
+    request.note(Action.CLAIM_OFFERED, refund_id)
+    return _page(request, refund_id, link=offer.link)
+
+
+@router.page(
+    "/refunds/{refund_id}/callback",
+    Door(Right.REFUND, "money to a customer, as the shop's wallet has approved", doors.OWN),
+)
+async def callback(request: Page, refund_id: str) -> Response:
+    """Continue with what the merchant's wallet appended to the address of its return."""
+    from checkout.flows.refund import approve  # it loads the wallets' client
+
+    services, key = request.services, request.key
+    refunds.get(services, key, refund_id)
+    returned = callback_of(request.http)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _page(request, refund_id, alert="You did not approve the refund.")
+    done = approve.finish(
+        services.paying(),
+        key,
+        refund_id,
+        interact_ref=returned.interact_ref,
+        presented_hash=returned.hash,
+    )
+    if done.wait_seconds:
+        return wait_page(request.http, done.wait_seconds)
+    return see(request.visit, f"/refunds/{refund_id}")
+
+
+def _requested(request: PageRequest, asked: NewRefund) -> Done[Refund]:
+    """Request a refund, or note one, once for the form."""
+
+    def act(reserve: Reserve[Refund] | None) -> Refund:
+        refund = refunds.create(request.services, request.key, asked, reserve)
+        action = Action.PAID_ELSEWHERE if refund.noted else Action.REFUND_REQUESTED
+        request.note(action, refund.id)
+        return refund
+
+    return request.once(act, lambda refund: f"/refunds/{refund.id}")
+
+
+def _prepared(request: PageRequest, refund_id: str) -> Response:
+    from checkout.flows.refund import approve
+
+    try:
+        approve.prepare(request.services.paying(), request.key, refund_id)
+    except CheckoutError as error:
+        # The refund is there: its page says what hinders it.
+        status = 403 if isinstance(error, PermissionMissing) else 200
+        return _page(request, refund_id, alert=error.message, status=status)
+    return see(request.visit, f"/refunds/{refund_id}")
+
+
+def _asked(request: PageRequest, session_id: str) -> NewRefund:
+    """Return what was typed. Raise ParameterInvalid, ResourceMissing."""
+    session = lookup.get(request.services, request.key, session_id)
+    typed, amount = request.read(RefundForm), None
+    if typed.amount:
+        scale = session.receive.asset_scale
+        amount = typed_amount(
+            typed.amount, currency=session.currency, wallet_scale=scale, param="amount"
+        )
+    return NewRefund(
+        session=session.id,
+        amount=amount,
+        mode=typed.mode,
+        reason=typed.reason,
+        wallet=typed.wallet or None,
+        by_budget=typed.how == "now",
     )
 
 

@@ -25,8 +25,7 @@ from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
-from dashboard.dependencies import Visit
-from dashboard.rights import PREFIX, lacks_scope
+from dashboard.dependencies import PREFIX, Visit, lacks_scope
 from dashboard.strip import Strip, strip_of
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
@@ -81,6 +80,12 @@ def page(
     return response
 
 
+def wait_page(request: Request, seconds: int) -> Response:
+    """Return the page that comes here again after `seconds`, when a wallet's answer can be used."""
+    again = f"{request.url.path}?{request.url.query}"
+    return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
+
+
 def strip(request: Request) -> Needs | None:
     """Return what needs somebody, looked up once for each request; None if that has failed.
 
@@ -124,41 +129,22 @@ def safe_next(path: str) -> str:
     return path if _NEXT.fullmatch(path) else ""
 
 
-def refused(
-    error: CheckoutError, show: Callable[..., Response], *given: Any, **more: Any
-) -> Response:
-    """Return the page of a rejected form again: `show(*given)` with the reason in `alert`.
+def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any) -> Response:
+    """Return the page of a rejected form again: `show(**given)` with the reason in `alert`.
 
-    Raise `error` itself if the service has failed, or if the page cannot be read either.
+    After too many requests it has Retry-After, in seconds. Raise `error` itself if the service has
+    failed, or if the page cannot be read either.
     """
     status = status_of(error)
     if status >= 500:
         raise error
     try:
-        return show(*given, alert=error.message, status=status, **more)
+        response = show(**given, alert=error.message, status=status)
     except CheckoutError:
         raise error from None
-
-
-def wait_of(error: CheckoutError) -> dict[str, str] | None:
-    """Return the header that says when to try again, after too many requests."""
-    return {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
-
-
-def saved(
-    save: Callable[[], object],
-    visit: Visit,
-    path: str,
-    show: Callable[..., Response],
-    *given: Any,
-    **more: Any,
-) -> Response:
-    """Save and redirect to `path`, or return `show(*given)` again, as `refused` does."""
-    try:
-        save()
-    except CheckoutError as error:
-        return refused(error, show, *given, **more)
-    return see(visit, path)
+    if isinstance(error, RateLimited):
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def render_problem(request: Request, problem: ErrorResponse) -> Response:

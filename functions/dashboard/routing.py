@@ -1,10 +1,29 @@
-"""How a path finds its route where a parameter stands in the place of another route's name."""
+"""Declare the routes of the dashboard: what each one needs and does, and how its errors are shown.
+
+docs/tables.py prints the declarations into docs/security.md. `dependencies.signed_in` checks the
+right, and the flows check the limits.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
+
+from checkout.domain.doors import Door
+from checkout.domain.errors import CheckoutError
+from checkout.domain.people import Right
+from dashboard.rendering import show_again
+
+OPEN: Final = None  # in place of a door: the route needs no sign-in
+
+Route = Callable[..., Awaitable[Response]]
 
 
 class NamesFirst(APIRoute):
@@ -18,3 +37,53 @@ class NamesFirst(APIRoute):
         """Return the match, or none at a path that another route has word for word."""
         named = scope["path"] in scope["app"].state.names
         return (Match.NONE, {}) if named and "{" in self.path else super().matches(scope)
+
+
+class PageRouter(APIRouter):
+    """The routes of a module. `doors` has their declarations by method and path."""
+
+    def __init__(self, *, prefix: str = "") -> None:
+        super().__init__(prefix=prefix, route_class=NamesFirst)
+        self.doors: dict[tuple[str, str], Door[Right]] = {}
+
+    def page(self, path: str, door: Door[Right] | None) -> Callable[[Route], Route]:
+        """Declare a page or a file, with GET."""
+        self._declare("GET", path, door)
+        return self.get(path)
+
+    def form(
+        self,
+        path: str,
+        door: Door[Right] | None,
+        again: Callable[..., Response] | None = None,
+    ) -> Callable[[Route], Route]:
+        """Declare a form, with POST. If it is rejected, `again` shows its page with the reason.
+
+        `again` takes the `request`, `alert`, `status` and those parameters of the path that it
+        names. Without it, an error page is shown.
+        """
+        self._declare("POST", path, door)
+
+        def declared(route: Route) -> Route:
+            self.post(path)(_shown_again(route, again) if again else route)
+            return route
+
+        return declared
+
+    def _declare(self, method: str, path: str, door: Door[Right] | None) -> None:
+        if door is not None:
+            self.doors[method, self.prefix + path] = door
+
+
+def _shown_again(route: Route, again: Callable[..., Response]) -> Route:
+    names = signature(again).parameters
+
+    @wraps(route)
+    async def answered(**given: Any) -> Response:
+        try:
+            return await route(**given)
+        except CheckoutError as error:
+            taken = {name: value for name, value in given.items() if name in names}
+            return show_again(error, again, **taken)
+
+    return answered

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
+from checkout.domain.doors import Door
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
 from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor
+from checkout.domain.people import Right
 from checkout.domain.pictures import SIDE_MAX
 from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
 from checkout.domain.providers import PROVIDERS_MAX, Provider
@@ -23,11 +24,12 @@ from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
 from checkout.pages import use_policy
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import FormWithFile, Injected, Key, Visited
-from dashboard.rendering import page, saved
+from dashboard.dependencies import FormWithFile, Page, PageRequest
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, readable
 
-router = APIRouter(prefix="/settings")
+router = PageRouter(prefix="/settings")
 SAVED: Final = "/settings?saved=1"
 _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
@@ -81,44 +83,66 @@ class SettingsShown:
     offered: str
 
 
-@router.get("")
-async def settings_page(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
+def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
+    services = request.services
+    merchant = merchants.get(services.merchants, request.key.merchant)
+    return page(
+        request.http,
+        "settings.html",
+        status=status,
+        section="/settings",
+        setting=_setting(services, merchant, request.form),
+        saved="saved" in request.http.query_params and alert is None,
+        behind=settings.keys_behind(services, merchant),
+        alert=alert,
+        languages=LANGUAGES.items(),
+        name_max=NAME_MAX,
+        company_max=COMPANY_MAX,
+        hosts_max=HOSTS_MAX,
+        providers_max=PROVIDERS_MAX,
+        provider_logo_max=PROVIDER_LOGO_MAX,
+        logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
+        logo_kib=LOGO_MAX // 1024,
+        logo_side=SIDE_MAX,
+    )
 
 
-@router.post("")
-async def save_settings(
-    services: Injected, visit: Visited, request: Request, key: Key, form: FormWithFile
-) -> Response:
+@router.page("", Door(Right.READ, "settings"))
+async def settings_page(request: Page) -> Response:
+    return _page(request)
+
+
+@router.form(
+    "",
+    Door(Right.MANAGE, "what customers see, and where they are sent back to"),
+    again=_page,
+)
+async def save_settings(request: FormWithFile) -> Response:
     """Save all settings of the form, or none. A setting that it does not have stays.
 
     The logo is a write of its own, the last one, so it is looked at before the first.
     """
-    logo = form.pop("logo", b"")
-    typed = {name: value.decode("utf-8", "replace") for name, value in form.items()}
-
-    def save() -> None:
-        if logo:
-            settings.logo_of(logo)
-        settings.change(services, key, _typed(typed))
-        if logo:
-            settings.put_logo(services, key, logo)
-        elif "logo_remove" in typed:
-            settings.remove_logo(services, key)
-
-    return saved(save, visit, SAVED, _page, services, request, key, typed)
+    services, key, logo = request.services, request.key, request.file
+    if logo:
+        settings.logo_of(logo)
+    settings.change(services, key, _typed(request.form))
+    if logo:
+        settings.put_logo(services, key, logo)
+    elif "logo_remove" in request.form:
+        settings.remove_logo(services, key)
+    return see(request.visit, SAVED)
 
 
-@router.get("/logo")
-async def logo(services: Injected, key: Key) -> Response:
-    found = merchants.get(services.merchants, key.merchant).logo
+@router.page("/logo", Door(Right.READ, "the logo"))
+async def logo(request: Page) -> Response:
+    found = merchants.get(request.services.merchants, request.key.merchant).logo
     if found is None:
         raise ResourceMissing("There is no logo.")
     return Response(found.data, media_type=found.media_type)
 
 
-@router.get("/preview")
-async def preview(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
+@router.page("/preview", Door(Right.READ, "the page of the customers"))
+async def preview(request: Page) -> Response:
     """Return the customers' page as it would look with the settings in the query string.
 
     The code of functions/pay renders it, with a sample purchase. Its form does nothing, and it has
@@ -129,9 +153,9 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
     from pay.pictures import logo_mark
     from pay.view import shown
 
-    query = dict(request.query_params)
+    services, query = request.services, dict(request.http.query_params)
     merchant = settings.imagined(
-        merchants.get(services.merchants, key.merchant),
+        merchants.get(services.merchants, request.key.merchant),
         name=query.get("name", ""),
         accent_color=_color_of(query) if {"usual", "accent_color"} & set(query) else None,
         locale=query.get("locale", ""),
@@ -147,10 +171,10 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         providers=services.providers,
     )
     mark = logo_mark(merchant.logo)
-    path = f"{visit.home}/settings/logo?v={mark}" if mark else None
-    use_policy(request, _PREVIEW_POLICY)
+    path = f"{request.visit.home}/settings/logo?v={mark}" if mark else None
+    use_policy(request.http, _PREVIEW_POLICY)
     return render.page(
-        request,
+        request.http,
         reads,
         "preview.html",
         s=replace(seen, paths=replace(seen.paths, logo=path), cancel_url=None),
@@ -158,37 +182,6 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         typed="",
         at="",
         refused="",
-    )
-
-
-def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    typed: dict[str, str] | None = None,
-    *,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
-    merchant = merchants.get(services.merchants, key.merchant)
-    return page(
-        request,
-        "settings.html",
-        status=status,
-        section="/settings",
-        setting=_setting(services, merchant, typed or {}),
-        saved="saved" in request.query_params and alert is None,
-        behind=settings.keys_behind(services, merchant),
-        alert=alert,
-        languages=LANGUAGES.items(),
-        name_max=NAME_MAX,
-        company_max=COMPANY_MAX,
-        hosts_max=HOSTS_MAX,
-        providers_max=PROVIDERS_MAX,
-        provider_logo_max=PROVIDER_LOGO_MAX,
-        logo_text=PROVIDER_LOGO_MAX * 4 // 3 + 4,
-        logo_kib=LOGO_MAX // 1024,
-        logo_side=SIDE_MAX,
     )
 
 

@@ -2,104 +2,105 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from dataclasses import replace
 
-from checkout.clients import client_of
+from fastapi import Response
+
+from checkout.domain.doors import Door
 from checkout.domain.errors import CheckoutError
-from checkout.domain.people import SignUp
+from checkout.domain.people import Right, SignUp
 from checkout.flows.merchant import passkeys, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
-from checkout.ports.services import DashboardServices
 from dashboard.dependencies import (
     Form,
-    Injected,
+    OpenForm,
+    OpenPage,
+    OpenRequest,
     SignIn,
-    Visit,
-    Visited,
     posted_fields,
     verify_token,
 )
-from dashboard.rendering import FIRST, page, refused, safe_next, see, set_cookie, wait_of
+from dashboard.forms import Fields
+from dashboard.rendering import FIRST, page, safe_next, see, set_cookie, show_again
+from dashboard.routing import OPEN, PageRouter
 
-router = APIRouter()
-
-
-@router.get("/sign-in")
-async def sign_in_form(services: Injected, request: Request) -> Response:
-    return _form(services, request, request.query_params.get("next", ""))
+router = PageRouter()
 
 
-@router.post("/sign-in")
-async def sign_in_with_key(services: Injected, visit: Visited, request: Request) -> Response:
-    fields: dict[str, str] = {}
-    try:
-        fields = await posted_fields(services, request)
-        verify_token(visit, fields)
-        client = client_of(request, services.edge_secret)
-        signed_in = sign_in.sign_in(services, fields.get("api_key", ""), client=client)
-    except CheckoutError as error:
-        return refused(
-            error, _form, services, request, fields.get("next", ""), headers=wait_of(error)
-        )
-    return _entered(visit, signed_in, fields.get("next", ""))
+class SignInForm(Fields):
+    """An API key or the answer of a passkey, and the page that the browser has asked for."""
+
+    api_key: str
+    credential: str
+    next: str
 
 
-@router.post("/sign-in/options")
-async def passkey_options(
-    services: Injected, visit: Visited, request: Request, _: Form
+def _form(
+    request: OpenRequest,
+    *,
+    next_page: str | None = None,
+    alert: str | None = None,
+    status: int = 200,
 ) -> Response:
+    return page(
+        request.http,
+        "sign_in.html",
+        status=status,
+        next=request.read(SignInForm).next if next_page is None else next_page,
+        alert=alert,
+        sign_up=request.services.sign_up is SignUp.OPEN,
+    )
+
+
+@router.page("/sign-in", OPEN)
+async def sign_in_form(request: OpenPage) -> Response:
+    return _form(request, next_page=request.http.query_params.get("next", ""))
+
+
+@router.form("/sign-in", OPEN)
+async def sign_in_with_key(request: OpenPage) -> Response:
+    """Sign in with an API key. The form is shown again also if it was not of this page."""
+    try:
+        request = replace(request, form=await posted_fields(request.services, request.http))
+        verify_token(request.visit, request.form)
+        typed = request.read(SignInForm)
+        signed_in = sign_in.sign_in(request.services, typed.api_key, client=request.client)
+    except CheckoutError as error:
+        return show_again(error, _form, request=request)
+    return _entered(request, signed_in)
+
+
+@router.form("/sign-in/options", OPEN)
+async def passkey_options(request: OpenForm) -> Response:
     """Return the options for signing in with a passkey, with a challenge for this browser."""
-    client = client_of(request, services.edge_secret)
-    made = passkeys.begin_sign_in(services, browser=visit.token, client=client)
+    browser = request.visit.token
+    made = passkeys.begin_sign_in(request.services, browser=browser, client=request.client)
     return Response(made, media_type="application/json")
 
 
-@router.post("/sign-in/passkey")
-async def sign_in_with_passkey(
-    services: Injected, visit: Visited, request: Request, form: Form
-) -> Response:
+@router.form("/sign-in/passkey", OPEN, again=_form)
+async def sign_in_with_passkey(request: OpenForm) -> Response:
     """Sign in the member whose passkey signed this browser's challenge."""
-    next_page, answer = form.get("next", ""), form.get("credential", "")
-    client = client_of(request, services.edge_secret)
-    try:
-        signed_in = passkeys.sign_in_with(
-            services, browser=visit.token, answer=answer, client=client
-        )
-    except CheckoutError as error:
-        return refused(error, _form, services, request, next_page, headers=wait_of(error))
-    return _entered(visit, signed_in, next_page)
+    signed_in = passkeys.sign_in_with(
+        request.services,
+        browser=request.visit.token,
+        answer=request.read(SignInForm).credential,
+        client=request.client,
+    )
+    return _entered(request, signed_in)
 
 
-@router.post("/sign-out")
-async def sign_out(services: Injected, visit: Visited, signed_in: SignIn, _: Form) -> Response:
-    sign_in.sign_out(services, signed_in)
+@router.form("/sign-out", Door(Right.READ, "ends one's own sign-in"))
+async def sign_out(request: Form, signed_in: SignIn) -> Response:
+    visit = request.visit
+    sign_in.sign_out(request.services, signed_in)
     response = see(visit, "/sign-in")
     response.delete_cookie(visit.cookie, secure=visit.secure, httponly=True, samesite="lax")
     return response
 
 
-def _entered(visit: Visit, signed_in: SignedIn, next_page: str) -> Response:
+def _entered(request: OpenRequest, signed_in: SignedIn) -> Response:
     """Return the redirect to the requested page, with the new cookie."""
-    response = see(visit, safe_next(next_page) or FIRST)
-    set_cookie(response, visit, signed_in.token)
+    response = see(request.visit, safe_next(request.read(SignInForm).next) or FIRST)
+    set_cookie(response, request.visit, signed_in.token)
     return response
-
-
-def _form(
-    services: DashboardServices,
-    request: Request,
-    next_page: str,
-    *,
-    alert: str | None = None,
-    status: int = 200,
-    headers: dict[str, str] | None = None,
-) -> Response:
-    return page(
-        request,
-        "sign_in.html",
-        status=status,
-        headers=headers,
-        next=next_page,
-        alert=alert,
-        sign_up=services.sign_up is SignUp.OPEN,
-    )

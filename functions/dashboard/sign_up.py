@@ -6,155 +6,59 @@ passkey. An invitation's token goes along in the form.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
 
-from checkout.clients import client_of
+from fastapi import Response
+from pydantic import AfterValidator
+
+from checkout.domain.doors import Door
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import NAME_MAX
-from checkout.domain.people import SignUp
+from checkout.domain.people import Right, SignUp
 from checkout.domain.providers import Provider, name_of
-from checkout.flows.merchant.sign_in import SignedIn
 from checkout.grant_callback import callback_of
 from checkout.open_payments.urls import MAX_URL, authority
-from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visit, Visited
-from dashboard.rendering import page, refused, see, set_cookie, wait_of
-from dashboard.routing import NamesFirst
+from dashboard.dependencies import Form, OpenForm, OpenPage, OpenRequest, Page
+from dashboard.forms import Fields
+from dashboard.rendering import page, see, set_cookie, show_again, wait_page
+from dashboard.routing import OPEN, PageRouter
 
-router = APIRouter(route_class=NamesFirst)
-
-
-@router.get("/sign-up")
-async def sign_up_form(services: Injected, request: Request) -> Response:
-    return _page(services, request, {})
+router = PageRouter()
 
 
-@router.get("/sign-up/{token}")
-async def invited_form(services: Injected, request: Request, token: str) -> Response:
-    return _page(services, request, {"invitation": token})
+class SignUpForm(Fields):
+    """The shop: its wallet, its name, the answer of its owner's passkey, and an invitation."""
 
-
-@router.post("/sign-up")
-async def look_up(services: Injected, request: Request, form: Form) -> Response:
-    """Show whose wallet it is, and ask for the rest."""
-    try:
-        return _page(services, request, form, looks=True)
-    except CheckoutError as error:
-        headers = wait_of(error)
-        return refused(error, _page, services, request, form, headers=headers)
-
-
-@router.post("/sign-up/options")
-async def options(services: Injected, visit: Visited, request: Request, form: Form) -> Response:
-    """Return the options for a new passkey, with a challenge for this browser."""
-    from checkout.flows.merchant import sign_up
-
-    made = sign_up.begin(
-        services,
-        token=form.get("invitation") or None,
-        name=form.get("name", ""),
-        browser=visit.token,
-        client=client_of(request, services.edge_secret),
-    )
-    return Response(made, media_type="application/json")
-
-
-@router.post("/sign-up/passkey")
-async def finish(services: Injected, visit: Visited, request: Request, form: Form) -> Response:
-    """Make the shop, sign its owner in, and show the first steps."""
-    try:
-        signed_in = _signed_up(services, visit, request, form)
-    except CheckoutError as error:
-        headers = wait_of(error)
-        return refused(error, _page, services, request, form, headers=headers)
-    response = see(visit)
-    set_cookie(response, visit, signed_in.token)
-    return response
-
-
-@router.post("/wallet/confirm")
-async def confirm(
-    services: Injected, visit: Visited, request: Request, key: Key, _: Form
-) -> Response:
-    """Ask the wallet for the approval that proves whose it is, and lead there."""
-    from checkout.flows.merchant import ownership
-
-    client = client_of(request, services.edge_secret)
-    try:
-        asked = ownership.begin(services, key, browser=visit.token, client=client)
-    except CheckoutError as error:
-        return refused(error, _wallet, request, headers=wait_of(error))
-    return _wallet(request, link=asked.page)
-
-
-@router.get("/wallet/callback")
-async def confirmed(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
-    """Continue with what the wallet appended to the address of its return."""
-    from checkout.flows.merchant import ownership
-
-    returned = callback_of(request)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
-        return _wallet(request, alert="You did not confirm that this wallet is yours.")
-    try:
-        seconds = ownership.finish(
-            services,
-            key,
-            browser=visit.token,
-            interact_ref=returned.interact_ref,
-            presented_hash=returned.hash,
-        )
-    except CheckoutError as error:
-        return refused(error, _wallet, request)
-    if seconds:
-        again = f"{request.url.path}?{request.url.query}"
-        return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
-    return see(visit)
-
-
-def _signed_up(
-    services: DashboardServices, visit: Visit, request: Request, form: dict[str, str]
-) -> SignedIn:
-    from checkout.flows.merchant import sign_up
-
-    return sign_up.finish(
-        services,
-        token=form.get("invitation") or None,
-        typed=form.get("wallet_address", ""),
-        name=form.get("name", ""),
-        browser=visit.token,
-        answer=form.get("credential", ""),
-        client=client_of(request, services.edge_secret),
-    )
+    wallet_address: str
+    name: str
+    credential: str
+    invitation: Annotated[str | None, AfterValidator(lambda token: token or None)]
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    form: dict[str, str],
+    request: OpenRequest,
     *,
+    token: str | None = None,
     looks: bool = False,
     alert: str | None = None,
     status: int = 200,
-    headers: dict[str, str] | None = None,
 ) -> Response:
     """Return the page; with `looks`, of the wallet that was typed. Raise as the flow does."""
     from checkout.flows.merchant import sign_up
 
-    client = client_of(request, services.edge_secret)
-    token, typed = form.get("invitation") or None, form.get("wallet_address", "")
+    services, form, client = request.services, request.read(SignUpForm), request.client
+    token = token or form.invitation
     sign_up.admitted(services, token, client=client)
     found = None
     if looks:
-        name = form.get("name", "")
-        found = sign_up.look_up(services, typed=typed, name=name, client=client)
+        found = sign_up.look_up(services, typed=form.wallet_address, name=form.name, client=client)
     return page(
-        request,
+        request.http,
         "sign_up.html",
         status=status,
-        headers=headers,
         alert=alert,
         invitation=token,
-        typed=typed[:MAX_URL],
+        typed=form.wallet_address[:MAX_URL],
         found=found,
         provider=_provider(services.providers, found.wallet.id) if found else None,
         name_max=NAME_MAX,
@@ -162,26 +66,103 @@ def _page(
     )
 
 
-def _provider(known: tuple[Provider, ...], wallet: str) -> str:
-    """Return the provider's name where it is known, else its host."""
-    return name_of(wallet, known) or authority(wallet)
-
-
 def _wallet(
-    request: Request,
+    request: OpenRequest,
     *,
     link: str | None = None,
     alert: str | None = None,
     status: int = 200,
-    headers: dict[str, str] | None = None,
 ) -> Response:
     """Return the page that leads to the wallet, or says why not."""
-    return page(
-        request,
-        "wallet.html",
-        status=status,
-        headers=headers,
-        section="",
-        link=link,
-        alert=alert,
+    return page(request.http, "wallet.html", status=status, section="", link=link, alert=alert)
+
+
+@router.page("/sign-up", OPEN)
+async def sign_up_form(request: OpenPage) -> Response:
+    return _page(request)
+
+
+@router.page("/sign-up/{token}", OPEN)
+async def invited_form(request: OpenPage, token: str) -> Response:
+    return _page(request, token=token)
+
+
+@router.form("/sign-up", OPEN, again=_page)
+async def look_up(request: OpenForm) -> Response:
+    """Show whose wallet it is, and ask for the rest."""
+    return _page(request, looks=True)
+
+
+@router.form("/sign-up/options", OPEN)
+async def options(request: OpenForm) -> Response:
+    """Return the options for a new passkey, with a challenge for this browser."""
+    from checkout.flows.merchant import sign_up
+
+    form = request.read(SignUpForm)
+    made = sign_up.begin(
+        request.services,
+        token=form.invitation,
+        name=form.name,
+        browser=request.visit.token,
+        client=request.client,
     )
+    return Response(made, media_type="application/json")
+
+
+@router.form("/sign-up/passkey", OPEN, again=_page)
+async def finish(request: OpenForm) -> Response:
+    """Make the shop, sign its owner in, and show the first steps."""
+    from checkout.flows.merchant import sign_up
+
+    form = request.read(SignUpForm)
+    signed_in = sign_up.finish(
+        request.services,
+        token=form.invitation,
+        typed=form.wallet_address,
+        name=form.name,
+        browser=request.visit.token,
+        answer=form.credential,
+        client=request.client,
+    )
+    response = see(request.visit)
+    set_cookie(response, request.visit, signed_in.token)
+    return response
+
+
+@router.form(
+    "/wallet/confirm", Door(Right.MANAGE, "asks the shop's wallet for a proof"), again=_wallet
+)
+async def confirm(request: Form) -> Response:
+    """Ask the wallet for the approval that proves whose it is, and lead there."""
+    from checkout.flows.merchant import ownership
+
+    asked = ownership.begin(
+        request.services, request.key, browser=request.visit.token, client=request.client
+    )
+    return _wallet(request, link=asked.page)
+
+
+@router.page("/wallet/callback", Door(Right.MANAGE, "lets the shop sell"))
+async def confirmed(request: Page) -> Response:
+    """Continue with what the wallet appended to the address of its return."""
+    from checkout.flows.merchant import ownership
+
+    returned = callback_of(request.http)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _wallet(request, alert="You did not confirm that this wallet is yours.")
+    try:
+        seconds = ownership.finish(
+            request.services,
+            request.key,
+            browser=request.visit.token,
+            interact_ref=returned.interact_ref,
+            presented_hash=returned.hash,
+        )
+    except CheckoutError as error:
+        return show_again(error, _wallet, request=request)
+    return wait_page(request.http, seconds) if seconds else see(request.visit)
+
+
+def _provider(known: tuple[Provider, ...], wallet: str) -> str:
+    """Return the provider's name where it is known, else its host."""
+    return name_of(wallet, known) or authority(wallet)

@@ -6,22 +6,24 @@ from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Response
 
+from checkout.domain.doors import Door
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.statement import StatementDay, total
 from checkout.flows.merchant import statement
 from checkout.flows.merchant.statement import DAYS_MAX
 from checkout.open_payments.models import Amount
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.export import csv_file, lines
 from dashboard.filters import day_of
 from dashboard.rendering import page
+from dashboard.routing import PageRouter
 from dashboard.view import readable
 
-router = APIRouter(prefix="/statement")
+router = PageRouter(prefix="/statement")
 TITLES: Final = (
     *("day", "currency", "payments", "paid_decimal", "difference_decimal", "received_decimal"),
     *("refunds", "refunded_decimal", "net_decimal", "refund_cost_decimal"),
@@ -52,11 +54,11 @@ class Days:
     last: date
 
 
-async def chosen(injected: Injected, request: Request) -> Days:
+async def chosen(request: Page) -> Days:
     """Return the days of the query string, at first those of this month. Raise ParameterInvalid."""
-    today = injected.clock.now().astimezone(UTC).date()
+    today = request.services.clock.now().astimezone(UTC).date()
     wrong: list[str] = []
-    typed = [request.query_params.get(name, "").strip()[:40] for name in ("from", "to")]
+    typed = [request.http.query_params.get(name, "").strip()[:40] for name in ("from", "to")]
     first, last = (day_of(*each, wrong) for each in zip(typed, ("from", "to"), strict=True))
     last = min(last or today, today)
     first = first or (last.replace(day=1))
@@ -72,13 +74,14 @@ async def chosen(injected: Injected, request: Request) -> Days:
 Chosen = Annotated[Days, Depends(chosen)]
 
 
-@router.get("")
-async def statement_page(services: Injected, request: Request, key: Key, days: Chosen) -> Response:
+@router.page("", Door(Right.READ, "sums"))
+async def statement_page(request: Page, days: Chosen) -> Response:
     """Show a row a day, the sums below, and the way to the files for accounting."""
-    found = statement.read(services, key, first=days.first, last=days.last)
+    key = request.key
+    found = statement.read(request.services, key, first=days.first, last=days.last)
     before = days.first - timedelta(days=1)
     return page(
-        request,
+        request.http,
         "statement.html",
         section="/overview",
         days=days,
@@ -90,10 +93,11 @@ async def statement_page(services: Injected, request: Request, key: Key, days: C
     )
 
 
-@router.get(".csv")
-async def statement_file(services: Injected, key: Key, days: Chosen) -> Response:
+@router.page(".csv", Door(Right.READ, "sums"))
+async def statement_file(request: Page, days: Chosen) -> Response:
     """Return the days as CSV. Raise ParameterInvalid if there was too much to read."""
-    found = statement.read(services, key, first=days.first, last=days.last)
+    key = request.key
+    found = statement.read(request.services, key, first=days.first, last=days.last)
     if not found.whole:
         raise ParameterInvalid("So many sessions are too many for a statement. Use the export.")
     return csv_file("statement.csv", lines([TITLES, *(_line(each, key) for each in found.days)]))

@@ -5,34 +5,40 @@ They have no field for grants, tokens, nonces and interact addresses, so they ca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
 from checkout.domain.addresses import label
 from checkout.domain.attempts import failure_of
+from checkout.domain.audit import Action
+from checkout.domain.doors import Door
+from checkout.domain.errors import PaymentInProgress
 from checkout.domain.exchange_rate import rate_of
 from checkout.domain.money import from_minor_units
 from checkout.domain.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.order_number import order_number
 from checkout.domain.payment import Attention, Phase
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.refund import ELSEWHERE_MAX, Refund
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.withdrawal import waits
 from checkout.flows import merchants
-from checkout.flows.checkout import details, lookup
-from checkout.flows.merchant import actions, notes, withdrawals
+from checkout.flows.checkout import details, ends, lookup
+from checkout.flows.merchant import notes, withdrawals
 from checkout.flows.refund import budget_request
 from checkout.flows.webhooks import delivery_log
 from checkout.open_payments.models import Quote
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard import refund_texts, texts
-from dashboard.dependencies import Form, Injected, Key, Visited
-from dashboard.rendering import page, saved, see
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Fields, Yes
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.story import Story, story
 from dashboard.view import (
     delivered,
@@ -49,7 +55,7 @@ from dashboard.view import (
 )
 from dashboard.webhooks import elsewhere
 
-router = APIRouter(prefix="/transactions/{session_id}")
+router = PageRouter(prefix="/transactions/{session_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,94 +173,38 @@ class NoteShown:
     dealt_with: bool
 
 
-@router.get("")
-async def transaction(services: Injected, request: Request, key: Key, session_id: str) -> Response:
-    return _page(services, request, key, session_id)
+class NoteForm(Fields):
+    """The note, its tags, and the version that was `read` before."""
+
+    read: str
+    text: str
+    tags: str
 
 
-@router.get("/packing")
-async def packing(services: Injected, request: Request, key: Key, session_id: str) -> Response:
-    """Return the packing slip, a page to print: addressee, items and answers, without prices."""
-    session = lookup.get(services, key, session_id)
-    return page(
-        request,
-        "packing.html",
-        section="",
-        s=_shown(session, now=services.clock.now(), base_url=services.base_url),
-        given=_given(services, session),
-        shop=merchants.get(services.known_merchants, key.merchant).name,
-    )
+class DoneForm(Fields):
+    """Whether something is done."""
+
+    done: Yes
 
 
-@router.post("/note")
-async def write_note(
-    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+def transaction_page(
+    request: PageRequest, session_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
-    """Write the note and its tags."""
-
-    def save() -> None:
-        notes.write(
-            services,
-            key,
-            session_id,
-            read=form.get("read", ""),
-            text=form.get("text", ""),
-            tags=form.get("tags", ""),
-        )
-
-    path = f"/transactions/{session_id}"
-    return saved(save, visit, path, _page, services, request, key, session_id, typed=form)
-
-
-@router.post("/dealt-with")
-async def deal_with(
-    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
-) -> Response:
-    """Mark the session as dealt with, or not."""
-
-    def save() -> None:
-        notes.deal_with(services, key, session_id, done=form.get("done") == "yes")
-
-    path = f"/transactions/{session_id}"
-    return saved(save, visit, path, _page, services, request, key, session_id)
-
-
-@router.post("/withdrawal")
-async def answer_withdrawal(
-    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
-) -> Response:
-    """Mark the customer's withdrawal as answered, or not."""
-
-    def save() -> None:
-        withdrawals.answer(services, key, session_id, done=form.get("done") == "yes")
-
-    path = f"/transactions/{session_id}"
-    return saved(save, visit, path, _page, services, request, key, session_id)
-
-
-def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    session_id: str,
-    *,
-    typed: dict[str, str] | None = None,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
+    """Return the page of a session, with a note as it was typed. Raise ResourceMissing."""
+    services, key = request.services, request.key
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
     event = delivery_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
     given, refunds = _given(services, session), _refunds(services, session)
     return page(
-        request,
+        request.http,
         "transaction.html",
         status=status,
         section="",
         alert=alert,
         text_max=TEXT_MAX,
-        note=_note(session, services.notes.get(session.id), typed),
+        note=_note(session, services.notes.get(session.id), request.form),
         s=_shown(session, now=now, base_url=services.base_url),
         given=given,
         withdrawal=_withdrawal(services, session),
@@ -267,49 +217,105 @@ def _page(
     )
 
 
-@router.post("/expire")
-async def expire(
-    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
+@router.page("", Door(Right.READ, "customers' details"))
+async def transaction(request: Page, session_id: str) -> Response:
+    return transaction_page(request, session_id)
+
+
+@router.page("/packing", Door(Right.READ, "customers' details"))
+async def packing(request: Page, session_id: str) -> Response:
+    """Return the packing slip, a page to print: addressee, items and answers, without prices."""
+    services, key = request.services, request.key
+    session = lookup.get(services, key, session_id)
+    return page(
+        request.http,
+        "packing.html",
+        section="",
+        s=_shown(session, now=services.clock.now(), base_url=services.base_url),
+        given=_given(services, session),
+        shop=merchants.get(services.known_merchants, key.merchant).name,
+    )
+
+
+@router.form("/note", Door(Right.NOTE, "a private note"), again=transaction_page)
+async def write_note(request: Form, session_id: str) -> Response:
+    """Write the note and its tags."""
+    typed = request.read(NoteForm)
+    notes.write(request.services, request.key, session_id, **typed.model_dump())
+    return see(request.visit, f"/transactions/{session_id}")
+
+
+@router.form(
+    "/dealt-with",
+    Door(Right.MANAGE, "whether a payment needs somebody"),
+    again=transaction_page,
+)
+async def deal_with(request: Form, session_id: str) -> Response:
+    """Mark the session as dealt with, or not."""
+    done = request.read(DoneForm).done
+    notes.deal_with(request.services, request.key, session_id, done=done)
+    return see(request.visit, f"/transactions/{session_id}")
+
+
+@router.form(
+    "/withdrawal",
+    Door(Right.MANAGE, "whether a withdrawal is answered"),
+    again=transaction_page,
+)
+async def answer_withdrawal(request: Form, session_id: str) -> Response:
+    """Mark the customer's withdrawal as answered, or not."""
+    done = request.read(DoneForm).done
+    withdrawals.answer(request.services, request.key, session_id, done=done)
+    return see(request.visit, f"/transactions/{session_id}")
+
+
+@router.form("/expire", Door(Right.MANAGE, "ends a session"))
+async def expire(request: Form, session_id: str) -> Response:
+    return _end(request, session_id, ends.expire, Action.SESSION_EXPIRED)
+
+
+@router.form("/cancel", Door(Right.MANAGE, "ends a session"))
+async def cancel(request: Form, session_id: str) -> Response:
+    return _end(request, session_id, ends.cancel, Action.SESSION_CANCELED)
+
+
+@router.form("/accept_as_paid", Door(Right.MANAGE, "takes less money as paid"))
+async def accept_as_paid(request: Form, session_id: str) -> Response:
+    return _end(request, session_id, ends.accept_as_paid, Action.SESSION_ACCEPTED)
+
+
+@router.form("/give_up", Door(Right.MANAGE, "ends a session"))
+async def give_up(request: Form, session_id: str) -> Response:
+    return _end(request, session_id, ends.give_up, Action.SESSION_GIVEN_UP)
+
+
+def _end(
+    request: PageRequest,
+    session_id: str,
+    end: Callable[[DashboardServices, Actor, str], Session],
+    action: Action,
 ) -> Response:
-    session = actions.expire_session(services, key, session_id)
-    return see(visit, f"/transactions/{session.id}")
+    """End a session. Another action is noted if this began to close its incoming payment."""
+    services, key = request.services, request.key
+    before = lookup.get(services, key, session_id)
+    try:
+        session = end(services, key, session_id)
+    except PaymentInProgress:
+        session = lookup.get(services, key, session_id)
+        if before.closing_at is not None or session.closing_at is None:
+            raise
+        action = Action.CLOSING_STARTED
+    request.note(action, session.id)
+    return see(request.visit, f"/transactions/{session.id}")
 
 
-@router.post("/cancel")
-async def cancel(
-    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
-) -> Response:
-    session = actions.cancel_session(services, key, session_id)
-    return see(visit, f"/transactions/{session.id}")
-
-
-@router.post("/accept_as_paid")
-async def accept_as_paid(
-    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
-) -> Response:
-    session = actions.accept_session(services, key, session_id)
-    return see(visit, f"/transactions/{session.id}")
-
-
-@router.post("/give_up")
-async def give_up(
-    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
-) -> Response:
-    session = actions.give_up_session(services, key, session_id)
-    return see(visit, f"/transactions/{session.id}")
-
-
-shown_again = _page  # after a rejected form of refunds.py
-
-
-def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> NoteShown:
+def _note(session: Session, note: Note | None, typed: dict[str, str]) -> NoteShown:
     """Return the note; the form keeps what was `typed`, over the note that is stored now."""
     tags = note.tags if note else ()
-    given = typed or {}
     return NoteShown(
-        text=given.get("text", note.text if note else ""),
+        text=typed.get("text", note.text if note else ""),
         tags=tags,
-        typed_tags=given.get("tags", ", ".join(tags)),
+        typed_tags=typed.get("tags", ", ".join(tags)),
         read=note.version if note else 0,
         by=note.author if note else None,
         at=moment(note.at) if note else None,

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
 from checkout.domain.attempts import Concern, failure_of
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.doors import Door
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import Ownership
 from checkout.domain.note import case_of
 from checkout.domain.order_number import order_number
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.providers import Provider, name_of
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session, Status
@@ -27,9 +28,10 @@ from checkout.flows.merchant import search
 from checkout.pages import Moment
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Injected, Key
+from dashboard.dependencies import Page
 from dashboard.filters import Filtered
 from dashboard.rendering import page
+from dashboard.routing import PageRouter
 from dashboard.texts import (
     CONCERN,
     EVERYTHING,
@@ -42,7 +44,7 @@ from dashboard.texts import (
 )
 from dashboard.view import look_of, minor, moment, refunded_of, status_of, wallet_of
 
-router = APIRouter()
+router = PageRouter()
 NOTHING: Final = SessionList((), None)
 
 
@@ -99,15 +101,14 @@ class FirstSteps:
     confirm: bool
 
 
-@router.get("")
-async def transactions(
-    services: Injected, request: Request, key: Key, filters: Filtered
-) -> Response:
+@router.page("", Door(Right.READ, "customers' details"))
+async def transactions(request: Page, filters: Filtered) -> Response:
     """List the transactions that match; without a filter, those to which a wallet was given.
 
     A wrong filter lists none, with status 400. A merchant whose sessions all fit on a page sees
     them, and what to do first.
     """
+    services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
     found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
     whole = not filters.active and query.cursor is None and found.next_cursor is None
@@ -119,7 +120,7 @@ async def transactions(
     tab = filters.typed["status"] or ("" if filters.active else usual)
     older, newer = _around(key, query, found)
     return page(
-        request,
+        request.http,
         "transactions.html",
         status=400 if filters.wrong else 200,
         section="",

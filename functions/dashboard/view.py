@@ -196,3 +196,13 @@ def _without_answer(error: str) -> str:
         seconds = int(TIMEOUT.total_seconds())
         return f"Your server took the request and did not answer within {seconds} seconds ({host})"
     return f"Your server took the request and gave no answer: {said} ({host})"
+
+
+def limits_of(key: Actor) -> str | None:
+    """Return the limits of its refunds in words, None without any."""
+    cap = key.refund_cap
+    if cap is None:
+        return None
+    once = f"{sum_of(key, cap.once)} each" if cap.once is not None else None
+    day = f"{sum_of(key, cap.day)} a day" if cap.day is not None else None
+    return "refunds at most " + " and ".join(each for each in (once, day) if each)

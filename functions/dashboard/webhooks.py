@@ -5,20 +5,19 @@ A secret in clear text is only in the response that created it.
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
+from checkout.domain.audit import Action
+from checkout.domain.doors import Door
+from checkout.domain.errors import ResourceMissing
 from checkout.domain.event_types import ALWAYS, choices, sentence_of
 from checkout.domain.grammar import DELIVERY_ID, URL_MAX
 from checkout.domain.merchant import Merchant
-from checkout.domain.people import Actor
+from checkout.domain.people import Actor, Right
 from checkout.domain.webhooks import (
     ENDPOINTS_MAX,
     Endpoint,
@@ -29,25 +28,25 @@ from checkout.domain.webhooks import (
     waiting,
 )
 from checkout.flows import merchants
-from checkout.flows.merchant import actions
+from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant.needs import health
 from checkout.flows.webhooks import delivery_log, endpoints
 from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, Injected, Key, Visited, once, overlap_of
-from dashboard.rendering import page, refused, saved, see
-from dashboard.routing import NamesFirst
+from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.forms import Day, Fields, RollForm, says
+from dashboard.rendering import page, see
+from dashboard.routing import PageRouter
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
 from dashboard.view import Attempt, attempt, delivered, moment
 
-router = APIRouter(prefix="/webhooks", route_class=NamesFirst)
+router = PageRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
 _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
 NEW: Final = "new"  # stands for the id of a new endpoint
 _WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"
-_DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,144 +115,15 @@ class Asked:
     set_at: Moment | None
 
 
-@router.get("")
-async def log(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key, chosen=request.query_params.get(_WHICH))
+class ResendForm(Fields):
+    """The failed events to send again: those since a day, of a page `after` an event."""
 
-
-@router.post("")
-async def configure(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Set an endpoint or add one. Only this response shows a new signing secret."""
-    url, events = form.get("url", "").strip(), _events_of(form)
-    chosen, more = _which(form), {"format": _format_of(form)}
-    new = chosen == NEW
-    try:
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: actions.set_webhook(
-                services,
-                key,
-                url=url,
-                events=events,
-                endpoint=None if new else chosen,
-                add=new,
-                more=more,
-                reserve=reserve,
-            ),
-            partial(_identity, key),
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, chosen=chosen, typed=form)
-    identity = done.place
-    if done.made is None:
-        return _page(services, request, key, chosen=identity, alert=SENT_TWICE, status=409)
-    return _page(services, request, key, chosen=identity, secret=done.made.secret)
-
-
-@router.post("/remove")
-async def remove(services: Injected, visit: Visited, key: Key, form: Form) -> Response:
-    actions.remove_webhook(services, key, endpoint=_which(form))
-    return see(visit, "/webhooks")
-
-
-@router.post("/enable")
-async def enable(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    chosen = _which(form)
-
-    def save() -> None:
-        actions.enable_webhook(services, key, endpoint=chosen)
-
-    path = f"/webhooks?{_WHICH}={chosen}" if chosen else "/webhooks"
-    return saved(save, visit, path, _page, services, request, key, chosen=chosen)
-
-
-@router.post("/roll")
-async def roll(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Replace the signing secret. Only this response shows the new one."""
-    chosen = _which(form)
-    try:
-        overlap = overlap_of(form)
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: actions.roll_webhook_secret(
-                services, key, overlap=overlap, endpoint=chosen, reserve=reserve
-            ),
-            partial(_identity, key),
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, chosen=chosen)
-    if done.made is None:
-        return _page(services, request, key, chosen=chosen, alert=SENT_TWICE, status=409)
-    return _page(services, request, key, chosen=chosen, secret=done.made.secret)
-
-
-@router.post("/test")
-async def send_test(
-    services: Injected, visit: Visited, request: Request, key: Key, form: Form
-) -> Response:
-    """Send a test event, and show its delivery."""
-    chosen = _which(form)
-    try:
-        done = once(
-            services,
-            request,
-            key,
-            form,
-            lambda reserve: actions.send_test_event(
-                services, key, endpoint=chosen, reserve=reserve
-            ),
-            lambda event: f"/webhooks/{event.id}",
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, chosen=chosen)
-    return see(visit, done.place)
-
-
-@router.post("/resend-failed")
-async def resend_failed(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Say how many events would be sent. Send them once the merchant has confirmed."""
-    chosen = _which(form)
-    try:
-        since = _since_of(form)
-        if "sure" not in form:
-            found = endpoints.count_failed(services, key.merchant, since=since, endpoint=chosen)
-            return _page(services, request, key, chosen=chosen, typed=form, failed=found)
-        done = actions.resend_failed_events(
-            services, key, since=since, after=form.get("after") or None, endpoint=chosen
-        )
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, chosen=chosen, typed=form)
-    return _page(services, request, key, chosen=chosen, typed=form, resent=done)
-
-
-@router.get("/{event_id}")
-async def event(services: Injected, request: Request, key: Key, event_id: str) -> Response:
-    return _event_page(services, request, key, event_id)
-
-
-@router.post("/{event_id}/resend")
-async def resend(
-    services: Injected, visit: Visited, request: Request, key: Key, event_id: str, _: Form
-) -> Response:
-    try:
-        again = actions.resend_event(services, key, event_id)
-    except CheckoutError as error:
-        return refused(error, _event_page, services, request, key, event_id)
-    return see(visit, f"/webhooks/{again.id}")
+    since: Annotated[Day, says("“Failed since” must be a day, like 2026-03-31.")]
+    after: str
 
 
 def _page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
+    request: PageRequest,
     *,
     chosen: str | None = None,
     secret: str | None = None,
@@ -267,13 +137,14 @@ def _page(
 
     Raise ResourceMissing if there is no such endpoint.
     """
+    services, key, http = request.services, request.key, request.http
     merchant = merchants.get(services.merchants, key.merchant)
-    query, now = request.query_params, services.clock.now()
+    query, now = http.query_params, services.clock.now()
     endpoint = _endpoint_of(merchant, chosen)
     identity = endpoint_id(merchant.id, endpoint) if endpoint else None
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
-    after = query.get("cursor") or None if request.method == "GET" else None
+    after = query.get("cursor") or None if http.method == "GET" else None
     found = delivery_log.page(
         services,
         key,
@@ -284,7 +155,7 @@ def _page(
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
     set_at = endpoint.created_at if endpoint else None
     return page(
-        request,
+        http,
         "webhooks.html",
         status=status,
         section="/webhooks",
@@ -311,21 +182,21 @@ def _page(
     )
 
 
+def _again(request: PageRequest, **shown: Any) -> Response:
+    """Return the page of the form's endpoint, with the form as it was typed."""
+    return _page(request, chosen=_which(request), typed=request.form, **shown)
+
+
 def _event_page(
-    services: DashboardServices,
-    request: Request,
-    key: Actor,
-    event_id: str,
-    *,
-    alert: str | None = None,
-    status: int = 200,
+    request: PageRequest, event_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
+    services, key = request.services, request.key
     event = delivery_log.get(services, key.merchant, event_id, DELIVERY_ID)
     known = services.merchants if event.is_copy else services.known_merchants
     merchant = known.get(key.merchant)
     to = merchant.endpoint_of(event.endpoint) if merchant and event.is_copy else None
     return page(
-        request,
+        request.http,
         "webhook_event.html",
         status=status,
         section="/webhooks",
@@ -342,6 +213,112 @@ def _event_page(
     )
 
 
+@router.page("", Door(Right.READ, "addresses and deliveries of webhooks"))
+async def log(request: Page) -> Response:
+    return _page(request, chosen=request.http.query_params.get(_WHICH))
+
+
+@router.form("", Door(Right.INTEGRATE, "later events, with details, to an address"), again=_again)
+async def configure(request: Form) -> Response:
+    """Set an endpoint or add one. Only this response shows a new signing secret."""
+    key, chosen = request.key, _which(request)
+
+    def act(reserve: Reserve[Configured] | None) -> Configured:
+        return endpoints.configure(
+            request.services,
+            key.merchant,
+            url=request.form.get("url", "").strip(),
+            events=_events_of(request.form),
+            endpoint=None if chosen == NEW else chosen,
+            add=chosen == NEW,
+            more={"format": _format_of(request.form)},
+            by=key,
+            reserve=reserve,
+        )
+
+    done = request.once(act, lambda made: endpoint_id(key.merchant, made.endpoint))
+    if done.made is None:
+        return _page(request, chosen=done.place, alert=SENT_TWICE, status=409)
+    return _page(request, chosen=done.place, secret=done.made.secret)
+
+
+@router.form("/remove", Door(Right.INTEGRATE, "ends later events"))
+async def remove(request: Form) -> Response:
+    key = request.key
+    endpoints.remove(request.services, key.merchant, endpoint=_which(request), by=key)
+    return see(request.visit, "/webhooks")
+
+
+@router.form("/enable", Door(Right.INTEGRATE, "later events to a known address"), again=_again)
+async def enable(request: Form) -> Response:
+    chosen = _which(request)
+    merchant = endpoints.enable(request.services, request.key.merchant, endpoint=chosen)
+    request.note(Action.WEBHOOK_ENABLED, endpoints.address_of(merchant.endpoint_of(chosen)))
+    return see(request.visit, f"/webhooks?{_WHICH}={chosen}" if chosen else "/webhooks")
+
+
+@router.form("/roll", Door(Right.INTEGRATE, "a signing secret"), again=_again)
+async def roll(request: Form) -> Response:
+    """Replace the signing secret. Only this response shows the new one."""
+    key, chosen, overlap = request.key, _which(request), request.read(RollForm).overlap
+
+    def act(reserve: Reserve[Configured] | None) -> Configured:
+        made = endpoints.roll_secret(
+            request.services, key.merchant, overlap=overlap, endpoint=chosen, reserve=reserve
+        )
+        request.note(Action.WEBHOOK_SECRET_ROLLED, endpoints.address_of(made.endpoint))
+        return made
+
+    done = request.once(act, lambda made: endpoint_id(key.merchant, made.endpoint))
+    if done.made is None:
+        return _page(request, chosen=chosen, alert=SENT_TWICE, status=409)
+    return _page(request, chosen=chosen, secret=done.made.secret)
+
+
+@router.form("/test", Door(Right.INTEGRATE, "an event to a known address"), again=_again)
+async def send_test(request: Form) -> Response:
+    """Send a test event, and show its delivery."""
+
+    def act(reserve: Reserve[WebhookEvent] | None) -> WebhookEvent:
+        merchant, chosen = request.key.merchant, _which(request)
+        event = endpoints.ping(request.services, merchant, endpoint=chosen, reserve=reserve)
+        request.note(Action.TEST_EVENT_SENT, event.id)
+        return event
+
+    return see(request.visit, request.once(act, lambda event: f"/webhooks/{event.id}").place)
+
+
+@router.form("/resend-failed", Door(Right.INTEGRATE, "events to a known address"), again=_again)
+async def resend_failed(request: Form) -> Response:
+    """Say how many events would be sent. Send them once the merchant has confirmed."""
+    services, key, chosen = request.services, request.key, _which(request)
+    typed = request.read(ResendForm)
+    if "sure" not in request.form:
+        found = endpoints.count_failed(services, key.merchant, since=typed.since, endpoint=chosen)
+        return _again(request, failed=found)
+    done = delivery_log.resend_failed(
+        services, key, since=typed.since, after=typed.after or None, endpoint=chosen
+    )
+    request.note(Action.EVENTS_RESENT, f"{done.count}, since {typed.since.date()}")
+    return _again(request, resent=done)
+
+
+@router.page("/{event_id}", Door(Right.READ, "an event, with the customer's wallet"))
+async def event(request: Page, event_id: str) -> Response:
+    return _event_page(request, event_id)
+
+
+@router.form(
+    "/{event_id}/resend",
+    Door(Right.INTEGRATE, "an event to a known address"),
+    again=_event_page,
+)
+async def resend(request: Form, event_id: str) -> Response:
+    again = endpoints.resend(request.services, request.key.merchant, event_id)
+    request.note(Action.EVENT_RESENT, again.id)
+    return see(request.visit, f"/webhooks/{again.id}")
+
+
 def elsewhere(
     services: DashboardServices, merchant: Merchant | None, event: WebhookEvent
 ) -> list[Elsewhere]:
@@ -355,13 +332,9 @@ def elsewhere(
     ]
 
 
-def _identity(key: Actor, done: Configured) -> str:
-    return endpoint_id(key.merchant, done.endpoint)
-
-
-def _which(form: dict[str, str]) -> str | None:
+def _which(request: PageRequest) -> str | None:
     """Return the id of the form's endpoint, or None for the first one."""
-    return form.get(_WHICH) or None
+    return request.form.get(_WHICH) or None
 
 
 def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
@@ -403,14 +376,6 @@ def _events_of(form: dict[str, str]) -> tuple[str, ...]:
 def _format_of(form: dict[str, str]) -> Format:
     """Return the chosen format; the native one for anything else."""
     return Format.STRIPE if form.get("format") == Format.STRIPE else Format.NATIVE
-
-
-def _since_of(form: dict[str, str]) -> datetime:
-    typed = form.get("since", "").strip()
-    if _DAY.fullmatch(typed):
-        with suppress(ValueError):
-            return datetime.combine(date.fromisoformat(typed), time(), UTC)
-    raise ParameterInvalid("“Failed since” must be a day, like 2026-03-31.", param="since")
 
 
 def _setting(

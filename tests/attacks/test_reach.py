@@ -367,7 +367,7 @@ WAYS_OUT: Final = {
     "flows/refund/budget::ask": Effect.BUDGET,
     "flows/webhooks/deliver::_attempt": Effect.EVENT,
     "flows/webhooks/endpoints::_check": Effect.HOST,
-    "functions/dashboard/notices::save": Effect.CONFIRMATION,
+    "functions/dashboard/notices::choose": Effect.CONFIRMATION,
 }
 BEGUN: Final = {
     "flows/checkout/approve::_claim_and_pay",

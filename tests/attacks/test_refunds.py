@@ -28,7 +28,7 @@ from checkout.flows.merchant import sign_in
 from checkout.flows.refund import claim
 from checkout.flows.refund import request as refunds
 from checkout.ports.services import PayServices
-from dashboard.rights import DOORS
+from dashboard.app import DOORS
 from tests.support import services
 from tests.support.attack_counts import Attack
 from tests.support.basics import NOW, between

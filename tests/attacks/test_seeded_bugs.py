@@ -38,12 +38,12 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery
 from checkout.flows import cursors, erase, idempotency, limits
 from checkout.flows.checkout import approve, lookup, prepare, reconcile
-from checkout.flows.merchant import actions, api_keys, authentication, people, sign_in
+from checkout.flows.merchant import api_keys, authentication, people, sign_in
 from checkout.flows.payment import proof
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refund_request
-from checkout.flows.webhooks import deliver, delivery_log
+from checkout.flows.webhooks import deliver, delivery_log, endpoints
 from checkout.open_payments import (
     answers,
     client,
@@ -359,7 +359,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "limits_at_the_request_only": (refund_request, "require_own", lambda key, refund: None),
     "budgets_for_the_limited": (budget_request, "require_unlimited", lambda key: None),
     "keys_move_money_by_signing_in": (ApiKey, "moves_money", True),
-    "details_to_any_address": (actions, "_set_by", lambda services, key: {}),
+    "details_to_any_address": (endpoints, "_set_by", lambda services, key: {}),
     "writing_does_all": (authentication, "API", OneScope()),
     "keys_outlive_their_maker": (ApiKey, "lasts_until", None),
     "left_keys_are_hidden": (people, "_gives", lambda maker, key: True),

@@ -12,7 +12,7 @@ from checkout.domain.limits import CHALLENGE, WRONG_KEY
 from checkout.domain.people import MEMBERS_MAX, USUAL, Role
 from checkout.domain.session import Status
 from checkout.flows.merchant import people
-from dashboard import rights
+from dashboard import app
 from tests.support.authenticator import Authenticator, b64
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, linked, members, path_of
 from tests.support.dashboard_routes import (
@@ -449,7 +449,7 @@ def test_a_route_that_declares_no_right_is_refused_to_everybody(
     shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = shop.member()
-    monkeypatch.delitem(rights.NEEDED, ("GET", "/audit"))
+    monkeypatch.delitem(app.NEEDED, ("GET", "/audit"))
     assert owner.get("/audit").status == 403
 
 

@@ -15,7 +15,7 @@ from checkout.domain.people import Scope
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
-from checkout.flows.merchant import actions
+from checkout.flows.webhooks import endpoints
 from dashboard.texts import DELIVERY
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.shop_records import stored
@@ -71,7 +71,7 @@ def test_an_address_of_a_key_that_may_not_read_gets_details_once_a_person_has_sa
     shop: Dashboard,
 ) -> None:
     blind = replace(shop.key, scopes=(Scope.MANAGE,))
-    actions.set_webhook(shop.services, blind, url=URL, events=())
+    endpoints.configure(shop.services, blind.merchant, url=URL, events=(), by=blind)
     browser, says = shop.signed_in(), "its events have no details of customers"
     assert says in browser.get("/webhooks").page.main
     browser.post("/webhooks", {"url": URL, "format": "stripe"})

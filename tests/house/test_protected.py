@@ -71,9 +71,9 @@ def test_no_test_takes_a_protected_value_from_the_code() -> None:
     [
         ("from checkout.domain.payment import IN_DOUBT_AFTER as DOUBT", 1),
         ("from checkout.flows.payment import approval\nassert x == approval.LEASE", 1),
-        ("from dashboard import rights\nwanted = [*rights.NEEDED]", 1),
-        ("import dashboard.rights\nwanted = dashboard.rights.NEEDED.items()", 1),
-        ("from dashboard import rights\npatch.delitem(rights.NEEDED, 'x')", 0),
+        ("from dashboard import app\nwanted = [*app.NEEDED]", 1),
+        ("import dashboard.app\nwanted = dashboard.app.NEEDED.items()", 1),
+        ("from dashboard import app\npatch.delitem(app.NEEDED, 'x')", 0),
         ("from tests.support.protected import LEASE\nassert x == LEASE", 0),
     ],
 )

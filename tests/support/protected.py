@@ -218,7 +218,6 @@ IN_THE_CODE: Final[dict[str, object]] = {
     "checkout.flows.payment.schedule.WAIT_MARGIN": WAIT_MARGIN,
     "checkout.flows.payment.instruct.LIST_PAGES_MAX": PAYMENTS_PAGES,
     "checkout.flows.payment.proof.STRAY_404": STRAY_404,
-    "dashboard.rights.NEEDED": NEEDED,
-    "dashboard.rights.OPEN": OPEN,
+    "dashboard.app.NEEDED": NEEDED,
     "expirer.app.LAST_CHECK": LAST_CHECK,
 }

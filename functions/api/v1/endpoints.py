@@ -27,7 +27,7 @@ from checkout.domain.stripe_objects import API_VERSION, livemode, unix
 from checkout.domain.webhooks import Endpoint, Format, endpoint_id
 from checkout.flows import merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
-from checkout.flows.merchant import actions
+from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Configured
 from checkout.ports.services import DashboardServices
 from checkout.web import like
@@ -69,8 +69,15 @@ async def create(
     url, wanted = fields.pop("url"), fields.pop("events")
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
-        return actions.set_webhook(
-            services, key, url=url, events=wanted, add=True, more=fields, reserve=reserve
+        return endpoints.configure(
+            services,
+            key.merchant,
+            url=url,
+            events=wanted,
+            add=True,
+            more=fields,
+            by=key,
+            reserve=reserve,
         )
 
     return _written(services, key, request, _told_of(given, form), "create", idempotency_key, act)
@@ -108,7 +115,9 @@ async def update(
         fields["disabled_at"] = services.clock.now() if disabled else None
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
-        return actions.update_webhook(services, key, fields, endpoint=identity, reserve=reserve)
+        return endpoints.update(
+            services, key.merchant, fields, endpoint=identity, by=key, reserve=reserve
+        )
 
     return _written(services, key, request, _told_of(given, form), identity, idempotency_key, act)
 
@@ -120,7 +129,7 @@ async def delete(
     """Remove an endpoint. Raises ResourceMissing for another merchant's."""
     parsed(query, parity.NOTHING)
     _own(services, key, identity)
-    actions.remove_webhook(services, key, endpoint=identity)
+    endpoints.remove(services, key.merchant, endpoint=identity, by=key)
     return shown(request, {"id": identity, "object": "webhook_endpoint", "deleted": True})
 
 

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.event_types import EXPIRED
 from checkout.domain.mandate import MandateStatus
-from checkout.flows.merchant import actions, needs
+from checkout.flows.merchant import needs
 from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW, a_mandate
 from tests.support.flows import World
@@ -84,12 +84,12 @@ def test_an_address_stays_with_the_one_who_has_set_it_while_others_change_its_ev
 ) -> None:
     first, second = a_member(merchant=world.merchant.id), world.key()
     url = "https://shop.example/hooks"
-    actions.set_webhook(world.endpoints, first, url=url, events=())
+    endpoints.configure(world.endpoints, first.merchant, url=url, events=(), by=first)
     for events in ((EXPIRED,), ()):
-        actions.set_webhook(world.endpoints, second, url=url, events=events)
-        actions.update_webhook(world.endpoints, second, {"url": url})
+        endpoints.configure(world.endpoints, second.merchant, url=url, events=events, by=second)
+        endpoints.update(world.endpoints, second.merchant, {"url": url}, by=second)
     assert world.stored().endpoints[0].set_by == first.id
-    actions.update_webhook(world.endpoints, second, {"url": f"{url}/2"})
+    endpoints.update(world.endpoints, second.merchant, {"url": f"{url}/2"}, by=second)
     assert world.stored().endpoints[0].set_by == second.id
 
 

@@ -1,7 +1,6 @@
 """Declare the doors of both APIs: each route, the scope that it needs, and what it does.
 
-Those of the dashboard are in functions/dashboard/rights.py. docs/tables.py prints both into
-docs/security.md.
+The routes of the dashboard declare their own. docs/tables.py prints both into docs/security.md.
 """
 
 from __future__ import annotations

@@ -30,10 +30,7 @@ class SignUp(StrEnum):
 
 
 class Right(StrEnum):
-    """A right in the dashboard.
-
-    `functions/dashboard/rights.py` names the right that each route needs.
-    """
+    """A right in the dashboard. Each route declares the right that it needs."""
 
     READ = "read"
     NOTE = "note"  # private notes and tags on sessions

@@ -1,6 +1,7 @@
 """Manage a merchant's webhooks: the endpoints, their secrets, test events, resending.
 
-Each function changes one endpoint, by its id; without an id it is the merchant's first.
+Each function changes one endpoint, by its id; without an id it is the merchant's first. A change
+`by` a key or member has an entry in the audit log; changes by the operator have none.
 
 A secret is in the response of the call that made it, and nowhere else in the clear. Nothing is sent
 from here: events are stored and enqueued.
@@ -23,9 +24,9 @@ from checkout.domain.errors import (
 from checkout.domain.event_types import OPTIONAL, PING
 from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.parts import Lists
-from checkout.domain.people import Scope
+from checkout.domain.people import Actor, Scope
 from checkout.domain.reach import Effect, require
 from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
@@ -42,7 +43,7 @@ from checkout.domain.webhooks import (
     sent_again,
     waiting,
 )
-from checkout.flows import merchants
+from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.services import DashboardServices
@@ -89,6 +90,7 @@ def configure(
     endpoint: str | None = None,
     add: bool = False,
     more: Mapping[str, Any] | None = None,
+    by: Actor | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Send the merchant's events to `url` from now on, including these optional ones.
@@ -99,6 +101,7 @@ def configure(
     record that `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid,
     ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
+    given = {**(more or {}), **(_set_by(services, by) if by else {})}
     _check(services, url, events)
     now = services.clock.now()
     secret = new_webhook_secret(services.random_bytes)
@@ -117,7 +120,7 @@ def configure(
         set_up = replace(
             old or begun,
             url=url,
-            **{**_BY_NOBODY, "asked": None, **_told(old, url, more or {})},
+            **{**_BY_NOBODY, "asked": None, **_told(old, url, given)},
             events=tuple(event for event in OPTIONAL if event in events),
             disabled_at=None,
         )
@@ -132,7 +135,7 @@ def configure(
     def configured(merchant: Merchant) -> Configured:
         return Configured(merchant, _endpoint(merchant, identity), secret if newest else None)
 
-    return _written(services, merchant_id, changed, configured, reserve)
+    return _noted(services, by, _written(services, merchant_id, changed, configured, reserve))
 
 
 def update(
@@ -141,9 +144,12 @@ def update(
     fields: Mapping[str, Any],
     *,
     endpoint: str | None = None,
+    by: Actor | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Change these fields of the endpoint and no others. Raises as `configure` does."""
+    if by and "url" in fields:
+        fields = {**fields, **_set_by(services, by)}
     if "url" in fields or "events" in fields:
         found = _endpoint(merchants.get(services.merchants, merchant_id), endpoint)
         _check(services, fields.get("url", found.url), fields.get("events", ()))
@@ -155,19 +161,27 @@ def update(
     def configured(merchant: Merchant) -> Configured:
         return Configured(merchant, _endpoint(merchant, endpoint))
 
-    return _written(services, merchant_id, changed, configured, reserve)
+    return _noted(services, by, _written(services, merchant_id, changed, configured, reserve))
 
 
 def remove(
-    services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    endpoint: str | None = None,
+    by: Actor | None = None,
 ) -> Merchant:
     """Stop sending events. Raises ResourceMissing, Conflict."""
+    before = merchants.get(services.merchants, merchant_id).endpoint_of(endpoint) if by else None
 
     def removed(merchant: Merchant) -> Merchant:
         found = merchant.endpoint_of(endpoint)
         return merchant if found is None else merchant.with_endpoint(found, None)
 
-    return merchants.change(services.merchants, merchant_id, removed)
+    merchant = merchants.change(services.merchants, merchant_id, removed)
+    if by:
+        audit.note(services, by, Action.WEBHOOK_REMOVED, address_of(before))
+    return merchant
 
 
 def enable(
@@ -374,6 +388,26 @@ def _setters(services: DashboardServices, merchant_id: str) -> dict[str, str]:
         if page.next_key is None:
             return found
         after = page.next_key
+
+
+def address_of(endpoint: Endpoint | None) -> str | None:
+    """Return the address for the audit log, without its query, which may hold a secret."""
+    return None if endpoint is None else endpoint.url.partition("?")[0]
+
+
+def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
+    """Return the fields of an endpoint that say who has set its address.
+
+    A key that may not read learns nothing of customers by the address that it chooses.
+    """
+    blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
+    return {"set_by": key.id, "set_at": services.clock.now(), "withheld": 1 if blind else None}
+
+
+def _noted(services: DashboardServices, by: Actor | None, done: Configured) -> Configured:
+    if by:
+        audit.note(services, by, Action.WEBHOOK_SET, address_of(done.endpoint))
+    return done
 
 
 def _told(old: Endpoint | None, url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
