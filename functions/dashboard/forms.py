@@ -38,7 +38,7 @@ def says(sentence: str) -> WrapValidator:
         try:
             return accept(typed)
         except ValueError:
-            raise PydanticCustomError("parameter_invalid", sentence) from None  # type: ignore[arg-type]
+            raise PydanticCustomError("parameter_invalid", sentence) from None
 
     return WrapValidator(checked)
 

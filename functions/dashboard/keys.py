@@ -107,12 +107,12 @@ async def create(request: Form) -> Response:
 
     def act(reserve: Reserve[NewKey] | None) -> NewKey:
         typed = request.read(KeyForm)
-        most = _offered(request.key)[:1]
+        _, (most, _) = _offered(request.key)[0]
         return api_keys.create(
             request.services,
             request.key,
             name=typed.name,
-            scopes=typed.scopes or most[0][1][0],
+            scopes=typed.scopes or most,
             ends_at=typed.ends + timedelta(days=1) if typed.ends else None,
             refund_cap=cap_of(request),
             reserve=reserve,
