@@ -41,12 +41,13 @@ from dashboard.multipart import parts
 from dashboard.texts import KEY_MOVES_NO_MONEY, USED_ALREADY
 
 T = TypeVar("T")
+AnyRequest = TypeVar("AnyRequest", bound="OpenRequest")
 
 PREFIX: Final = "/dashboard"
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 NAME_FIELD: Final = "form_name"
-FILE_FIELD: Final = "logo"
+FILE_FIELD: Final = "logo"  # of the one form with a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,48 +163,6 @@ def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
 SignIn = Annotated[SignedIn, Depends(signed_in)]
 
 
-async def posted(injected: DashboardServices, visited: Visit, request: Request) -> dict[str, str]:
-    """Return the fields of our own form, without its token and name.
-
-    Raise ParameterInvalid, ContentTypeInvalid, BodyTooLarge.
-    """
-    fields = await posted_fields(injected, request)
-    verify_token(visited, fields)
-    return fields
-
-
-async def posted_fields(injected: DashboardServices, request: Request) -> dict[str, str]:
-    """Return the fields of a form whose token is still to be verified. Raise as `posted` does.
-
-    The form's name is kept with the request, for `PageRequest.once`.
-    """
-    _require(request, injected, FORM)
-    fields = await form_fields(request)
-    request.state.form_name = fields.pop(NAME_FIELD, "")
-    return fields
-
-
-def verify_token(visited: Visit, fields: dict[str, str]) -> None:
-    """Take the token out of `fields`. Raise ParameterInvalid unless it is this browser's."""
-    _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
-
-
-async def uploaded(
-    injected: DashboardServices, visited: Visit, request: Request
-) -> dict[str, bytes]:
-    """Return the fields of a form that may have a file. Raise as `posted` does."""
-    if media_type(request) == FORM:
-        return {
-            name: value.encode()
-            for name, value in (await posted(injected, visited, request)).items()
-        }
-    _require(request, injected, FORM_WITH_FILE)
-    fields = parts(request.headers["content-type"], await body_bytes(request))
-    _verify(visited, fields.pop(TOKEN_FIELD, b""))
-    fields.pop(NAME_FIELD, None)
-    return fields
-
-
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
     """What a form has made, and its place. It is None if another request with this form made it."""
@@ -281,15 +240,6 @@ async def open_request(injected: Injected, http: Request, visited: Visited) -> O
     return OpenRequest(services=injected, http=http, visit=visited)
 
 
-OpenPage = Annotated[OpenRequest, Depends(open_request)]
-
-
-async def open_form(request: OpenPage) -> OpenRequest:
-    """Return the request of a form for everybody. Raise as `posted` does."""
-    form = await posted(request.services, request.visit, request.http)
-    return replace(request, form=form)
-
-
 async def page_request(
     injected: Injected, http: Request, visited: Visited, found: SignIn
 ) -> PageRequest:
@@ -297,21 +247,60 @@ async def page_request(
     return PageRequest(services=injected, http=http, visit=visited, key=found.actor)
 
 
+OpenPage = Annotated[OpenRequest, Depends(open_request)]
 Page = Annotated[PageRequest, Depends(page_request)]
 
 
+async def posted_fields(request: OpenRequest) -> dict[str, str]:
+    """Return the fields of a form whose token is still to be verified.
+
+    The form's name is kept with the request, for `PageRequest.once`. Raise ParameterInvalid,
+    ContentTypeInvalid, BodyTooLarge.
+    """
+    _require(request.http, request.services, FORM)
+    fields = await form_fields(request.http)
+    request.http.state.form_name = fields.pop(NAME_FIELD, "")
+    return fields
+
+
+def verify_token(visited: Visit, fields: dict[str, str]) -> None:
+    """Take the token out of `fields`. Raise ParameterInvalid unless it is this browser's."""
+    _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
+
+
+async def _with_form(request: AnyRequest) -> AnyRequest:
+    fields = await posted_fields(request)
+    verify_token(request.visit, fields)
+    return replace(request, form=fields)
+
+
+async def open_form(request: OpenPage) -> OpenRequest:
+    """Return the request of a form for everybody. Raise as `posted_fields` does."""
+    return await _with_form(request)
+
+
 async def form_request(request: Page) -> PageRequest:
-    """Return the request of a form. Raise as `posted` does."""
-    form = await posted(request.services, request.visit, request.http)
-    return replace(request, form=form)
+    """Return the request of a form. Raise as `posted_fields` does."""
+    return await _with_form(request)
 
 
 async def form_with_file(request: Page) -> PageRequest:
-    """Return the request of a form that may have a file. Raise as `posted` does."""
-    fields = await uploaded(request.services, request.visit, request.http)
+    """Return the request of a form that may have a file. Raise as `posted_fields` does."""
+    if media_type(request.http) == FORM:
+        request = await _with_form(request)
+        return replace(request, file=request.form.pop(FILE_FIELD, "").encode())
+    _require(request.http, request.services, FORM_WITH_FILE)
+    fields = parts(request.http.headers["content-type"], await body_bytes(request.http))
+    _verify(request.visit, fields.pop(TOKEN_FIELD, b""))
+    fields.pop(NAME_FIELD, None)
     file = fields.pop(FILE_FIELD, b"")
     form = {name: value.decode("utf-8", "replace") for name, value in fields.items()}
     return replace(request, form=form, file=file)
+
+
+OpenForm = Annotated[OpenRequest, Depends(open_form)]
+Form = Annotated[PageRequest, Depends(form_request)]
+FormWithFile = Annotated[PageRequest, Depends(form_with_file)]
 
 
 def _require(request: Request, injected: DashboardServices, wanted: str) -> None:
@@ -330,8 +319,3 @@ def _verify(visited: Visit, presented: bytes) -> None:
         )
     if not hmac.compare_digest(presented, visited.form_token.encode()):
         raise ParameterInvalid("This page has expired. Reload it and try again.")
-
-
-OpenForm = Annotated[OpenRequest, Depends(open_form)]
-Form = Annotated[PageRequest, Depends(form_request)]
-FormWithFile = Annotated[PageRequest, Depends(form_with_file)]

@@ -31,7 +31,7 @@ class Fields(BaseModel):
         return required | typed
 
 
-def says(sentence: str) -> WrapValidator:
+def message(sentence: str) -> WrapValidator:
     """Return a validator whose error is `sentence`, for a value that the field's type rejects."""
 
     def checked(typed: Any, accept: Callable[[Any], Any]) -> Any:
@@ -59,6 +59,7 @@ def _seconds(typed: str) -> timedelta:
 
 
 Text = Annotated[str, AfterValidator(str.strip)]
+OR_NONE: Final = BeforeValidator(lambda typed: typed or None)
 Yes = Annotated[bool, BeforeValidator(lambda typed: typed == "yes")]
 Day = Annotated[datetime, BeforeValidator(_midnight)]  # its beginning in UTC
 DayOrNone = Annotated[
@@ -70,7 +71,7 @@ class RollForm(Fields):
     """How long the replaced key or secret stays valid."""
 
     overlap: Annotated[
-        timedelta, BeforeValidator(_seconds), says("Choose how long the old one stays valid.")
+        timedelta, BeforeValidator(_seconds), message("Choose how long the old one stays valid.")
     ]
 
 

@@ -18,7 +18,7 @@ from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from dashboard.dependencies import Form, Page, PageRequest
-from dashboard.forms import DayOrNone, Fields, RollForm, cap_of, says
+from dashboard.forms import DayOrNone, Fields, RollForm, cap_of, message
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import OVERLAPS, SCOPES, SENT_TWICE
@@ -54,9 +54,9 @@ class KeyForm(Fields):
     scopes: Annotated[
         tuple[Scope, ...] | None,
         BeforeValidator(lambda typed: SCOPES[typed][0] if typed in SCOPES else typed),
-        says("Choose what the key may do."),
+        message("Choose what the key may do."),
     ] = None
-    ends: Annotated[DayOrNone, says("The last day must be a day, like 2027-03-31.")]
+    ends: Annotated[DayOrNone, message("The last day must be a day, like 2027-03-31.")]
 
 
 def _page(

@@ -19,7 +19,7 @@ from checkout.flows.merchant import people, settings
 from checkout.flows.merchant.people import Invited
 from checkout.pages import Moment
 from dashboard.dependencies import Form, Page, PageRequest
-from dashboard.forms import Fields, Yes, cap_of, says
+from dashboard.forms import Fields, Yes, cap_of, message
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import ROLE, SENT_TWICE
@@ -58,7 +58,7 @@ class RoleForm(Fields):
     """The role of a member, or of the invited person `name`."""
 
     name: str
-    role: Annotated[Role, says("Choose a role.")]
+    role: Annotated[Role, message("Choose a role.")]
 
 
 class KeySignInForm(Fields):

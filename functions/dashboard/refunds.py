@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Response
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from checkout.domain import doors
 from checkout.domain.audit import Action
@@ -39,7 +39,7 @@ from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleRecord
 from dashboard import refund_texts as texts
 from dashboard.dependencies import Done, Form, Page, PageRequest
-from dashboard.forms import Fields, Text, says
+from dashboard.forms import OR_NONE, Fields, Text, message
 from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
 from dashboard.transaction import transaction_page
@@ -103,15 +103,12 @@ class RefundShown:
     steps: tuple[Step, ...]
 
 
-NONE = BeforeValidator(lambda typed: typed or None)
-
-
 class RefundForm(Fields):
     """A refund; an empty amount is all that is left. `how` is "now" if the budget is to pay it."""
 
     amount: Text
-    mode: Annotated[AmountMode | None, NONE, says("Choose one of the form's values.")]
-    reason: Annotated[Reason | None, NONE, says("Choose one of the form's values.")]
+    mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
+    reason: Annotated[Reason | None, OR_NONE, message("Choose one of the form's values.")]
     wallet: Text
     how: str
 
@@ -122,7 +119,9 @@ class ElsewhereForm(Fields):
     how: Annotated[
         Text,
         Field(min_length=1, max_length=ELSEWHERE_MAX),
-        says(f"Say how you have paid your customer back, in at most {ELSEWHERE_MAX} characters."),
+        message(
+            f"Say how you have paid your customer back, in at most {ELSEWHERE_MAX} characters."
+        ),
     ]
 
 

@@ -61,7 +61,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 async def sign_in_with_key(request: OpenPage) -> Response:
     """Sign in with an API key. The form is shown again also if it was not of this page."""
     try:
-        request = replace(request, form=await posted_fields(request.services, request.http))
+        request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)
         typed = request.read(SignInForm)
         signed_in = sign_in.sign_in(request.services, typed.api_key, client=request.client)

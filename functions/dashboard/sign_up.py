@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Response
-from pydantic import AfterValidator
 
 from checkout.domain.doors import Door
 from checkout.domain.errors import CheckoutError
@@ -19,7 +18,7 @@ from checkout.domain.providers import Provider, name_of
 from checkout.grant_callback import callback_of
 from checkout.open_payments.urls import MAX_URL, authority
 from dashboard.dependencies import Form, OpenForm, OpenPage, OpenRequest, Page
-from dashboard.forms import Fields
+from dashboard.forms import OR_NONE, Fields
 from dashboard.rendering import page, see, set_cookie, show_again, wait_page
 from dashboard.routing import OPEN, PageRouter
 
@@ -32,7 +31,7 @@ class SignUpForm(Fields):
     wallet_address: str
     name: str
     credential: str
-    invitation: Annotated[str | None, AfterValidator(lambda token: token or None)]
+    invitation: Annotated[str | None, OR_NONE]
 
 
 def _page(

@@ -35,7 +35,7 @@ from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
-from dashboard.forms import Day, Fields, RollForm, says
+from dashboard.forms import Day, Fields, RollForm, message
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
@@ -118,7 +118,7 @@ class Asked:
 class ResendForm(Fields):
     """The failed events to send again: those since a day, of a page `after` an event."""
 
-    since: Annotated[Day, says("“Failed since” must be a day, like 2026-03-31.")]
+    since: Annotated[Day, message("“Failed since” must be a day, like 2026-03-31.")]
     after: str
 
 
