@@ -29,9 +29,9 @@ def _setting(text: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field per environment variable, the same sessions: count them name in upper case.
+    """One field per environment variable, whose name is the field's in upper case.
 
-    The documentation shows `text`.
+    The documentation shows each field's `text`.
     """
 
     database_url: str = _setting(
