@@ -14,13 +14,13 @@ from typing import Any, Final
 from checkout.domain import event_types as types
 from checkout.domain import stripe_objects as stripe
 from checkout.domain.mandate import Mandate, MandateStatus, Terms
-from checkout.domain.public import public_session
+from checkout.domain.public import event_body, public_session
 from checkout.domain.public_budget import public_budget
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import AmountMode, Refund, RefundProblem, RefundStatus
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.stripe_refunds import refund_object
-from checkout.domain.webhooks import event_body, ping_body
+from checkout.domain.webhooks import ping_body
 from checkout.open_payments.models import Amount, WalletAddress
 from docs.openapi.native_answers import EXAMPLE_BUDGET, EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
 

@@ -25,10 +25,10 @@ from checkout.domain.audit import Action
 from checkout.domain.collect import Place
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.doors import Door
+from checkout.domain.json_values import timestamp
 from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Right
-from checkout.domain.public import timestamp
 from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session

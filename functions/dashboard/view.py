@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from checkout.domain.json_values import timestamp
 from checkout.domain.mandate import Terms
 from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.people import Actor
-from checkout.domain.public import timestamp
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import TIMEOUT, Delivery, EventStatus, WebhookEvent

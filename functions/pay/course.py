@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.public import timestamp
+from checkout.domain.json_values import timestamp
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.pages import Moment

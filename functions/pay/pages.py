@@ -15,9 +15,9 @@ from checkout.domain.addresses import label
 from checkout.domain.customer_details import NONE_GIVEN
 from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.ids import new_nonce
+from checkout.domain.json_values import timestamp
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Problem
-from checkout.domain.public import timestamp
 from checkout.domain.session import Session
 from checkout.flows.checkout import details, receipt_mail, withdrawal
 from checkout.flows.checkout.approve import Finish

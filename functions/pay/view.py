@@ -18,13 +18,13 @@ from typing import Final
 
 from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import is_http, link_host, picture_url
+from checkout.domain.json_values import timestamp
 from checkout.domain.merchant import Footer, Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.names import shown as can_be_shown
 from checkout.domain.order_number import named_order_number
 from checkout.domain.payment import FENCE, Attention
 from checkout.domain.providers import Provider, name_of
-from checkout.domain.public import timestamp
 from checkout.domain.refund import Refund
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event

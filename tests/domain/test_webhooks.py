@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED, PING
+from checkout.domain.public import event_body
 from checkout.domain.session import Status
 from checkout.domain.webhooks import (
     Delivery,
@@ -19,7 +20,6 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     WebhookSecret,
     ended,
-    event_body,
     given_up,
     leased,
     may_attempt,

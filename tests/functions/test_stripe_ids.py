@@ -17,11 +17,11 @@ import stripe
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.domain.event_types import BUDGET_UPDATED
 from checkout.domain.payment import Attention
-from checkout.domain.public_budget import budget_event_json
 from checkout.domain.refund import RefundProblem, RefundStatus
 from checkout.domain.retention import RETENTION
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
+from checkout.domain.stripe_refunds import budget_event_json
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.models import Amount

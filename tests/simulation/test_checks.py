@@ -26,10 +26,10 @@ from checkout.domain.payment import (
     Instruction,
     Phase,
 )
+from checkout.domain.public import event_body
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
-from checkout.domain.webhooks import event_body
 from checkout.open_payments.models import Amount
 from checkout.open_payments.models import Quote as Price
 from checkout.open_payments.transport import Request, Response

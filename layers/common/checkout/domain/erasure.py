@@ -13,12 +13,13 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from checkout.domain.json_values import compact
 from checkout.domain.machine import Change
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.refund import Refund
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent, compact
+from checkout.domain.webhooks import WebhookEvent
 
 T = TypeVar("T")
 

@@ -5,13 +5,14 @@ It has no field for grants, tokens, nonces, interact addresses, merchant ids and
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.event_types import COMPLETED, WITH_AMOUNT
+from checkout.domain.json_values import amount, compact, timestamp
 from checkout.domain.public_details import public_details
 from checkout.domain.session import LineItem, Session
-from checkout.open_payments.models import Amount
 
 
 def public_session(
@@ -48,17 +49,24 @@ def public_session(
     }
 
 
-def amount(value: Amount | None) -> dict[str, Any] | None:
-    """Return an amount of a wallet, whose value is a string of digits, as in Open Payments."""
-    if value is None:
-        return None
-    scale = value.asset_scale
-    return {"value": str(value.value), "asset_code": value.asset_code, "asset_scale": scale}
+def event_body(session: Session, event_type: str = COMPLETED) -> str:
+    """Return the seven fields of spec.md "Events", in its order, as compact JSON.
 
-
-def timestamp(at: datetime) -> str:
-    """Return ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    Events of late and partial payments are not in the specification: their bodies also have
+    `amount_received`.
+    """
+    body: dict[str, Any] = {
+        "id": session.id,
+        "status": session.status.value,
+        "amount_total": session.amount_total,
+        "currency": session.currency,
+        "metadata": session.metadata,
+        "outgoing_payment": session.outgoing_payment,
+        "customer_wallet": session.customer.id if session.customer else None,
+    }
+    if event_type in WITH_AMOUNT:
+        body["amount_received"] = session.amount_received
+    return compact(body)
 
 
 def _line_item(item: LineItem) -> dict[str, Any]:

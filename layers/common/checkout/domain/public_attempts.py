@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain.attempts import attempts_of, failed
+from checkout.domain.json_values import amount, timestamp
 from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import Outcome, PaymentAttempt
-from checkout.domain.public import amount, timestamp
 from checkout.domain.session import Session, Status
 from checkout.open_payments.errors import Reason
 

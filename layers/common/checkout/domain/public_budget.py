@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from checkout.domain.json_values import timestamp
 from checkout.domain.mandate import Mandate
 from checkout.domain.money import minor_units
-from checkout.domain.public import timestamp
 from checkout.open_payments.models import Amount
 
 
@@ -35,13 +35,3 @@ def public_budget(mandate: Mandate, *, base_url: str, now: datetime) -> dict[str
         "created_at": timestamp(mandate.created_at),
         "ended_at": timestamp(mandate.over_at) if mandate.over_at else None,
     }
-
-
-def budget_event_json(
-    mandate: Mandate, *, event_id: str, event_type: str, base_url: str, at: datetime
-) -> str:
-    """Return the `event` about the budget in Stripe's form, as compact JSON."""
-    from checkout.domain.stripe_objects import envelope  # by few: the API shows no events
-
-    shown = public_budget(mandate, base_url=base_url, now=at)
-    return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)

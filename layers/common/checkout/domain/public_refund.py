@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from checkout.domain.public import amount, timestamp
+from checkout.domain.json_values import amount, timestamp
 from checkout.domain.refund import Refund, RefundStatus
 
 _PENDING: Final = "pending"

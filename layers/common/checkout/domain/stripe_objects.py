@@ -19,9 +19,9 @@ from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.errors import AmountNotRepresentable
 from checkout.domain.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 from checkout.domain.grammar import SESSION_ID, TestUrl
+from checkout.domain.json_values import amount
 from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import Outcome
-from checkout.domain.public import amount
 from checkout.domain.public_attempts import last_payment_error
 from checkout.domain.session import LineItem, Session, Status
 

@@ -14,12 +14,14 @@ from typing import Any, Final
 from checkout.domain import mandate_transitions, refund_transitions, transitions
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
+from checkout.domain.json_values import compact
 from checkout.domain.machine import Change
 from checkout.domain.mandate import Mandate
+from checkout.domain.public import event_body
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent, compact, event_body
+from checkout.domain.webhooks import WebhookEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ def refund_event(
 def _budget_event(
     change: Change[Mandate], event_type: str, *, event_id: str, base_url: str
 ) -> WebhookEvent:
-    from checkout.domain.public_budget import budget_event_json, public_budget
+    from checkout.domain.public_budget import public_budget
+    from checkout.domain.stripe_refunds import budget_event_json
 
     mandate = change.after
     return WebhookEvent(

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from checkout.domain.event_types import BESIDE, COMPLETED, OPTIONAL, PING, WITH_AMOUNT, stripe_name
+from checkout.domain.event_types import BESIDE, OPTIONAL, PING, stripe_name
 from checkout.domain.ids import SESSION, kind_of
-from checkout.domain.session import Session
+from checkout.domain.json_values import compact
 
 ENDPOINTS_MAX: Final = 8  # of a merchant
 
@@ -270,26 +270,6 @@ def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEve
     )
 
 
-def event_body(session: Session, event_type: str = COMPLETED) -> str:
-    """Return the seven fields of spec.md "Events", in its order, as compact JSON.
-
-    Events of late and partial payments are not in the specification: their bodies also have
-    `amount_received`.
-    """
-    body: dict[str, Any] = {
-        "id": session.id,
-        "status": session.status.value,
-        "amount_total": session.amount_total,
-        "currency": session.currency,
-        "metadata": session.metadata,
-        "outgoing_payment": session.outgoing_payment,
-        "customer_wallet": session.customer.id if session.customer else None,
-    }
-    if event_type in WITH_AMOUNT:
-        body["amount_received"] = session.amount_received
-    return compact(body)
-
-
 def ping_body(event_id: str, *, currency: str) -> str:
     """Return the same seven fields for a test event: no session, nothing paid."""
     return compact(
@@ -404,8 +384,3 @@ def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = Non
 def _delay(attempts: int) -> timedelta:
     """Return the delay after this number of attempts."""
     return DELAYS[min(attempts, len(DELAYS)) - 1]
-
-
-def compact(body: Any) -> str:
-    """Return a JSON value as text, without spaces."""
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)

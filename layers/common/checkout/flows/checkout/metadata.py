@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from checkout.domain.errors import PaymentInProgress, SessionBusy
+from checkout.domain.json_values import compact
 from checkout.domain.machine import Change, IllegalTransition
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
-from checkout.domain.webhooks import compact
 from checkout.flows.checkout import lookup
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.idempotency import Reserve

@@ -22,11 +22,11 @@ from checkout.domain.errors import (
     MerchantWalletError,
     ParameterInvalid,
 )
+from checkout.domain.json_values import compact
 from checkout.domain.limits import LOOK_UP
 from checkout.domain.merchant import Merchant, Ownership
 from checkout.domain.people import Actor
 from checkout.domain.reach import Effect, allows
-from checkout.domain.webhooks import compact
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant.api_keys import change_copied
 from checkout.flows.merchant.passkeys import place_of

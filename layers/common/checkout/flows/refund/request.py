@@ -22,6 +22,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.grammar import REFUND_ID, position
 from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
+from checkout.domain.json_values import compact
 from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
 from checkout.domain.money import from_minor_units, to_wallet
 from checkout.domain.people import Actor, counted_as
@@ -36,7 +37,6 @@ from checkout.domain.refund import (
 )
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
-from checkout.domain.webhooks import compact
 from checkout.flows.checkout import lookup
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve

@@ -1,0 +1,27 @@
+"""The forms in which JSON of this service writes values."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from checkout.open_payments.models import Amount
+
+
+def compact(body: Any) -> str:
+    """Return a JSON value as text, without spaces."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def amount(value: Amount | None) -> dict[str, Any] | None:
+    """Return an amount of a wallet, whose value is a string of digits, as in Open Payments."""
+    if value is None:
+        return None
+    scale = value.asset_scale
+    return {"value": str(value.value), "asset_code": value.asset_code, "asset_scale": scale}
+
+
+def timestamp(at: datetime) -> str:
+    """Return ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
