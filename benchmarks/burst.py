@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from benchmarks.neighbours import Place, place, table
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
 from sandbox.gateway import Throttle
 from sandbox.template import template
 from tests.support.flows import CEDAR

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
-from checkout.domain.payment import IncomingPaymentRef
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import IncomingPaymentRef
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import completion
 from checkout.flows.checkout.approve import PATIENCE
 from checkout.open_payments.models import Amount

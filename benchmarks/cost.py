@@ -27,7 +27,7 @@ from benchmarks.prices import EDGE, EDGE_FUNCTION, FIXED, FREE, FREE_FIXED, PRIC
 from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session
+from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
 from checkout.open_payments.transport import Request

@@ -23,9 +23,9 @@ from benchmarks.bulk import ORDER, Bulk, Samples, grow
 from benchmarks.cost import Observed
 from checkout import telemetry
 from checkout.adapters.dynamo import places
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
-from checkout.domain.tally import DayTally
+from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
+from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
 from checkout.ports.sessions import Stretch, Walk

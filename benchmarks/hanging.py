@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.adapters.side_by_side import Threads
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request

@@ -32,8 +32,8 @@ from checkout.adapters.clock import SystemClock
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault
-from checkout.domain.limits import Rule
-from checkout.domain.session import Session
+from checkout.domain.ground.limits import Rule
+from checkout.domain.session.record import Session
 from checkout.flows.merchant import setup
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response

@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.adapters.clock import SystemClock
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
 from checkout.open_payments.transport import Request, Response
 from checkout.version import VERSION
 from sandbox.wallets import certificates

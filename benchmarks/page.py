@@ -22,7 +22,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import pay.app
 from checkout import wiring
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from checkout.web import lambda_handler
 from tests.support.deployment import Context, Deployment
 from tests.support.merchant_api import gateway_event

@@ -22,8 +22,8 @@ from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.dynamo.wire import Item
 from checkout.adapters.side_by_side import WIDTH
-from checkout.domain.parts import PARTS
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER
+from checkout.domain.ground.parts import PARTS
+from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER
 from checkout.flows.merchant.settings import LOGO_MAX
 from checkout.flows.schedule import expiries, sweep
 from expirer.app import SWEEP

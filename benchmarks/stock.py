@@ -16,7 +16,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.domain.errors import Unavailable
+from checkout.domain.ground.errors import Unavailable
 from checkout.domain.links import ROWS
 
 TRANSACTION: Final = 0.015  # seconds of a write of four items, within which another one is refused

@@ -17,14 +17,17 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from api.v1.parity import CREATE_SESSION, Does, Parameter
-from checkout.domain import doors, mandate_transitions, refund_transitions, transitions
-from checkout.domain.doors import Door
-from checkout.domain.event_types import EVENTS, PING
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.people import RefundCap, Right, Role, rights_of
-from checkout.domain.reach import Effect, Standing
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.merchant import doors
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import RefundCap, Right, Role, rights_of
+from checkout.domain.merchant.reach import Effect, Standing
+from checkout.domain.payment import mandate_transitions
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund import transitions as refund_transitions
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session import transitions
+from checkout.domain.session.transitions import TRANSITIONS
+from checkout.domain.webhooks.event_types import EVENTS, PING
 from checkout.settings import Settings
 from checkout.web import STATUS
 from dashboard.app import DOORS

@@ -28,8 +28,8 @@ from checkout import wiring
 from checkout.adapters import dynamo
 from checkout.adapters.patience import THOROUGH
 from checkout.adapters.vault import AesVault
-from checkout.domain.errors import CheckoutError
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.ports.runtime import SecretUnreadable
 from checkout.settings import SettingsError
 from sandbox.template import resources, stack_name

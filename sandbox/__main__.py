@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from checkout.domain.errors import CheckoutError
+from checkout.domain.ground.errors import CheckoutError
 from sandbox import deployed, webhooks
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo, DemoFailed, world_answers

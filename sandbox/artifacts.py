@@ -19,7 +19,7 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Final
 
-from checkout.domain.languages import LANGUAGES
+from checkout.domain.ground.languages import LANGUAGES
 
 RUNTIME: Final = (3, 13)
 # The AWS services of the clients in checkout/wiring.py.

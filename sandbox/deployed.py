@@ -19,8 +19,8 @@ from typing import Any, Final
 import certifi
 import httpx2
 
-from checkout.domain.grammar import is_http, link_host
-from checkout.domain.webhook_signature import new_webhook_secret, signed_headers, stripe_header
+from checkout.domain.ground.grammar import is_http, link_host
+from checkout.domain.webhooks.signature import new_webhook_secret, signed_headers, stripe_header
 from checkout.open_payments.urls import TEST_WALLETS
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo

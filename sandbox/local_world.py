@@ -278,8 +278,8 @@ def _merchant(place: Place, services: PayServices) -> str:
     A shop of before, with a key file, keeps it. If the file is lost, the service makes a key. The
     API key may do everything, so that a browser can try the whole dashboard with it.
     """
-    from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
-    from checkout.domain.people import Scope
+    from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+    from checkout.domain.merchant.people import Scope
     from checkout.flows.merchant import authentication, setup
 
     whole = tuple(Scope)

@@ -27,8 +27,8 @@ from sandbox.terminal import say
 from sandbox.wallets import certificates
 
 if TYPE_CHECKING:
-    from checkout.domain.merchant import Merchant
-    from checkout.domain.webhooks import Endpoint
+    from checkout.domain.merchant.record import Merchant
+    from checkout.domain.webhooks.record import Endpoint
     from checkout.ports.services import DashboardServices
 
 EVENTS: Final = ("completed", "expired", "canceled", "refund", "ping")
@@ -120,7 +120,7 @@ def trigger(place: Place, event: str) -> int:
     """Cause an event of the demo shop; return the exit code. Raises CloudError, DemoFailed."""
     join(place)
     if event == "ping":
-        from checkout.domain.webhooks import endpoint_id
+        from checkout.domain.webhooks.record import endpoint_id
         from checkout.flows.webhooks import endpoints
 
         services, merchant = _shop(place)
@@ -147,8 +147,8 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
     The other endpoints are as they were. One at this address that somebody else has made is used as
     it is, and has no id here, so that it stays.
     """
-    from checkout.domain.event_types import OPTIONAL
-    from checkout.domain.webhooks import WebhookSecret, endpoint_id
+    from checkout.domain.webhooks.event_types import OPTIONAL
+    from checkout.domain.webhooks.record import WebhookSecret, endpoint_id
     from checkout.flows.webhooks import endpoints
 
     services, merchant = _shop(place)
@@ -175,7 +175,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
 
 def _unsubscribe(place: Place, own: str) -> None:
     """Remove the endpoint. If the world has stopped, the next `listen` uses and removes it."""
-    from checkout.domain.errors import CheckoutError
+    from checkout.domain.ground.errors import CheckoutError
     from checkout.flows.webhooks import endpoints
 
     with suppress(CheckoutError):

@@ -13,7 +13,7 @@ from checkout import cli, wiring
 from checkout.adapters.clock import system_random
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.vault import AesVault
-from checkout.domain.merchant import private_key_place
+from checkout.domain.merchant.record import private_key_place
 from checkout.flows.merchant import settings
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account

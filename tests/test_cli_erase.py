@@ -14,15 +14,15 @@ from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.adapters.dynamo.places import search_key
 from checkout.adapters.dynamo.records import session_item
-from checkout.domain.addresses import Address
-from checkout.domain.audit import Action
-from checkout.domain.collect import Kind
-from checkout.domain.customer_details import NONE_GIVEN, Answer, CustomerDetails
 from checkout.domain.erasure import Customer
-from checkout.domain.search import last_part
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Delivery, EventStatus, Format, WebhookEvent
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.ground.addresses import Address
+from checkout.domain.merchant.audit import Action
+from checkout.domain.reports.search_terms import last_part
+from checkout.domain.session.collect import Kind
+from checkout.domain.session.customer_details import NONE_GIVEN, Answer, CustomerDetails
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.withdrawal import Withdrawal
+from checkout.domain.webhooks.record import Delivery, EventStatus, Format, WebhookEvent
 from checkout.flows import audit, erase
 from checkout.flows.checkout import details, purchase
 from checkout.ports.sessions import Stale, StaleRecord, Transaction

@@ -9,7 +9,7 @@ import pytest
 
 from checkout import cli
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
 from tests.support.flows import PREFIX, World

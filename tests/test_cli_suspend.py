@@ -9,10 +9,15 @@ from dataclasses import replace
 import pytest
 
 from checkout import cli
-from checkout.domain.errors import ApiKeyInvalid, Conflict, MerchantSuspended, MerchantWalletError
-from checkout.domain.merchant import Ownership, Suspension
-from checkout.domain.people import SignUp
-from checkout.domain.session import Status
+from checkout.domain.ground.errors import (
+    ApiKeyInvalid,
+    Conflict,
+    MerchantSuspended,
+    MerchantWalletError,
+)
+from checkout.domain.merchant.people import SignUp
+from checkout.domain.merchant.record import Ownership, Suspension
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import purchase
 from checkout.flows.merchant import api_keys, authentication, suspension
 from tests.support.flows import HARBOR, World

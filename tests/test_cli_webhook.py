@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from checkout import cli
-from checkout.domain.audit import Action
-from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED
-from checkout.domain.people import Scope
-from checkout.domain.webhook_signature import signed_headers
-from checkout.domain.webhooks import Format
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Scope
+from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED
+from checkout.domain.webhooks.record import Format
+from checkout.domain.webhooks.signature import signed_headers
 from checkout.flows import audit
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult

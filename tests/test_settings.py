@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.people import SignUp
+from checkout.domain.merchant.people import SignUp
 from checkout.ports.wallets import CompletionPolicy
 from checkout.settings import SettingsError, load
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkout import telemetry, wiring
-from checkout.domain.ids import session_ref
+from checkout.domain.ground.ids import session_ref
 from tests.support.basics import SESSION_ID
 from tests.support.deployment import Context
 

@@ -14,8 +14,8 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from checkout import telemetry, web, wiring
 from checkout.clients import client_of
-from checkout.domain import errors
-from checkout.domain.errors import CheckoutError
+from checkout.domain.ground import errors
+from checkout.domain.ground.errors import CheckoutError
 from tests.support.basics import seeded
 from tests.support.merchant_api import gateway_event
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from checkout import wiring
-from checkout.domain.people import SignUp
+from checkout.domain.merchant.people import SignUp
 from checkout.ports.wallets import CompletionPolicy
 from checkout.settings import Settings
 
@@ -56,7 +56,7 @@ SPEAK_TO_WALLETS = ["dashboard.app", "pay.app", "expirer.app", "expirer.cleanup"
 WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
 WEB = {"fastapi", "jinja2", "starlette", "mangum", "pydantic"}
 WALLETS = {"checkout.open_payments.client", "checkout.adapters.outbound.http"}
-STRIPE = {"api.v1", "api.v1.app", "checkout.domain.stripe_objects"}  # at the first request to /v1
+STRIPE = {"api.v1", "api.v1.app", "checkout.domain.stripe.objects"}  # at the first request to /v1
 PASSKEYS = {"webauthn", "OpenSSL", "cbor2"}  # at the first use of a passkey
 
 

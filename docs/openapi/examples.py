@@ -11,16 +11,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain import event_types as types
-from checkout.domain import stripe_objects as stripe
-from checkout.domain.mandate import Mandate, MandateStatus, Terms
-from checkout.domain.public import event_body, public_session
-from checkout.domain.public_budget import public_budget
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import AmountMode, Refund, RefundProblem, RefundStatus
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.stripe_refunds import refund_object
-from checkout.domain.webhooks import ping_body
+from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.record import AmountMode, Refund, RefundProblem, RefundStatus
+from checkout.domain.session.public import event_body, public_session
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.stripe import objects as stripe
+from checkout.domain.stripe.refunds import refund_object
+from checkout.domain.webhooks import event_types as types
+from checkout.domain.webhooks.record import ping_body
 from checkout.open_payments.models import Amount, WalletAddress
 from docs.openapi.native_answers import EXAMPLE_BUDGET, EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
 

@@ -9,8 +9,10 @@ from typing import Any, Final
 from api.budget import RequestBudget
 from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
-from checkout.domain import errors as e
-from checkout.domain.event_types import (
+from checkout.domain.ground import errors as e
+from checkout.domain.ground.grammar import REFUND_ID, SESSION_ID
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.event_types import (
     BESIDE,
     BUDGET_UPDATED,
     EVENTS,
@@ -21,8 +23,6 @@ from checkout.domain.event_types import (
     REFUND_FAILED,
     REFUND_UPDATED,
 )
-from checkout.domain.grammar import REFUND_ID, SESSION_ID
-from checkout.domain.session import Status
 from checkout.web import STATUS
 from docs.openapi import parts
 from docs.openapi.native_answers import (

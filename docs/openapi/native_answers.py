@@ -7,13 +7,13 @@ from typing import Annotated, Final, Literal
 from pydantic import AnyUrl, AwareDatetime, Field
 
 from api.requests import Scalar
-from checkout.domain.attempts import KEPT_MAX
-from checkout.domain.collect import QUESTIONS_MAX
-from checkout.domain.mandate import MandateStatus
-from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.public_attempts import MESSAGES
-from checkout.domain.refund import AmountMode, Reason, RefundProblem
-from checkout.domain.session import Status
+from checkout.domain.payment.attempt import EndedBy, Outcome
+from checkout.domain.payment.mandate import MandateStatus
+from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
+from checkout.domain.session.attempts import KEPT_MAX
+from checkout.domain.session.collect import QUESTIONS_MAX
+from checkout.domain.session.public_attempts import MESSAGES
+from checkout.domain.session.record import Status
 from checkout.flows.checkout.lists import PAGE_MAX
 from docs.openapi.parts import ABSENT, Answer
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
-from checkout.domain import errors as e
-from checkout.domain.errors import CheckoutError
+from checkout.domain.ground import errors as e
+from checkout.domain.ground.errors import CheckoutError
 from checkout.version import VERSION
 
 Object = dict[str, Any]

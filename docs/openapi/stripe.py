@@ -13,8 +13,10 @@ from typing import Any, Final
 from api.v1 import parity
 from api.v1.answers import IGNORED, status_of, type_of
 from api.v1.parity import Does, Kind, Parameter
-from checkout.domain import errors as e
-from checkout.domain.collect import (
+from checkout.domain.ground import errors as e
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.grammar import EMAIL_MAX, EVENT_ID, REFUND_ID, SESSION_ID
+from checkout.domain.session.collect import (
     ANSWER_MAX,
     KEY_MAX,
     LABEL_MAX,
@@ -22,9 +24,7 @@ from checkout.domain.collect import (
     OPTIONS_MAX,
     QUESTIONS_MAX,
 )
-from checkout.domain.errors import CheckoutError
-from checkout.domain.grammar import EMAIL_MAX, EVENT_ID, REFUND_ID, SESSION_ID
-from checkout.domain.webhooks import ENDPOINTS_MAX
+from checkout.domain.webhooks.record import ENDPOINTS_MAX
 from docs.openapi import parts
 from docs.openapi.parts import Answer, Answers, Error, Object
 from docs.openapi.stripe_answers import (

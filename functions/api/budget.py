@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from api.dependencies import Injected, api_key, idempotency_key
 from api.requests import Form, in_bounds, whole
 from api.routes import answered, json_response
-from checkout.domain.mandate import Mandate
-from checkout.domain.merchant import ApiKey
-from checkout.domain.public_budget import public_budget
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund.public_budget import public_budget
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.refund import budget_request
 from checkout.ports.services import Services

@@ -13,7 +13,7 @@ from api import refusals
 from api.requests import refuse_query
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
-from checkout.domain.merchant import ApiKey
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import authentication
 from checkout.ports.services import Services
 

@@ -24,8 +24,8 @@ from api.requests import (
     whole_number,
 )
 from api.routes import answered, json_response
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import ELSEWHERE_MAX, AmountMode, Reason, Refund
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.record import ELSEWHERE_MAX, AmountMode, Reason, Refund
 from checkout.flows import limits
 from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
 from checkout.flows.refund import request as refunds

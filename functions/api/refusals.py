@@ -10,10 +10,10 @@ from typing import Final
 from fastapi import Request
 
 from checkout import telemetry
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import SESSION_ID
-from checkout.domain.merchant import ApiKey
-from checkout.domain.refusals import Refusal
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.failed_requests import Refusal
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import refusals
 from checkout.ports.services import Services
 from checkout.web import ErrorResponse

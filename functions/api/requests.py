@@ -1,6 +1,6 @@
 """The request models: types, lengths and bounds of single fields.
 
-Rules about several fields are in `domain/new_session.py`. Parsing is strict: a string is not a
+Rules about several fields are in `domain/session/new.py`. Parsing is strict: a string is not a
 number, `true` and `12.0` are not integers, `null` is not a value, an unknown field is an error. The
 descriptions appear in the OpenAPI document.
 """
@@ -25,7 +25,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from checkout.domain.collect import (
+from checkout.domain.ground.errors import ParameterInvalid, ParameterUnknown
+from checkout.domain.ground.grammar import EMAIL_MAX, PICTURE_URL_MAX, email_of
+from checkout.domain.ground.languages import LANGUAGES, TAG_MAX, language_of
+from checkout.domain.ground.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
+from checkout.domain.ground.names import shown
+from checkout.domain.session.collect import (
     LABEL_MAX,
     OPTION_MAX,
     OPTIONS_MAX,
@@ -37,13 +42,8 @@ from checkout.domain.collect import (
     Question,
     listed_countries,
 )
-from checkout.domain.errors import ParameterInvalid, ParameterUnknown
-from checkout.domain.grammar import EMAIL_MAX, PICTURE_URL_MAX, email_of
-from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
-from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
-from checkout.domain.names import shown
-from checkout.domain.new_session import NewSession
-from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, no_parameter, validated
 

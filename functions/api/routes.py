@@ -16,10 +16,10 @@ from fastapi import APIRouter, Request, Response
 from api.dependencies import Injected, Started, api_key, idempotency_key
 from api.paging import page_json
 from api.requests import CreateSession, expands, list_query
-from checkout.domain.merchant import ApiKey
-from checkout.domain.public import public_session
-from checkout.domain.public_attempts import last_payment_error, public_attempts
-from checkout.domain.session import Session
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.public import public_session
+from checkout.domain.session.public_attempts import last_payment_error, public_attempts
+from checkout.domain.session.record import Session
 from checkout.flows import limits
 from checkout.flows.checkout import details, ends, lists, lookup
 from checkout.flows.checkout.create import create_session, native_answer

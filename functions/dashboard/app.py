@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute
 
 from checkout import wiring
 from checkout.adapters.clock import system_random
-from checkout.domain.doors import Door
-from checkout.domain.people import Right
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
 from dashboard import (

@@ -7,9 +7,9 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.audit import AuditEntry
-from checkout.domain.doors import Door
-from checkout.domain.people import Right
+from checkout.domain.merchant.audit import AuditEntry
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
 from checkout.flows import audit
 from checkout.pages import Moment
 from dashboard.dependencies import Page

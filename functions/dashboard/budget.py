@@ -9,13 +9,13 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.audit import Action
-from checkout.domain.doors import Door
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.mandate import USUAL_MARGIN, Mandate, Margin
-from checkout.domain.money import from_minor_units, minor_units
-from checkout.domain.people import Right
-from checkout.domain.typed_amount import typed_amount
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.money import from_minor_units, minor_units
+from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
+from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.flows.refund import budget_request
 from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount

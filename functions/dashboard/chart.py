@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from checkout.domain.money import minor_unit_digits
-from checkout.domain.people import Actor
+from checkout.domain.ground.money import minor_unit_digits
+from checkout.domain.merchant.people import Actor
 from dashboard.view import sum_of
 
 LINES: Final = 4  # of the grid, above zero

@@ -7,9 +7,9 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.people import Right
-from checkout.domain.signature_check import Finding
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
+from checkout.domain.webhooks.signature import Finding
 from checkout.flows.webhooks import signature_check
 from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
 from dashboard.dependencies import Form, Page, PageRequest

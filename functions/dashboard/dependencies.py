@@ -17,18 +17,18 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.clients import client_of
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     ContentTypeInvalid,
     IdempotencyKeyReused,
     ParameterInvalid,
     PermissionMissing,
 )
-from checkout.domain.grammar import NONCE
-from checkout.domain.ids import new_nonce
-from checkout.domain.merchant import Merchant
-from checkout.domain.people import RIGHTS, Actor, Right, may
-from checkout.domain.providers import name_of
+from checkout.domain.ground.grammar import NONCE
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.ground.providers import name_of
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import RIGHTS, Actor, Right, may
+from checkout.domain.merchant.record import Merchant
 from checkout.flows import audit
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.merchant import needs, sign_in

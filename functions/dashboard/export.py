@@ -20,19 +20,18 @@ from typing import Any, Final, Literal
 
 from fastapi import Response
 
-from checkout.domain.addresses import Address, Part
-from checkout.domain.audit import Action
-from checkout.domain.collect import Place
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.doors import Door
-from checkout.domain.json_values import timestamp
-from checkout.domain.money import from_minor_units
-from checkout.domain.order_number import order_number
-from checkout.domain.people import Right
-from checkout.domain.public_attempts import last_payment_error, public_attempts
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.statement import money_of, total
+from checkout.domain.ground.addresses import Address, Part
+from checkout.domain.ground.json_values import timestamp
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
+from checkout.domain.refund.record import Refund
+from checkout.domain.reports.statement import money_of, total
+from checkout.domain.session.collect import Place
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.public_attempts import last_payment_error, public_attempts
+from checkout.domain.session.record import Session, order_number
 from checkout.flows.checkout import details
 from checkout.flows.merchant import export
 from checkout.open_payments.models import Amount

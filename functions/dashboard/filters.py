@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 
 from fastapi import Depends
 
-from checkout.domain.attempts import Concern
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.people import Actor
-from checkout.domain.session import Status
-from checkout.domain.typed_amount import typed_amount
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.merchant.people import Actor
+from checkout.domain.session.attempts import Concern
+from checkout.domain.session.record import Status
 from checkout.flows.checkout.lists import ListQuery
 from dashboard.dependencies import Page
 from dashboard.texts import EVERYTHING

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, WrapValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from checkout.domain.errors import AmountTooLarge
-from checkout.domain.money import TOTAL_MAX
-from checkout.domain.people import RefundCap
-from checkout.domain.typed_amount import typed_amount
+from checkout.domain.ground.errors import AmountTooLarge
+from checkout.domain.ground.money import TOTAL_MAX
+from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.merchant.people import RefundCap
 from dashboard.dependencies import PageRequest
 from dashboard.texts import OVERLAPS
 from dashboard.view import sum_of

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import Response
 from pydantic import BeforeValidator
 
-from checkout.domain.doors import Door
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Actor, Right, Scope
-from checkout.domain.refusals import NEWEST
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.failed_requests import NEWEST
+from checkout.domain.merchant.people import Actor, Right, Scope
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys, people, refusals
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey

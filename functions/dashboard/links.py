@@ -9,11 +9,19 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.collect import LABEL_MAX, QUESTIONS_MAX, Collect, Detail, Kind, Place, Question
-from checkout.domain.doors import Door
+from checkout.domain.ground.money import from_minor_units
 from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
-from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor, Right
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.session.collect import (
+    LABEL_MAX,
+    QUESTIONS_MAX,
+    Collect,
+    Detail,
+    Kind,
+    Place,
+    Question,
+)
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import links

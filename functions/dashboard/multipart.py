@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from checkout.domain.errors import ParameterInvalid
+from checkout.domain.ground.errors import ParameterInvalid
 
 _BOUNDARY: Final = re.compile(r"boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?")
 _NAME: Final = re.compile(rb'content-disposition: *form-data; *name="([^"\r\n]*)"', re.IGNORECASE)

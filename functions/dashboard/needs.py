@@ -7,8 +7,8 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.people import Right
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
 from checkout.flows.merchant.needs import Case, Need
 from checkout.pages import Moment
 from dashboard.dependencies import Page

@@ -10,13 +10,13 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import PermissionMissing, ResourceMissing
-from checkout.domain.grammar import EMAIL_MAX
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.notices import Pace, Topic
-from checkout.domain.people import Member, Right
-from checkout.domain.reach import Effect, refusal
+from checkout.domain.ground.errors import PermissionMissing, ResourceMissing
+from checkout.domain.ground.grammar import EMAIL_MAX
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.notices import Pace, Topic
+from checkout.domain.merchant.people import Member, Right
+from checkout.domain.merchant.reach import Effect, refusal
 from checkout.flows import mailing, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import notices

@@ -12,11 +12,11 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Request, Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.people import Actor, Right
-from checkout.domain.statement import less, statement, total
-from checkout.domain.tally import OTHER, DayTally
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.reports.daily_totals import OTHER, DayTally
+from checkout.domain.reports.statement import less, statement, total
 from checkout.flows.merchant import figures
 from checkout.flows.merchant.statement import READ_FOR, refunds_of
 from checkout.open_payments.models import Amount

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import NAME_MAX, Member, Right, Role
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import NAME_MAX, Member, Right, Role
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import people, settings

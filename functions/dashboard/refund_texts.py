@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from checkout.domain.mandate import MandateEvent, MandateStatus
-from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.payment.mandate import MandateEvent, MandateStatus
+from checkout.domain.refund.record import Refund, RefundEvent, RefundProblem, RefundStatus
 
 STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",

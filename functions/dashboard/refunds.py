@@ -12,13 +12,14 @@ from typing import Annotated
 from fastapi import Response
 from pydantic import Field
 
-from checkout.domain import doors
-from checkout.domain.audit import Action
-from checkout.domain.doors import Door
-from checkout.domain.errors import CheckoutError, PermissionMissing
-from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor, Right
-from checkout.domain.refund import (
+from checkout.domain.ground.errors import CheckoutError, PermissionMissing
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.merchant import doors
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.refund.record import (
     ELSEWHERE_MAX,
     AmountMode,
     Reason,
@@ -26,7 +27,6 @@ from checkout.domain.refund import (
     RefundProblem,
     RefundStatus,
 )
-from checkout.domain.typed_amount import typed_amount
 from checkout.flows.checkout import lookup
 from checkout.flows.idempotency import Reserve
 from checkout.flows.refund import budget_request

@@ -18,9 +18,9 @@ from fastapi.responses import HTMLResponse
 from starlette.routing import Match
 
 from checkout import wiring
-from checkout.domain.errors import CheckoutError, RateLimited
-from checkout.domain.people import Actor, rights_of
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import CheckoutError, RateLimited
+from checkout.domain.merchant.people import Actor, rights_of
+from checkout.domain.session.record import Session
 from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates

@@ -16,9 +16,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import CheckoutError
-from checkout.domain.people import Right
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
 from dashboard.rendering import show_again
 
 OPEN: Final = None  # in place of a door: the route needs no sign-in

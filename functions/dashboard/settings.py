@@ -8,16 +8,16 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.languages import LANGUAGES, language_of
-from checkout.domain.merchant import COMPANY_MAX, NAME_MAX, Footer, Merchant
-from checkout.domain.money import from_minor_units
-from checkout.domain.people import Right
-from checkout.domain.pictures import SIDE_MAX
-from checkout.domain.providers import LOGO_MAX as PROVIDER_LOGO_MAX
-from checkout.domain.providers import PROVIDERS_MAX, Provider
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.languages import LANGUAGES, language_of
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.ground.pictures import SIDE_MAX
+from checkout.domain.ground.providers import LOGO_MAX as PROVIDER_LOGO_MAX
+from checkout.domain.ground.providers import PROVIDERS_MAX, Provider
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right
+from checkout.domain.merchant.record import COMPANY_MAX, NAME_MAX, Footer, Merchant
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
@@ -35,7 +35,7 @@ _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
-# The fields of a provider, in the order of its line (domain/providers.py).
+# The fields of a provider, in the order of its line (domain/ground/providers.py).
 _FIELDS: Final = ("name", "form", "website", "countries", "logo")
 _PREVIEW_PRICE: Final = 1000  # minor units
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import CheckoutError
-from checkout.domain.people import Right, SignUp
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right, SignUp
 from checkout.flows.merchant import passkeys, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from dashboard.dependencies import (

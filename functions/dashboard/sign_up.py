@@ -10,11 +10,11 @@ from typing import Annotated
 
 from fastapi import Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import CheckoutError
-from checkout.domain.merchant import NAME_MAX
-from checkout.domain.people import Right, SignUp
-from checkout.domain.providers import Provider, name_of
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.providers import Provider, name_of
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Right, SignUp
+from checkout.domain.merchant.record import NAME_MAX
 from checkout.grant_callback import callback_of
 from checkout.open_payments.urls import MAX_URL, authority
 from dashboard.dependencies import Form, OpenForm, OpenPage, OpenRequest, Page

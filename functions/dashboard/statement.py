@@ -8,11 +8,11 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Response
 
-from checkout.domain.doors import Door
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.money import from_minor_units
-from checkout.domain.people import Actor, Right
-from checkout.domain.statement import StatementDay, total
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.reports.statement import StatementDay, total
 from checkout.flows.merchant import statement
 from checkout.flows.merchant.statement import DAYS_MAX
 from checkout.open_payments.models import Amount

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.attempts import ENDS, attempts_of
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.attempts import ENDS, attempts_of
+from checkout.domain.session.record import Session
 from checkout.pages import Moment
 from dashboard import texts
 from dashboard.view import moment, readable, short

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from checkout.flows.merchant.needs import Case, Need, Needs
 from dashboard.texts import NEED_NOW
 from dashboard.view import minor

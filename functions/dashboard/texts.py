@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from checkout.domain.attempts import Concern
-from checkout.domain.audit import Action
-from checkout.domain.collect import Detail, Kind, Place
-from checkout.domain.notices import Pace, Topic
-from checkout.domain.payment import Attention, Problem
-from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.people import USUAL, Role, Scope
-from checkout.domain.session import Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import EventStatus, Format, GivenUp
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.notices import Pace, Topic
+from checkout.domain.merchant.people import USUAL, Role, Scope
+from checkout.domain.payment.attempt import EndedBy, Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Problem
+from checkout.domain.session.attempts import Concern
+from checkout.domain.session.collect import Detail, Kind, Place
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.record import EventStatus, Format, GivenUp
 from checkout.flows.merchant.needs import Case
 from checkout.open_payments.errors import Reason
 

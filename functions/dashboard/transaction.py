@@ -11,21 +11,19 @@ from datetime import datetime
 
 from fastapi import Response
 
-from checkout.domain.addresses import label
-from checkout.domain.attempts import failure_of
-from checkout.domain.audit import Action
-from checkout.domain.doors import Door
-from checkout.domain.errors import PaymentInProgress
-from checkout.domain.exchange_rate import rate_of
-from checkout.domain.money import from_minor_units
-from checkout.domain.note import TEXT_MAX, Note, case_of, needs_somebody
-from checkout.domain.order_number import order_number
-from checkout.domain.payment import Attention, Phase
-from checkout.domain.people import Actor, Right
-from checkout.domain.refund import ELSEWHERE_MAX, Refund
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.withdrawal import waits
+from checkout.domain.ground.addresses import label
+from checkout.domain.ground.errors import PaymentInProgress
+from checkout.domain.ground.money import from_minor_units, rate_of
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase
+from checkout.domain.refund.record import ELSEWHERE_MAX, Refund
+from checkout.domain.session.attempts import failure_of
+from checkout.domain.session.note import TEXT_MAX, Note, case_of, needs_somebody
+from checkout.domain.session.record import Session, Status, order_number
+from checkout.domain.session.withdrawal import waits
 from checkout.flows import merchants
 from checkout.flows.checkout import details, ends, lookup
 from checkout.flows.merchant import notes, withdrawals

@@ -10,17 +10,16 @@ from typing import Final
 
 from fastapi import Response
 
-from checkout.domain.attempts import Concern, failure_of
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.doors import Door
-from checkout.domain.errors import Unavailable
-from checkout.domain.merchant import Ownership
-from checkout.domain.note import case_of
-from checkout.domain.order_number import order_number
-from checkout.domain.people import Actor, Right
-from checkout.domain.providers import Provider, name_of
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.providers import Provider, name_of
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.merchant.record import Ownership
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.attempts import Concern, failure_of
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.note import case_of
+from checkout.domain.session.record import Session, Status, order_number
 from checkout.flows import merchants
 from checkout.flows.checkout import details
 from checkout.flows.checkout.lists import ListQuery, SessionList, cursor_behind

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.json_values import timestamp
-from checkout.domain.mandate import Terms
-from checkout.domain.money import from_minor_units, minor_unit_digits
-from checkout.domain.people import Actor
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.webhooks import TIMEOUT, Delivery, EventStatus, WebhookEvent
+from checkout.domain.ground.json_values import timestamp
+from checkout.domain.ground.money import from_minor_units, minor_unit_digits
+from checkout.domain.merchant.people import Actor
+from checkout.domain.payment.mandate import Terms
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import TIMEOUT, Delivery, EventStatus, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.texts import (

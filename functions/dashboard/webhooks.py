@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final
 
 from fastapi import Response
 
-from checkout.domain.audit import Action
-from checkout.domain.doors import Door
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.event_types import ALWAYS, choices, sentence_of
-from checkout.domain.grammar import DELIVERY_ID, URL_MAX
-from checkout.domain.merchant import Merchant
-from checkout.domain.people import Actor, Right
-from checkout.domain.webhooks import (
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import DELIVERY_ID, URL_MAX
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.webhooks.event_types import ALWAYS, choices, sentence_of
+from checkout.domain.webhooks.record import (
     ENDPOINTS_MAX,
     Endpoint,
     EventStatus,

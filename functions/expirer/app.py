@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from checkout import telemetry, wiring
 from checkout.adapters.patience import Context
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts

@@ -20,7 +20,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from checkout import telemetry, wiring
 from checkout.adapters.queue import cleanup_from
-from checkout.domain.ids import session_ref
+from checkout.domain.ground.ids import session_ref
 from checkout.flows.payment.cleanup import clean_up
 from checkout.ports.services import PayServices
 

@@ -19,12 +19,12 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from checkout.domain.attempts import attempts_of
-from checkout.domain.grammar import is_http
-from checkout.domain.ids import session_ref
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment_attempt import Outcome
-from checkout.domain.session import Session
+from checkout.domain.ground.grammar import is_http
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.attempt import Outcome
+from checkout.domain.session.attempts import attempts_of
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import details
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof

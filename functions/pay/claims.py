@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, WalletInvalid
-from checkout.domain.money import from_minor_units
-from checkout.domain.refund import Refund
+from checkout.domain.ground.errors import CheckoutError, WalletInvalid
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.refund.record import Refund
 from checkout.flows.checkout import lookup
 from checkout.flows.refund import claim
 from checkout.open_payments.slips import Slip

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.json_values import timestamp
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.ground.json_values import timestamp
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Session
 from checkout.pages import Moment
 
 

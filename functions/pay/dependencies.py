@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.clients import client_of
-from checkout.domain.limits import REQUEST, Rule
+from checkout.domain.ground.limits import REQUEST, Rule
 from checkout.flows import limits
 from checkout.ports.services import PayServices
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain import customer_details
-from checkout.domain.addresses import Fault
-from checkout.domain.collect import Place
-from checkout.domain.errors import CheckoutError
-from checkout.domain.session import Session
+from checkout.domain.ground.addresses import Fault
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.session import customer_details
+from checkout.domain.session.collect import Place
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import give_details, reconcile
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices

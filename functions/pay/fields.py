@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from babel.core import get_global
 
-from checkout.domain import addresses
-from checkout.domain.addresses import PART_MAX, Fault, Part, PartAsked
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.customer_details import ANSWER, MAX, SAME, country_of
+from checkout.domain.ground import addresses
+from checkout.domain.ground.addresses import PART_MAX, Fault, Part, PartAsked
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.customer_details import ANSWER, MAX, SAME, country_of
 from pay.language import HEADER_MAX, Reader
 
 QUANTITY: Final = "quantity"

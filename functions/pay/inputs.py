@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from checkout.domain import grammar
-from checkout.domain.errors import EmailInvalid, ParameterInvalid
-from checkout.domain.providers import Provider, has_fields
+from checkout.domain.ground import grammar
+from checkout.domain.ground.errors import EmailInvalid, ParameterInvalid
+from checkout.domain.ground.providers import Provider, has_fields
 from checkout.open_payments.slips import Slip, slip_in
 from checkout.open_payments.urls import MAX_URL
 from checkout.web import validated

@@ -20,9 +20,8 @@ from babel import Locale, localedata
 from babel.dates import format_date, format_time
 from babel.numbers import NumberPattern, get_currency_symbol, parse_pattern
 
-from checkout.domain.exchange_rate import rate_of
-from checkout.domain.languages import language_of
-from checkout.domain.money import minor_unit_digits
+from checkout.domain.ground.languages import language_of
+from checkout.domain.ground.money import minor_unit_digits, rate_of
 from checkout.open_payments.models import Amount
 from pay.texts import Texts, texts
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from checkout import wiring
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.grammar import email_of
-from checkout.domain.ids import session_ref
-from checkout.domain.merchant import Merchant
-from checkout.domain.names import JOINERS
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.ground.grammar import email_of
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.ground.names import JOINERS
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
 from checkout.pages import Moment
 from checkout.ports.mail import Letter
 from pay import render, view

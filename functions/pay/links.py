@@ -11,15 +11,15 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain import customer_details
-from checkout.domain.addresses import Fault
-from checkout.domain.collect import Place
-from checkout.domain.errors import Conflict, ParameterInvalid
-from checkout.domain.grammar import is_http
+from checkout.domain.ground.addresses import Fault
+from checkout.domain.ground.errors import Conflict, ParameterInvalid
+from checkout.domain.ground.grammar import is_http
+from checkout.domain.ground.money import from_minor_units
 from checkout.domain.links import PaymentLink, quantity_of
-from checkout.domain.merchant import Merchant
-from checkout.domain.money import from_minor_units
-from checkout.domain.reach import Effect, allows
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session import customer_details
+from checkout.domain.session.collect import Place
 from checkout.flows import merchants
 from checkout.flows.checkout import purchase
 from checkout.open_payments.urls import origin, split

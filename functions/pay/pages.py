@@ -11,14 +11,14 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from checkout.domain.addresses import label
-from checkout.domain.customer_details import NONE_GIVEN
-from checkout.domain.errors import ResourceMissing, WalletInvalid
-from checkout.domain.ids import new_nonce
-from checkout.domain.json_values import timestamp
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import Problem
-from checkout.domain.session import Session
+from checkout.domain.ground.addresses import label
+from checkout.domain.ground.errors import ResourceMissing, WalletInvalid
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.ground.json_values import timestamp
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.customer_details import NONE_GIVEN
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import details, receipt_mail, withdrawal
 from checkout.flows.checkout.approve import Finish
 from checkout.open_payments.models import Amount

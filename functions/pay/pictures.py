@@ -1,7 +1,7 @@
 """Serve the pictures of the pages: the merchant's logo, and the page's link as a QR code.
 
 Each has a URL of its own, so that no page waits for it. A logo is served only if its bytes are one
-of the picture types that domain/pictures.py allows.
+of the picture types that domain/ground/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import Logo, Merchant
-from checkout.domain.pictures import picture_type
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.pictures import picture_type
+from checkout.domain.merchant.record import Logo, Merchant
 from pay.headers import may_be_kept
 
 _MODULE: Final = 4  # units of the drawing; the page sets the size

@@ -11,8 +11,8 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from checkout.domain.errors import CheckoutError, WalletInvalid
-from checkout.domain.grammar import EMAIL_MAX, SESSION_ID
+from checkout.domain.ground.errors import CheckoutError, WalletInvalid
+from checkout.domain.ground.grammar import EMAIL_MAX, SESSION_ID
 from checkout.flows.checkout import purchase, reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type, see_other

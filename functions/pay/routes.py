@@ -10,8 +10,8 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, RateLimited
-from checkout.domain.limits import POLL
+from checkout.domain.ground.errors import CheckoutError, RateLimited
+from checkout.domain.ground.limits import POLL
 from checkout.flows.checkout import approve, give_details, prepare, receipt_mail, reconcile
 from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields

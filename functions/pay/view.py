@@ -16,18 +16,17 @@ from decimal import ROUND_DOWN
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.errors import UrlInvalid
-from checkout.domain.grammar import is_http, link_host, picture_url
-from checkout.domain.json_values import timestamp
-from checkout.domain.merchant import Footer, Merchant
-from checkout.domain.money import from_minor_units
-from checkout.domain.names import shown as can_be_shown
-from checkout.domain.order_number import named_order_number
-from checkout.domain.payment import FENCE, Attention
-from checkout.domain.providers import Provider, name_of
-from checkout.domain.refund import Refund
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.errors import UrlInvalid
+from checkout.domain.ground.grammar import is_http, link_host, picture_url
+from checkout.domain.ground.json_values import timestamp
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.ground.names import shown as can_be_shown
+from checkout.domain.ground.providers import Provider, name_of
+from checkout.domain.merchant.record import Footer, Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, Attention
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import LineItem, Session, Status, named_order_number
 from checkout.open_payments.models import Amount, Quote
 from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment

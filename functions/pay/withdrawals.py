@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain import customer_details
-from checkout.domain.addresses import Fault
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import ASKED, Withdrawal, last_moment
+from checkout.domain.ground.addresses import Fault
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session import customer_details
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import ASKED, Withdrawal, last_moment
 from checkout.flows import merchants
 from checkout.flows.checkout import details, lookup, withdrawal
 from checkout.pages import form_fields, see_other

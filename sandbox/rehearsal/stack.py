@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from checkout.domain.languages import LANGUAGES
+from checkout.domain.ground.languages import LANGUAGES
 from operations import stages
 from sandbox import cloud
 from sandbox.rehearsal.interrupted import INTERRUPTED

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.errors import Unavailable
-from checkout.domain.merchant import ApiKey, Suspension
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant.record import ApiKey, Suspension
 from checkout.ports.merchants import StaleMerchant
 from tests.support.basics import NOW
 from tests.support.samples import MS, a_key, a_merchant

@@ -21,8 +21,8 @@ from botocore.stub import Stubber
 from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES, Persistent
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMerchants, DynamoSessions
 from checkout.adapters.dynamo.records import reservation_item, session_item
-from checkout.domain.errors import Unavailable
-from checkout.domain.parts import Lists
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.parts import Lists
 from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, seeded
 from tests.support.samples import a_key, a_merchant, a_reservation, an_event, cancel

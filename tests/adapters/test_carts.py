@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError
 from checkout.adapters.dynamo.compression import DICTIONARIES, deflated, inflated
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.wire import text
-from checkout.domain.errors import Unavailable
-from checkout.domain.machine import Change
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.ports.sessions import StaleRecord, Transaction, Walk
 from tests.support.basics import NOW, a_session
 from tests.support.samples import LARGE_CART, a_reservation, an_event, cancel, session_id

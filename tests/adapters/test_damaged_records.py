@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.refunds import DynamoRefunds, put_refund
-from checkout.domain.ids import session_ref
-from checkout.domain.parts import Lists
-from checkout.domain.retention import RETENTION
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.ground.parts import Lists
+from checkout.domain.session.retention import RETENTION
 from tests.support.basics import NOW, a_link, a_refund, seeded
 from tests.support.samples import a_key, a_member, a_merchant, an_event, an_invitation
 from tests.support.stores import Store

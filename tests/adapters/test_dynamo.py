@@ -19,16 +19,16 @@ from checkout.adapters.dynamo import (
     wire,
 )
 from checkout.adapters.side_by_side import Threads, in_turn
-from checkout.domain.errors import Unavailable
-from checkout.domain.grammar import position
-from checkout.domain.machine import Change
-from checkout.domain.notices import Pace, Subscriber, Topic
-from checkout.domain.parts import Lists
-from checkout.domain.payment import Phase
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.notices import Pace, Subscriber, Topic
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
 from checkout.ports.runtime import WHOLE, ShardRange
 from checkout.ports.sessions import (

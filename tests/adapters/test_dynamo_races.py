@@ -15,13 +15,13 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.adapters.dynamo import records, wire
-from checkout.domain.errors import Unavailable
-from checkout.domain.machine import Change
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import Session
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, at_once
 from tests.support.samples import MS, a_reservation, an_event, cancel, checked, paying, session_id

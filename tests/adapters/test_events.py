@@ -11,9 +11,9 @@ import pytest
 
 from checkout.adapters.dynamo import events, wire
 from checkout.adapters.side_by_side import in_turn
-from checkout.domain.errors import Unavailable
-from checkout.domain.parts import Lists
-from checkout.domain.webhooks import (
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.parts import Lists
+from checkout.domain.webhooks.record import (
     FIRST_MESSAGE,
     Delivery,
     GivenUp,

@@ -14,9 +14,9 @@ from checkout.adapters.instrumented import (
     InstrumentedSessions,
     InstrumentedTransport,
 )
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhook_signature import signed_headers
+from checkout.domain.payment.events import Event
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.signature import signed_headers
 from checkout.flows.checkout import prepare
 from checkout.flows.checkout.create import create_session
 from checkout.open_payments import errors as op

@@ -11,7 +11,7 @@ import pytest
 from checkout.adapters import limits
 from checkout.adapters.dynamo import DynamoCounters
 from checkout.adapters.limits import Allowances
-from checkout.domain.limits import Rule
+from checkout.domain.ground.limits import Rule
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, HandClock, at_once

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from checkout.domain.grammar import position
-from checkout.domain.parts import Lists
-from checkout.domain.session import LineItem, Session
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import LineItem, Session
+from checkout.domain.session.transitions import advance
 from checkout.ports.sessions import OutOfStock, Reservation, StaleRecord, Transaction
 from tests.support.basics import NOW, a_link, a_session
 from tests.support.stores import Store

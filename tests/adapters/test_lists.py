@@ -15,11 +15,11 @@ from checkout.adapters.dynamo.lists import page
 from checkout.adapters.dynamo.places import due_shard, prefix_key
 from checkout.adapters.dynamo.records import search_items, session_item
 from checkout.adapters.side_by_side import in_turn
-from checkout.domain.grammar import position
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.parts import PARTS, Lists, part_of
-from checkout.domain.session import Session
-from checkout.domain.tally import DayTally
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.parts import PARTS, Lists, part_of
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.session.record import Session
 from checkout.open_payments.models import WalletAddress
 from checkout.ports.sessions import Stretch, Transaction, Walk
 from sandbox.cloud import table_definitions

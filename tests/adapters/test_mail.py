@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 
 from checkout import telemetry
 from checkout.adapters.mail import ONCE, SesMail
-from checkout.domain.errors import MailRefused
+from checkout.domain.ground.errors import MailRefused
 from checkout.ports.mail import Letter
 from tests.support.mailbox import ses_request
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from checkout.adapters.dynamo.places import ttl
-from checkout.domain.parts import Lists
-from checkout.domain.payment import Attention
-from checkout.domain.search import NEEDS_SOMEBODY
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.ports.sessions import Transaction
 from tests.support.basics import NOW, a_session
 from tests.support.hosted_pages import AWAITING

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.errors import Unavailable
-from checkout.domain.people import Role
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant.people import Role
 from tests.support.basics import NOW
 from tests.support.samples import MS, a_key, a_member, a_merchant, an_invitation
 from tests.support.stores import Store

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from checkout.adapters.dynamo import places
-from checkout.domain.payment import Phase
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.record import Status
 from tests.support.basics import NOW, a_session
 
 

@@ -11,14 +11,14 @@ from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import events, merchants, records, wire
 from checkout.adapters.dynamo.compression import deflated, inflated
-from checkout.domain.attempts import CHARACTERS_MAX
-from checkout.domain.merchant import ApiKey, Merchant, Suspension
-from checkout.domain.payment import Problem
-from checkout.domain.payment_attempt import PaymentAttempt
-from checkout.domain.people import Scope
-from checkout.domain.retention import RETENTION
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.webhooks import (
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import ApiKey, Merchant, Suspension
+from checkout.domain.payment.attempt import PaymentAttempt
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.attempts import CHARACTERS_MAX
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.session.retention import RETENTION
+from checkout.domain.webhooks.record import (
     FIRST_MESSAGE,
     Delivery,
     Endpoint,

@@ -10,14 +10,14 @@ import pytest
 
 from checkout.adapters.dynamo import DynamoAudit
 from checkout.adapters.dynamo.wire import milliseconds
-from checkout.domain.audit import Action, AuditEntry
-from checkout.domain.parts import Lists
-from checkout.domain.payment import Attention, IncomingPaymentRef
-from checkout.domain.retention import RETENTION
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import KEPT
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.audit import Action, AuditEntry
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.retention import RETENTION
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.record import KEPT
 from checkout.ports.sessions import StaleRecord, Transaction
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.samples import (

@@ -20,7 +20,7 @@ from checkout.adapters.vault import (
     derive,
     key_from_secrets_manager,
 )
-from checkout.domain.errors import Unavailable
+from checkout.domain.ground.errors import Unavailable
 from checkout.ports.runtime import SecretUnreadable
 from tests.support.basics import HandClock, seeded
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 
 from checkout.adapters.dynamo import DynamoMerchants
-from checkout.domain.ids import api_key_hash, new_api_key
+from checkout.domain.ground.ids import api_key_hash, new_api_key
 from sandbox import cloud
 from sandbox.gateway import answer_of, event_of
 from sandbox.server import Answer, Incoming

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.transport import Request, Response
 from tests.support.flows import World
 

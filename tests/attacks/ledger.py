@@ -21,7 +21,7 @@ from urllib.parse import quote
 import pytest
 
 from checkout.adapters.vault import AesVault
-from checkout.domain import ids
+from checkout.domain.ground import ids
 from checkout.flows.checkout import details
 from checkout.flows.merchant import sign_in
 from checkout.flows.payment.sealed import Grant

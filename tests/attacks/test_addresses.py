@@ -16,8 +16,13 @@ from hypothesis import strategies as st
 
 from checkout.adapters.outbound.addresses import ResolvedHosts, is_host, is_permitted
 from checkout.adapters.outbound.http import PublicHttp
-from checkout.domain.errors import UrlInvalid, WalletInvalid, WalletUnavailable, WalletUnreachable
-from checkout.domain.grammar import link_host, redirect_url, return_host
+from checkout.domain.ground.errors import (
+    UrlInvalid,
+    WalletInvalid,
+    WalletUnavailable,
+    WalletUnreachable,
+)
+from checkout.domain.ground.grammar import link_host, redirect_url, return_host
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent

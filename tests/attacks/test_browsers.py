@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import segno
 
-from checkout.domain.ids import session_ref
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from sandbox.wallets.provider import Rules

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import approve
 from tests.support.attack_counts import Attack
 from tests.support.doors import Doors, Visitor

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.flows.merchant import setup
 from sandbox.wallets.state import Account
 from tests.attacks.texts import HIDDEN, SCRIPTS

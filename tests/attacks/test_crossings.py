@@ -18,8 +18,8 @@ import pytest
 
 from checkout.adapters.outbound.stages import StageTransport
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.domain.people import SignUp
-from checkout.domain.session import Session
+from checkout.domain.merchant.people import SignUp
+from checkout.domain.session.record import Session
 from tests.support.doors import FORM, Doors, Visitor
 from tests.support.flows import World, client_id
 from tests.support.hosted_pages import Answer

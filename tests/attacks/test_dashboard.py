@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import pytest
 
-from checkout.domain.people import Role
-from checkout.domain.session import Status
+from checkout.domain.merchant.people import Role
+from checkout.domain.session.record import Status
 from checkout.flows.merchant import people
 from tests.support.attack_counts import Attack
 from tests.support.basics import a_link, a_refund, count_ends

@@ -24,10 +24,10 @@ from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.adapters.instrumented import InstrumentedSessions, InstrumentedTransport
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.ids import session_ref
-from checkout.domain.session import Session
-from checkout.domain.webhooks import Format
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import Format
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from tests.attacks.ledger import forms

@@ -23,7 +23,7 @@ import api.v1.app  # noqa: F401  (all modules of the product are to be loaded)
 import dashboard.app
 import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
-from checkout.domain.people import SignUp
+from checkout.domain.merchant.people import SignUp
 from dashboard import invitation, sign_in, sign_up
 from pay import claims, links, routes, withdrawals
 from tests.attacks.steps import (

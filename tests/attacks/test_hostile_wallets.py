@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import pytest
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.attacks.hostile import hostile

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import CursorInvalid
-from checkout.domain.grammar import BASE62
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import CursorInvalid
+from checkout.domain.ground.grammar import BASE62
+from checkout.domain.session.record import Session
 from checkout.flows.cursors import cursor, position_of
 from tests.support.attack_counts import Attack
 from tests.support.dashboard_routes import paths

@@ -13,7 +13,7 @@ from typing import Any
 from checkout import telemetry
 from checkout.adapters.dynamo.compression import deflated
 from checkout.adapters.dynamo.wire import Value, text
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from sandbox.template import resources
 from sandbox.wallets.state import Account
 from tests.support.deployment import Deployment

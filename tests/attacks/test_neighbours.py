@@ -18,9 +18,9 @@ from starlette.requests import Request as WebRequest
 import pay.app
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.clients import client_of
-from checkout.domain.limits import POLL, REQUEST, RETURN, SUBMISSION
-from checkout.domain.payment import Problem
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.limits import POLL, REQUEST, RETURN, SUBMISSION
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import OutcomeUnknown

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkout.domain.errors import CheckoutError
-from checkout.domain.strict_json import parse_object
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.strict_json import parse_object
 from checkout.web import BODY_MAX
 from dashboard.multipart import parts
 from tests.attacks.hostile import assert_open_and_unpaid

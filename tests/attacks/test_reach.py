@@ -20,12 +20,12 @@ import pytest
 
 import api.app
 import pay.app
-from checkout.domain.ids import new_event_id, subscriber_id
-from checkout.domain.merchant import Merchant
-from checkout.domain.notices import Pace, Subscriber, Topic
-from checkout.domain.people import SignUp
-from checkout.domain.reach import Effect, Standing
-from checkout.domain.webhooks import Endpoint
+from checkout.domain.ground.ids import new_event_id, subscriber_id
+from checkout.domain.merchant.notices import Pace, Subscriber, Topic
+from checkout.domain.merchant.people import SignUp
+from checkout.domain.merchant.reach import Effect, Standing
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.merchant import suspension
 from pay.notices import notice_letter
 from tests.functions.receipts import ask, paid

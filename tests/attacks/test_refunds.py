@@ -18,12 +18,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from checkout.domain import doors
-from checkout.domain.errors import AmountTooLarge, CheckoutError, RefundUnexpectedState
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
-from checkout.domain.people import USUAL, RefundCap, Role, Scope
-from checkout.domain.refund import Refund, RefundRef, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import AmountTooLarge, CheckoutError, RefundUnexpectedState
+from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id
+from checkout.domain.merchant import doors
+from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
+from checkout.domain.refund.record import Refund, RefundRef, RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import sign_in
 from checkout.flows.refund import claim
 from checkout.flows.refund import request as refunds

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import RefundUnexpectedState
-from checkout.domain.mandate import Margin
-from checkout.domain.note import needs_somebody
-from checkout.domain.payment import Attention
-from checkout.domain.refund import AmountMode, RefundProblem, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import RefundUnexpectedState
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.mandate import Margin
+from checkout.domain.refund.record import AmountMode, RefundProblem, RefundStatus
+from checkout.domain.session.note import needs_somebody
+from checkout.domain.session.record import Session, Status
 from checkout.flows.refund import budget
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount

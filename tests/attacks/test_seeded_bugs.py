@@ -28,14 +28,15 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters, DynamoRecord
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.domain import grammar, names, reach, strict_json
-from checkout.domain.doors import Door
-from checkout.domain.limits import RETURN, WRONG_KEY
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Passkey, Scope, SignUp
-from checkout.domain.reach import Standing
-from checkout.domain.session import Session
-from checkout.domain.webhooks import Delivery
+from checkout.domain.ground import grammar, names, strict_json
+from checkout.domain.ground.limits import RETURN, WRONG_KEY
+from checkout.domain.merchant import reach
+from checkout.domain.merchant.doors import Door
+from checkout.domain.merchant.people import Passkey, Scope, SignUp
+from checkout.domain.merchant.reach import Standing
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import Delivery
 from checkout.flows import cursors, erase, idempotency, limits
 from checkout.flows.checkout import approve, lookup, prepare, reconcile
 from checkout.flows.merchant import api_keys, authentication, people, sign_in

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from checkout.domain.merchant import Merchant, Ownership, Suspension
-from checkout.domain.people import Role, SignUp
+from checkout.domain.merchant.people import Role, SignUp
+from checkout.domain.merchant.record import Merchant, Ownership, Suspension
 from checkout.flows.merchant import people, setup, suspension
 from tests.attacks.texts import HIDDEN, LEADING, SCRIPTS
 from tests.support import services

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import WalletInvalid, WalletUnavailable, WalletUnreachable
-from checkout.domain.session import Status
+from checkout.domain.ground.errors import WalletInvalid, WalletUnavailable, WalletUnreachable
+from checkout.domain.session.record import Status
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.open_payments.answers import Answer, wallet_address
 from checkout.open_payments.errors import UntrustedAnswer

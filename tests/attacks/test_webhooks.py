@@ -23,11 +23,11 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.collect import Collect, Detail
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.people import Scope
-from checkout.domain.webhook_signature import hex_signature, standard_signature
-from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.merchant.people import Scope
+from checkout.domain.session.collect import Collect, Detail
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.webhooks.record import EventStatus, WebhookEvent
+from checkout.domain.webhooks.signature import hex_signature, standard_signature
 from checkout.flows.checkout import give_details
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.webhooks import Receipt

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import burst
 from benchmarks.burst import PAID, Pressed, complaints, judged, paid, press_all
 from benchmarks.neighbours import place
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from sandbox.gateway import Throttle
 
 PAGE_JS = Path(__file__).parent.parent.parent / "functions" / "pay" / "templates" / "page.js"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.scaling import LIMITS, components, measured
-from checkout.domain.parts import PARTS
+from checkout.domain.ground.parts import PARTS
 
 
 def test_ten_checkouts_a_second_need_no_setting() -> None:

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
-from checkout.domain.collect import Collect, Detail, Kind, Question
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.merchant import Footer
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.providers import Provider
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.record import Footer
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.record import Session, Status
 from tests.browser.served import PICTURES, Served
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR

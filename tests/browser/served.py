@@ -23,9 +23,9 @@ from playwright.sync_api import (
 )
 from starlette.types import Receive, Scope, Send
 
-from checkout.domain.errors import MailRefused
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import MailRefused
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from checkout.ports.mail import Letter

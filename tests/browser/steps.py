@@ -8,9 +8,9 @@ from typing import Any
 
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from checkout.domain.merchant import Logo
-from checkout.domain.providers import Provider
-from checkout.domain.session import Session
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.record import Logo
+from checkout.domain.session.record import Session
 from sandbox.place import Place
 from tests.browser.served import Served
 from tests.support.flows import CEDAR

@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from checkout.adapters.dynamo.records import cart_item, search_items, session_from, session_item
 from checkout.adapters.dynamo.sessions import with_cart
-from checkout.domain.payment import Attention
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Status
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.judge import Judge

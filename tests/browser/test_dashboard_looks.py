@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from checkout.domain.refusals import Refusal, Refusals
-from checkout.domain.session import Status
-from checkout.domain.session_events import Event
+from checkout.domain.merchant.failed_requests import Refusal, Refusals
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Status
 from dashboard.app import app
 from tests.browser.steps import box
 from tests.support.attempts import after, processing, refused

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from checkout.domain.payment import Attention
-from checkout.domain.session import Status
-from checkout.domain.webhooks import EventStatus, GivenUp
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.record import EventStatus, GivenUp
 from checkout.open_payments.models import Amount
 from dashboard.app import app
 from tests.browser.judge import Judge

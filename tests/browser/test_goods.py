@@ -30,7 +30,7 @@ from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.dynamo.places import search_key
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_cart
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from sandbox import cloud
 from sandbox.place import Place
 from sandbox.rehearsal.developer import with_authenticator

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import reconcile
 from tests.browser.judge import faults, violations
 from tests.browser.served import Served, new_context, without_fetch_metadata, without_origin

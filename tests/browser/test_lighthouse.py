@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Response, expect
 
-from checkout.domain.session import LineItem
+from checkout.domain.session.record import LineItem
 from tests.browser.gallery import PICTURED, STATES, State, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from checkout.domain.collect import Collect, Detail, Kind, Question
-from checkout.domain.collect import Place as Asked
-from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.collect import Place as Asked
+from checkout.domain.session.customer_details import CustomerDetails
 from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.judge import faults

@@ -13,9 +13,9 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, Request, ViewportSize, expect
 
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.merchant import Logo
-from checkout.domain.session import Status
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.record import Logo
+from checkout.domain.session.record import Status
 from checkout.open_payments.models import Amount
 from pay.colors import contrast
 from tests.browser.gallery import PICTURED, STATES, show, with_pictures

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, expect
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from tests.browser.served import Served, new_context
 from tests.browser.steps import begin, leave

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from checkout.domain.collect import Detail
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.session import Session, Status
+from checkout.domain.session.collect import Detail
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import purchase
 from tests.browser.judge import faults, violations
 from tests.browser.served import Served, new_context

@@ -23,16 +23,16 @@ from api.v1.endpoints import router as endpoints
 from api.v1.parity import Does
 from api.v1.payments import router as payments
 from api.v1.refunds import router as stripe_refunds
-from checkout.domain.event_types import PARTIALLY_PAID, PING, REFUND_CREATED
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.payment import Attention
-from checkout.domain.public import event_body
-from checkout.domain.public_budget import public_budget
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.session import Status
-from checkout.domain.transitions import TRANSITIONS
-from checkout.domain.webhooks import ping_body
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.public import event_body
+from checkout.domain.session.record import Status
+from checkout.domain.session.transitions import TRANSITIONS
+from checkout.domain.webhooks.event_types import PARTIALLY_PAID, PING, REFUND_CREATED
+from checkout.domain.webhooks.record import ping_body
 from checkout.web import STATUS
 from docs.openapi import native, stripe
 from tests.support import stripe_api as v1_api

@@ -15,7 +15,7 @@ from urllib.request import Request
 import pytest
 
 from checkout import wiring
-from checkout.domain.webhook_signature import hex_signature
+from checkout.domain.webhooks.signature import hex_signature
 from checkout.web import STATUS
 from docs.openapi import examples
 from docs.openapi.__main__ import REFERENCE

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from checkout.domain.addresses import (
+from checkout.domain.ground.addresses import (
     Address,
     Fault,
     Part,

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.attempts import CHARACTERS_MAX, ENDS, attempts_of, failure_of, running
-from checkout.domain.payment import (
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
     Attention,
     Instruction,
     Phase,
     Problem,
 )
-from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.session.attempts import CHARACTERS_MAX, ENDS, attempts_of, failure_of, running
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import TRANSITIONS
 from tests.support.attempts import after, awaiting, of, paying, processing, refused, submitted
 from tests.support.basics import NOW, a_session
 from tests.support.protected import ATTEMPTS_KEPT

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.collect import (
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.session.collect import (
     NOTHING_ASKED,
     Collect,
     Detail,
@@ -14,7 +15,6 @@ from checkout.domain.collect import (
     from_json,
     known_countries,
 )
-from checkout.domain.errors import ParameterInvalid
 
 FULL = Collect(
     asked=frozenset({Detail.EMAIL, Place.SHIPPING, Place.BILLING}),

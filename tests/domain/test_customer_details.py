@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.addresses import Address, Fault
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.customer_details import MAX, Answer, CustomerDetails, checked, from_json
+from checkout.domain.ground.addresses import Address, Fault
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.customer_details import (
+    MAX,
+    Answer,
+    CustomerDetails,
+    checked,
+    from_json,
+)
 
 
 def asks(*asked: Detail | Place, required: Sequence[Detail | Place] = (), **more: Any) -> Collect:

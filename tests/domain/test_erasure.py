@@ -14,12 +14,12 @@ from checkout.domain.erasure import (
     in_session,
     without_wallet,
 )
-from checkout.domain.machine import HistoryEntry, IllegalTransition
-from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import Delivery
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import HistoryEntry, IllegalTransition
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.record import Delivery
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_session
 from tests.support.samples import an_event

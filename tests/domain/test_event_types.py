@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.event_types import (
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.transitions import TRANSITIONS
+from checkout.domain.webhooks.event_types import (
     ALWAYS,
     EVENTS,
     OPTIONAL,
@@ -13,8 +15,6 @@ from checkout.domain.event_types import (
     sentence_of,
     stripe_name,
 )
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.transitions import TRANSITIONS
 
 # The type, and its name in Stripe's form.
 SENT = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import UrlInvalid
-from checkout.domain.grammar import URL_MAX, picture_url, position, redirect_url, webhook_url
+from checkout.domain.ground.errors import UrlInvalid
+from checkout.domain.ground.grammar import URL_MAX, picture_url, position, redirect_url, webhook_url
 from tests.support.basics import NOW, words
 from tests.support.samples import MS
 

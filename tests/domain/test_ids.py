@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from checkout.domain import ids
+from checkout.domain.ground import ids
 from tests.support.basics import seeded
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from babel import Locale
 
-from checkout.domain.languages import LANGUAGES, language_of
+from checkout.domain.ground.languages import LANGUAGES, language_of
 from tests.support.sources import files
 
 

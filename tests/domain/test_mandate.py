@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checkout.domain.mandate import (
+from checkout.domain.payment.mandate import (
     Mandate,
     MandateStatus,
     Terms,

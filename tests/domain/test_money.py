@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
-from checkout.domain.money import (
+from checkout.domain.ground.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
+from checkout.domain.ground.money import (
     from_minor_units,
     least_accepted,
     minor_unit_digits,

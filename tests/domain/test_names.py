@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.names import is_name, is_plain_name, shown
+from checkout.domain.ground.names import is_name, is_plain_name, shown
 from tests.attacks.texts import LEADING
 from tests.support.sources import REPOSITORY, files
 
@@ -114,8 +114,8 @@ def test_a_name_with_a_dot_or_a_stroke_is_one(name: str) -> None:
 # What `isprintable` still judges, and why that is right there.
 KEPT: Final = {
     "functions/pay/letters.py": 1,  # makes one line of any text; joiners are kept
-    "layers/common/checkout/domain/grammar.py": 1,  # a URL, in which no joiner belongs
-    "layers/common/checkout/domain/names.py": 2,
+    "layers/common/checkout/domain/ground/grammar.py": 1,  # a URL, in which no joiner belongs
+    "layers/common/checkout/domain/ground/names.py": 2,
     "layers/common/checkout/open_payments/interaction.py": 1,  # ASCII
     "layers/common/checkout/open_payments/slips.py": 1,  # chooses the sentence about a slip
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Session
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import LineItem, Session
 from tests.support.basics import NOW, SESSION_ID
 from tests.support.samples import a_key
 

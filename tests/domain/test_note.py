@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.note import case_of, needs_somebody, tags_of
-from checkout.domain.payment import Attention
-from checkout.domain.refund import RefundRef
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.refund.record import RefundRef
+from checkout.domain.session.note import case_of, needs_somebody, tags_of
+from checkout.domain.session.record import Status
 from tests.support.basics import a_session
 from tests.support.samples import a_note
 

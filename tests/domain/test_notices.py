@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checkout.domain.notices import TOLD_MAX, Pace, Subscriber, Told, Topic, remembered
+from checkout.domain.merchant.notices import TOLD_MAX, Pace, Subscriber, Told, Topic, remembered
 from tests.support.basics import NOW
 
 HOUR = timedelta(hours=1)

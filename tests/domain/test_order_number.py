@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.order_number import named_order_number, order_number
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status, named_order_number, order_number
 from tests.support.basics import a_session
 from tests.support.cases import ORDER_NUMBERS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.pictures import picture_size, picture_type
+from checkout.domain.ground.pictures import picture_size, picture_type
 from tests.support.cases import PICTURES, PNG_END, jpeg, png_head, webp
 
 

@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from checkout.domain import providers
-from checkout.domain.providers import Field, Provider
+from checkout.domain.ground import providers
+from checkout.domain.ground.providers import Field, Provider
 from tests.support.cases import PICTURES, PNG_END, png_head
 
 CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"

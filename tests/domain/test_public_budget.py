@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.mandate import Mandate, MandateStatus
-from checkout.domain.public_budget import public_budget
+from checkout.domain.payment.mandate import Mandate, MandateStatus
+from checkout.domain.refund.public_budget import public_budget
 from checkout.open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 

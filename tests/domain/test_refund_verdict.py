@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import IncomingPaymentRef, Instruction
-from checkout.domain.refund import Refund, RefundStatus
-from checkout.domain.refund_verdict import Outcome, decide, next_look
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
+from checkout.domain.refund.record import Refund, RefundStatus
+from checkout.domain.refund.verdict import Outcome, decide, next_look
 from checkout.open_payments.models import Amount, OutgoingPayment, Quote
 from tests.support.basics import NOW, a_refund
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Attention, IncomingPaymentRef, Instruction, Phase
-from checkout.domain.retention import rows_kept_until, session_kept_until
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Instruction, Phase
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.retention import rows_kept_until, session_kept_until
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 
 KEPT = timedelta(days=400)

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from checkout.domain.payment import Attention, Instruction, Phase
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Attention, Instruction, Phase
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.models import Amount, Quote
 from tests.support.basics import NOW, a_session
 from tests.support.protected import IN_DOUBT_AFTER

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import InvalidJson
-from checkout.domain.strict_json import parse_object
+from checkout.domain.ground.errors import InvalidJson
+from checkout.domain.ground.strict_json import parse_object
 from tests.support.basics import words
 
 pytestmark = pytest.mark.untraced

@@ -7,18 +7,18 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.addresses import Address
-from checkout.domain.collect import Collect, Detail, Place
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.event_types import PAYMENT_SUCCEEDED
-from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import (
+from checkout.domain.ground.addresses import Address
+from checkout.domain.session.collect import Collect, Detail, Place
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.record import Session, Status
+from checkout.domain.stripe.objects import (
     charge,
     checkout_session,
     event_json,
     filled,
     payment_intent,
 )
+from checkout.domain.webhooks.event_types import PAYMENT_SUCCEEDED
 from tests.support.basics import NOW, a_session
 from tests.support.samples import EVERYTHING, GIVEN
 

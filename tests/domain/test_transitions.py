@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.event_types import OPTIONAL, PAYMENT_FAILED
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.payment import Instruction, Phase, Problem
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import TRANSITIONS, advance
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Instruction, Phase, Problem
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import TRANSITIONS, advance
+from checkout.domain.webhooks.event_types import OPTIONAL, PAYMENT_FAILED
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.protected import FENCE, SECRETS
 

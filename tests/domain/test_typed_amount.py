@@ -11,8 +11,8 @@ from babel.numbers import format_decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.typed_amount import typed_amount
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.typed_amount import typed_amount
 from tests.support.protected import TOTAL_MAX
 
 DIGITS = {"usd": 2, "jpy": 0, "kwd": 3, "clf": 4}

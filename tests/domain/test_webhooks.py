@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED, PING
-from checkout.domain.public import event_body
-from checkout.domain.session import Status
-from checkout.domain.webhooks import (
+from checkout.domain.session.public import event_body
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED, PING
+from checkout.domain.webhooks.record import (
     Delivery,
     Endpoint,
     EventStatus,

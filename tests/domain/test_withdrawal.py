@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.refund import RefundRef
-from checkout.domain.session import Status
-from checkout.domain.withdrawal import last_moment, waits
+from checkout.domain.refund.record import RefundRef
+from checkout.domain.session.record import Status
+from checkout.domain.session.withdrawal import last_moment, waits
 from tests.support.basics import NOW, a_session
 from tests.support.samples import a_withdrawal
 

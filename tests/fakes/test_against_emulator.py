@@ -23,12 +23,12 @@ from botocore.exceptions import ClientError
 from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.side_by_side import in_turn
-from checkout.domain.audit import Action, AuditEntry
-from checkout.domain.errors import CheckoutError
-from checkout.domain.event_types import OPTIONAL
-from checkout.domain.parts import Lists
-from checkout.domain.session_events import Event
-from checkout.domain.sign_in import SignIn
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.audit import Action, AuditEntry
+from checkout.domain.merchant.people import SignIn
+from checkout.domain.payment.events import Event
+from checkout.domain.webhooks.event_types import OPTIONAL
 from checkout.flows.checkout import ends, lists
 from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import setup

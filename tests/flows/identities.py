@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from checkout.flows.merchant import setup
 from sandbox.wallets.state import Account
 from tests.support.flows import HARBOR, World

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.errors import CheckoutError
-from checkout.domain.refund import Refund, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.refund.record import Refund, RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.merchant.setup import SetupRefused
 from checkout.flows.refund import budget, request

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard, dashboard_of
 from tests.support.flows import World
 from tests.support.hosted_pages import Customer, customer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from tests.support.hosted_pages import Answer, Customer, line
 
 TO = "eva.muster+shop@customer.example"

@@ -14,11 +14,11 @@ from api import dependencies
 from api.app import app, handler
 from api.paging import PAGE_BYTES
 from api.v1.app import app as v1_app
-from checkout.domain import doors
-from checkout.domain.errors import Unavailable
-from checkout.domain.merchant import Suspension
-from checkout.domain.payment import Attention, IncomingPaymentRef, Phase
-from checkout.domain.session import LineItem, Status
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant import doors
+from checkout.domain.merchant.record import Suspension
+from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Phase
+from checkout.domain.session.record import LineItem, Status
 from checkout.flows.checkout import metadata
 from checkout.version import VERSION
 from checkout.web import BODY_MAX

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.ids import new_session_id
-from checkout.domain.payment import Problem
-from checkout.domain.payment_attempt import Outcome
-from checkout.domain.public_attempts import MESSAGES
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.ids import new_session_id
+from checkout.domain.payment.attempt import Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.public_attempts import MESSAGES
+from checkout.domain.session.record import Session, Status
 from tests.support.attempts import after, awaiting, of, paying, processing, refused
 from tests.support.basics import NOW, a_session
 from tests.support.merchant_api import SESSIONS, MerchantApi

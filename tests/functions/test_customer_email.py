@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from api.requests import CreateSession
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.session import Session, Status
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import details
 from tests.support.basics import seeded
 from tests.support.hosted_pages import Answer as PageAnswer

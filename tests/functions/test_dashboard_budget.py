@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.audit import Action
-from checkout.domain.mandate import MandateEvent, MandateStatus
-from checkout.domain.refund import Refund, RefundProblem
-from checkout.domain.session import Session
+from checkout.domain.merchant.audit import Action
+from checkout.domain.payment.mandate import MandateEvent, MandateStatus
+from checkout.domain.refund.record import Refund, RefundProblem
+from checkout.domain.session.record import Session
 from checkout.flows.refund import budget_request
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount

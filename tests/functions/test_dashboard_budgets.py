@@ -12,10 +12,10 @@ import pytest
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.records import cart_of, search_items, session_item
 from checkout.adapters.dynamo.wire import instant, text
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.grammar import position
-from checkout.domain.session import Session
-from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.ground.grammar import position
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.event_types import COMPLETED
+from checkout.domain.webhooks.record import EventStatus, WebhookEvent
 from checkout.flows.merchant import statement
 from tests.support.basics import NOW, a_link, a_refund
 from tests.support.cases import PICTURES

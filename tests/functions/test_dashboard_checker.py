@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
+from checkout.domain.webhooks.event_types import COMPLETED
+from checkout.domain.webhooks.signature import new_webhook_secret, signed_headers
 from tests.support.basics import seeded
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard
 from tests.support.samples import an_event

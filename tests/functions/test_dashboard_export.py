@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.session import LineItem, Status
+from checkout.domain.session.record import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
 from tests.support.basics import NOW, words
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, parts, rows

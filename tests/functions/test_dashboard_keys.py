@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import USUAL, RefundCap
+from checkout.domain.merchant.people import USUAL, RefundCap
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.merchant_api import PREFIX, SESSIONS, a_body

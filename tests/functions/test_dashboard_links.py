@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.customer_details import Detail
 from checkout.domain.links import PaymentLink
+from checkout.domain.session.customer_details import Detail
 from checkout.flows.merchant.links import PAGE
 from tests.support.basics import a_link
 from tests.support.dashboard_pages import Browser, Dashboard

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import Unavailable
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import Attention
-from checkout.domain.people import Role
-from checkout.domain.refund import RefundRef
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import Delivery, Endpoint, EventStatus, GivenUp
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant.people import Role
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.refund.record import RefundRef
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import Delivery, Endpoint, EventStatus, GivenUp
 from checkout.flows.checkout import details
 from checkout.flows.merchant import needs
 from checkout.flows.merchant.needs import Case

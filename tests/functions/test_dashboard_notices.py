@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.people import Role
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.people import Role
 from tests.support.dashboard_pages import BASE, Browser, Dashboard
 from tests.support.mailbox import Mailbox, text_of
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Problem
-from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.providers import parse
-from checkout.domain.refund import RefundStatus
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.providers import parse
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.refund.record import RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import statement
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import MEMBERS_MAX, USUAL, Role
-from checkout.domain.session import Status
+from checkout.domain.ground.limits import CHALLENGE, WRONG_KEY
+from checkout.domain.merchant.people import MEMBERS_MAX, USUAL, Role
+from checkout.domain.session.record import Status
 from checkout.flows.merchant import people
 from dashboard import app
 from tests.support.authenticator import Authenticator, b64

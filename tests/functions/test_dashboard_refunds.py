@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.payment import Instruction
-from checkout.domain.refund import AmountMode, RefundEvent, RefundProblem, RefundStatus
-from checkout.domain.session import Session
+from checkout.domain.payment.in_flight import Instruction
+from checkout.domain.refund.record import AmountMode, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import ends, reconcile
 from checkout.flows.refund import claim
 from checkout.flows.refund.request import get as get_refund

@@ -11,9 +11,9 @@ import pytest
 
 from checkout import telemetry
 from checkout.adapters.dynamo import DynamoApiKeys
-from checkout.domain.errors import Unavailable
-from checkout.domain.event_types import PING
-from checkout.domain.webhook_signature import signed_headers
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.webhooks.event_types import PING
+from checkout.domain.webhooks.signature import signed_headers
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.dashboard_routes import FORMS, RIVAL, TABLES, filled, paths
 from tests.support.merchant_api import PREFIX, SESSIONS

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import pay
 from checkout.adapters.dynamo import DynamoApiKeys
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.merchant import ApiKey, Footer
-from checkout.domain.providers import PROVIDERS_MAX
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.providers import PROVIDERS_MAX
+from checkout.domain.merchant.record import ApiKey, Footer
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts

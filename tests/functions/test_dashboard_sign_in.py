@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.limits import WRONG_KEY
+from checkout.domain.ground.limits import WRONG_KEY
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, dashboard
 from tests.support.merchant_api import PREFIX
 from tests.support.services import put_key

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.errors import Conflict, MerchantUnproven, Unavailable
-from checkout.domain.merchant import Merchant, Ownership, Suspension
-from checkout.domain.people import Role, SignUp
+from checkout.domain.ground.errors import Conflict, MerchantUnproven, Unavailable
+from checkout.domain.merchant.people import Role, SignUp
+from checkout.domain.merchant.record import Merchant, Ownership, Suspension
 from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import authentication, people, setup, suspension
 from checkout.open_payments.errors import NotSent

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from checkout.adapters.side_by_side import in_turn
-from checkout.domain.ids import new_session_id
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import Attention
-from checkout.domain.refund import AmountMode, RefundStatus
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.ids import new_session_id
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.refund.record import AmountMode, RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.flows.merchant import statement
 from checkout.flows.refund import request

@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 import pytest
 
-from checkout.domain.attempts import Concern
-from checkout.domain.payment import Attention, Problem
-from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import Delivery
+from checkout.domain.payment.attempt import EndedBy, Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Problem
+from checkout.domain.session.attempts import Concern
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import Delivery
 from dashboard import texts
 from dashboard.story import Chapter, span, story
 from tests.support.attempts import PAID, after, awaiting, of, paying, processing, refused, submitted

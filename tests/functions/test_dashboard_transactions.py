@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.addresses import Address
-from checkout.domain.audit import Action
-from checkout.domain.collect import Kind
-from checkout.domain.customer_details import Answer, CustomerDetails
-from checkout.domain.errors import Unavailable
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import (
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant.audit import Action
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
     Attention,
     IncomingPaymentRef,
     Instruction,
     Problem,
 )
-from checkout.domain.refund import RefundRef, RefundStatus
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import Delivery, EventStatus
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.refund.record import RefundRef, RefundStatus
+from checkout.domain.session.collect import Kind
+from checkout.domain.session.customer_details import Answer, CustomerDetails
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.webhooks.event_types import COMPLETED
+from checkout.domain.webhooks.record import Delivery, EventStatus
 from checkout.flows.checkout import details
 from checkout.open_payments.models import Amount
 from dashboard import texts

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.event_types import OPTIONAL, PING, choices
-from checkout.domain.people import Scope
-from checkout.domain.session import Status
-from checkout.domain.transitions import TRANSITIONS
-from checkout.domain.webhooks import Delivery, EventStatus, Format, GivenUp, WebhookEvent
+from checkout.domain.merchant.people import Scope
+from checkout.domain.session.record import Status
+from checkout.domain.session.transitions import TRANSITIONS
+from checkout.domain.webhooks.event_types import OPTIONAL, PING, choices
+from checkout.domain.webhooks.record import Delivery, EventStatus, Format, GivenUp, WebhookEvent
 from checkout.flows.webhooks import endpoints
 from dashboard.texts import DELIVERY
 from tests.support.dashboard_pages import Browser, Dashboard

@@ -10,8 +10,8 @@ import pytest
 
 from api import dependencies
 from api.app import app, handler
-from checkout.domain.event_types import OPTIONAL
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import OPTIONAL
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from checkout import telemetry
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.open_payments.transport import Request, Response
 from expirer.app import scheduled
 from expirer.cleanup import queued

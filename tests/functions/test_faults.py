@@ -12,9 +12,9 @@ from botocore.exceptions import EndpointConnectionError
 
 from checkout import telemetry
 from checkout.adapters.vault import REFRESH
-from checkout.domain.errors import Unavailable
-from checkout.domain.payment import Phase
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.record import Session, Status
 from checkout.flows.webhooks.deliver import ENQUEUED_FOR
 from tests.support.deployment import Deployment, Fault, refusal
 

@@ -18,11 +18,11 @@ import pytest
 from fastapi.routing import APIRoute
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.collect import Collect, Detail
-from checkout.domain.grammar import SESSION_ID
-from checkout.domain.payment import Attention
-from checkout.domain.people import Role
-from checkout.domain.session import Status
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.people import Role
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.collect import Collect, Detail
+from checkout.domain.session.record import Status
 from checkout.flows.merchant import people
 from checkout.flows.refund import claim
 from pay import claims, details, links, routes, withdrawals

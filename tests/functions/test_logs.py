@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from checkout import telemetry
-from checkout.domain.ids import session_ref
-from checkout.domain.merchant import private_key_place
-from checkout.domain.session import Status
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.merchant.record import private_key_place
+from checkout.domain.session.record import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.support.deployment import Deployment, refusal

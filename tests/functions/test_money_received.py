@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.payment import Attention
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.open_payments.errors import OutcomeUnknown
 from dashboard import texts

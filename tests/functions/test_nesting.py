@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from jinja2 import Environment, nodes
 
-from checkout.domain.payment import Problem
-from checkout.domain.people import SignUp
+from checkout.domain.merchant.people import SignUp
+from checkout.domain.payment.in_flight import Problem
 from checkout.flows.refund import claim
 from dashboard import rendering
 from pay import render

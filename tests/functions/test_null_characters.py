@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from api.requests import Form
 from api.v1.forms import from_form, from_json, parsed
-from checkout.domain.errors import ParameterInvalid
+from checkout.domain.ground.errors import ParameterInvalid
 from tests.support import stripe_api as v1
 from tests.support.basics import SESSION_ID
 from tests.support.merchant_api import SESSIONS, Answer, a_body, an_item

@@ -12,8 +12,8 @@ from urllib.parse import urljoin
 import pytest
 from fastapi.routing import APIRoute
 
-from checkout.domain.merchant import Footer, Logo
-from checkout.domain.session import Status
+from checkout.domain.merchant.record import Footer, Logo
+from checkout.domain.session.record import Status
 from pay import claims, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of

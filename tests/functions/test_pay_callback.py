@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from sandbox.wallets.provider import Rules
 from tests.support.flows import CEDAR, World
 from tests.support.hosted_pages import Answer, Customer, customer

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
 from checkout.flows.refund import claim, request
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.support.flows import CEDAR, HARBOR, World, on, raising
@@ -71,7 +71,7 @@ def test_the_customer_names_a_wallet_and_the_page_says_what_follows(
 
 
 def test_a_refund_at_cost_shows_what_it_costs(buyer: Customer, sold: Session) -> None:
-    from checkout.domain.refund import AmountMode
+    from checkout.domain.refund.record import AmountMode
 
     refund = ask(buyer.world, sold, 500, mode=AmountMode.AT_COST)
     made = claim.offer(buyer.world.services, buyer.world.key(), refund.id)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Attention
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
 from tests.support.basics import NOW

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from api.requests import CreateSession
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question, from_json
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question, from_json
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import details
 from tests.support.hosted_pages import Answer, Customer
 from tests.support.merchant_api import a_body

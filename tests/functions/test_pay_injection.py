@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from checkout.domain.payment import Phase, Problem
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.models import Amount, Quote
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR

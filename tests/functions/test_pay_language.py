@@ -12,9 +12,9 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
 import pay
-from checkout.domain.errors import CheckoutError, Conflict
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.payment import Problem
+from checkout.domain.ground.errors import CheckoutError, Conflict
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.payment.in_flight import Problem
 from checkout.open_payments.models import Amount
 from checkout.web import STATUS
 from pay.language import Reader, reader

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from checkout.domain import search
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
-from checkout.domain.merchant import Logo
-from checkout.domain.session import Session, Status
+from checkout.domain.merchant.record import Logo
+from checkout.domain.reports import search_terms
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import details
 from tests.support import services
 from tests.support.cases import PICTURES
@@ -451,8 +451,8 @@ def test_an_order_number_is_on_the_page_and_finds_the_purchase(visitor: Customer
     session = bought(visitor, answered(visitor, link))
     number = session.metadata["order_number"]
     assert f"Order number {number}" in visitor.open(session).page.main
-    assert search.order_parts(session) == [number.lower()]
-    assert search.texts_of_a_cart(session) == [link.id.lower()]
+    assert search_terms.order_parts(session) == [number.lower()]
+    assert search_terms.texts_of_a_cart(session) == [link.id.lower()]
 
 
 def test_a_link_shows_its_picture_and_its_description(visitor: Customer) -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.payment import Problem
-from checkout.domain.providers import Provider
+from checkout.domain.ground.providers import Provider
+from checkout.domain.payment.in_flight import Problem
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import WALLET, Answer, Customer
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.merchant import Footer, Ownership
-from checkout.domain.payment import Attention, Problem
-from checkout.domain.providers import Provider
-from checkout.domain.session import Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.record import Footer, Ownership
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Problem
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.record import Status
 from checkout.open_payments.models import Amount
 from pay.language import reader
 from pay.texts import texts

@@ -9,10 +9,10 @@ from hashlib import sha256
 
 import pytest
 
-from checkout.domain.customer_details import CustomerDetails, Detail
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.limits import RECEIPT
-from checkout.domain.merchant import Footer
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.ground.limits import RECEIPT
+from checkout.domain.merchant.record import Footer
+from checkout.domain.session.customer_details import CustomerDetails, Detail
 from checkout.flows.checkout import purchase
 from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
 from tests.functions.receipts import TO, ask, paid

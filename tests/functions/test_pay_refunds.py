@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import ends
 from checkout.flows.refund import request
 from tests.support.flows import CEDAR

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import Unavailable
-from checkout.domain.session import Status
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.session.record import Status
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Answer, Customer, customer
 

@@ -11,7 +11,7 @@ import pytest
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
 from checkout.open_payments.errors import NoSuchHost
 from checkout.open_payments.slips import Slip
 from pay.texts import texts

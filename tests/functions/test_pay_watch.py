@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.limits import POLL
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.limits import POLL
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.ports.wallets import CompletionPolicy
 from tests.support import services

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import details, withdrawal
 from checkout.flows.merchant import withdrawals as marks
 from checkout.flows.schedule import sweep

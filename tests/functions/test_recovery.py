@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import reconcile
 from checkout.flows.merchant import setup
 from tests.support.flows import CEDAR, World

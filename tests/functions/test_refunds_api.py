@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.mandate import MandateStatus
-from checkout.domain.payment import Attention
-from checkout.domain.people import Scope
-from checkout.domain.session import Session, Status
+from checkout.domain.merchant.people import Scope
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.mandate import MandateStatus
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 from tests.support.merchant_api import PREFIX, MerchantApi

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.refusals import REFUSED_ROW
-from checkout.domain.errors import Unavailable
-from checkout.domain.refusals import A_MINUTE, MESSAGE_MAX, NEWEST, Refusal, Refusals
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.merchant.failed_requests import (
+    A_MINUTE,
+    MESSAGE_MAX,
+    NEWEST,
+    Refusal,
+    Refusals,
+)
 from checkout.flows.merchant import refusals
 from tests.support.basics import NOW
 from tests.support.dashboard_pages import Browser, Dashboard

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from api.app import handler
-from checkout.domain.errors import RateLimited
-from checkout.domain.ids import new_event_id
-from checkout.domain.merchant import Suspension
-from checkout.domain.payment import IncomingPaymentRef, Phase
-from checkout.domain.people import Scope
-from checkout.domain.session import LineItem, Status
+from checkout.domain.ground.errors import RateLimited
+from checkout.domain.ground.ids import new_event_id
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import Suspension
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Phase
+from checkout.domain.session.record import LineItem, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.web import STATUS
 from tests.support.basics import NOW, between

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from stripe.params.checkout import _session_create_params
 
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
 from tests.support.stripe_api import SESSIONS, StripeApi, a_purchase, refused
 
 SIZE = {

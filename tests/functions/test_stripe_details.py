@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.addresses import Address
-from checkout.domain.collect import Collect, Kind, Question
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.payment import Problem
-from checkout.domain.refund import RefundRef
-from checkout.domain.session import Status
-from checkout.domain.stripe_objects import (
+from checkout.domain.ground.addresses import Address
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.record_kinds import with_details
+from checkout.domain.refund.record import RefundRef
+from checkout.domain.session.collect import Collect, Kind, Question
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Status
+from checkout.domain.stripe.objects import (
     charge,
     checkout_session,
     envelope,
     payment_intent,
 )
-from checkout.domain.subjects import with_details
 from tests.support.basics import NOW
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.merchant_api import a_body

@@ -10,10 +10,10 @@ import stripe
 from stripe.params import _webhook_endpoint_create_params
 
 from api.v1.stripe_events import STRIPE_EVENTS
-from checkout.domain.audit import Action
-from checkout.domain.event_types import CANCELED, EVENTS, EXPIRED, OPTIONAL
-from checkout.domain.merchant import Merchant
-from checkout.domain.webhooks import Endpoint, Format
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.webhooks.event_types import CANCELED, EVENTS, EXPIRED, OPTIONAL
+from checkout.domain.webhooks.record import Endpoint, Format
 from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW
 from tests.support.merchant_api import Answer

@@ -15,13 +15,13 @@ import pytest
 import stripe
 
 from checkout.adapters.dynamo.refunds import refund_item
-from checkout.domain.event_types import BUDGET_UPDATED
-from checkout.domain.payment import Attention
-from checkout.domain.refund import RefundProblem, RefundStatus
-from checkout.domain.retention import RETENTION
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.stripe_refunds import budget_event_json
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.refund.record import RefundProblem, RefundStatus
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.session.retention import RETENTION
+from checkout.domain.stripe.refunds import budget_event_json
+from checkout.domain.webhooks.event_types import BUDGET_UPDATED
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.models import Amount

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from api.v1 import parity
 from api.v1.forms import bracketed, from_form, parsed, with_brackets
 from api.v1.parity import Does, Parameter
-from checkout.domain.errors import ParameterInvalid
+from checkout.domain.ground.errors import ParameterInvalid
 from tests.support.basics import NOW
 from tests.support.merchant_api import Answer
 from tests.support.samples import PAID

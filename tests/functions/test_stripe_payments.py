@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import stripe
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from tests.support.basics import NOW
 from tests.support.samples import PAID
 from tests.support.stripe_api import (

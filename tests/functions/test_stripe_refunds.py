@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.refunds import refund_item
-from checkout.domain.refund import RefundStatus
-from checkout.domain.retention import RETENTION
-from checkout.domain.session import Session
+from checkout.domain.refund.record import RefundStatus
+from checkout.domain.session.record import Session
+from checkout.domain.session.retention import RETENTION
 from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX
 from tests.support.samples import PAID

@@ -10,9 +10,9 @@ import pytest
 
 from api.reference import app as reference
 from checkout import wiring
-from checkout.domain.grammar import TestUrl as AddressOfTests
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.stripe_objects import livemode
+from checkout.domain.ground.grammar import TestUrl as AddressOfTests
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.stripe.objects import livemode
 from checkout.ports.mail import Notice
 from pay import notices
 from tests.functions.receipts import ask, paid

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from checkout.domain.session import Session, Status
+from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from sandbox.wallets import interaction

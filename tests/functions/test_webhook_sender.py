@@ -12,8 +12,8 @@ import pytest
 
 from checkout import telemetry
 from checkout.adapters.queue import SqsEventQueue
-from checkout.domain.errors import Unavailable
-from checkout.domain.webhooks import EventStatus
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.webhooks.record import EventStatus
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.support.deployment import Sqs, sqs_event

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from checkout.domain.people import Scope
+from checkout.domain.merchant.people import Scope
 from sandbox.server import Incoming
 from tests.fuzzing import documented, raw
 from tests.fuzzing.target import Heard, InProcess, OverSocket, function_of, listening, problems

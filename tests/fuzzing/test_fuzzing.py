@@ -11,8 +11,8 @@ import pytest
 import api.routes
 import pay.pages
 from checkout import web
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.public import public_session
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.session.public import public_session
 from checkout.flows.checkout import create, ends
 from sandbox.server import Incoming
 from tests.fuzzing.__main__ import DOCUMENTS, Run, fuzz

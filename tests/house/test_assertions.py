@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.session.customer_details import CustomerDetails
 from tests.support.merchant_api import Answer
 from tests.support.sources import REPOSITORY, files, parsed
 

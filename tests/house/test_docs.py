@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from babel import Locale
 
-from checkout.domain.event_types import OPTIONAL, PING, REFUND_CREATED
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.transitions import TRANSITIONS
+from checkout.domain.webhooks.event_types import OPTIONAL, PING, REFUND_CREATED
 from sandbox.cloud import table_definitions
 from sandbox.webhooks import EVENTS
 from tests.support.sources import files

@@ -11,7 +11,7 @@ import pytest
 from tests.support.sources import REPOSITORY, nodes
 
 GRAMMARS = {
-    "layers/common/checkout/domain/grammar.py",
+    "layers/common/checkout/domain/ground/grammar.py",
     "layers/common/checkout/open_payments/urls.py",
 }
 PARSERS = {"urlsplit", "urlparse", "urldefrag", "SplitResult"}

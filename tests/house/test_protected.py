@@ -69,7 +69,7 @@ def test_no_test_takes_a_protected_value_from_the_code() -> None:
 @pytest.mark.parametrize(
     ("source", "lines"),
     [
-        ("from checkout.domain.payment import IN_DOUBT_AFTER as DOUBT", 1),
+        ("from checkout.domain.payment.in_flight import IN_DOUBT_AFTER as DOUBT", 1),
         ("from checkout.flows.payment import approval\nassert x == approval.LEASE", 1),
         ("from dashboard import app\nwanted = [*app.NEEDED]", 1),
         ("import dashboard.app\nwanted = dashboard.app.NEEDED.items()", 1),

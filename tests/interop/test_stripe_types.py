@@ -20,13 +20,13 @@ from typing import Any, Final
 import pytest
 
 from checkout.adapters.dynamo.refunds import refund_item
-from checkout.domain.customer_details import NONE_GIVEN
-from checkout.domain.event_types import EVENTS, stripe_name
-from checkout.domain.payment import Problem
-from checkout.domain.refund import Refund, RefundProblem, RefundStatus
-from checkout.domain.retention import RETENTION
-from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import (
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.record_kinds import charge_event
+from checkout.domain.refund.record import Refund, RefundProblem, RefundStatus
+from checkout.domain.session.customer_details import NONE_GIVEN
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.retention import RETENTION
+from checkout.domain.stripe.objects import (
     charge,
     checkout_session,
     event_json,
@@ -34,8 +34,8 @@ from checkout.domain.stripe_objects import (
     payment_intent,
     payment_method,
 )
-from checkout.domain.stripe_refunds import refund_event_json
-from checkout.domain.subjects import charge_event
+from checkout.domain.stripe.refunds import refund_event_json
+from checkout.domain.webhooks.event_types import EVENTS, stripe_name
 from checkout.flows.refund import request
 from tests.interop.packages import MODEL_GENERATOR, REPOSITORY, environment, installed
 from tests.support.basics import NOW

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkout.adapters.outbound.http import PublicHttp
-from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Session
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import LineItem, Session
 from checkout.flows.checkout import prepare
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lookup import load

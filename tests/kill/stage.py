@@ -20,11 +20,11 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo.wire import text
-from checkout.domain.errors import CheckoutError
-from checkout.domain.merchant import Merchant
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session
-from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import Endpoint, EventStatus, WebhookSecret, secret_place
 from checkout.flows import clients
 from checkout.flows.checkout import ends, prepare
 from checkout.flows.checkout.create import create_session

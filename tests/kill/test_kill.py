@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import FIRST_MESSAGE
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import FIRST_MESSAGE
 from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import PLENTY, Stage, staged

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import pytest
 
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session, Status
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session, Status
 from sandbox.wallets.state import Account
 from tests.kill.child import AMOUNT
 from tests.kill.place import SWEEP_EVERY, one_round

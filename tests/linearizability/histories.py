@@ -26,10 +26,10 @@ from starlette.requests import Request as HttpRequest
 from api import routes
 from checkout.adapters import dynamo
 from checkout.adapters.queue import NoQueue
-from checkout.domain.errors import CheckoutError, ResourceMissing, Unavailable
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.ids import api_key_hash, new_api_key
-from checkout.domain.webhooks import Endpoint
+from checkout.domain.ground.errors import CheckoutError, ResourceMissing, Unavailable
+from checkout.domain.ground.ids import api_key_hash, new_api_key
+from checkout.domain.webhooks.event_types import EXPIRED
+from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.schedule import expiries
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions

@@ -21,9 +21,9 @@ from botocore.exceptions import EndpointConnectionError
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords, parse_database_url
-from checkout.domain.errors import Unavailable
-from checkout.domain.payment import Attention
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.transport import Request, Response
 from operations import restore
 from operations.restore import Restorer

@@ -16,8 +16,8 @@ from moto import mock_aws
 
 from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.vault import AesVault
-from checkout.domain.merchant import private_key_place
-from checkout.domain.parts import Lists
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.record import private_key_place
 from checkout.ports.runtime import SecretUnreadable
 from operations.restore import Restorer, main
 from sandbox.cloud import table_definitions

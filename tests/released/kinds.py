@@ -32,7 +32,7 @@ from checkout.adapters.dynamo import (
     short_lived,
     subscribers,
 )
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant.record import ApiKey, Merchant
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo import places
-from checkout.domain.collect import Collect, Detail
-from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
-from checkout.domain.new_session import NewSession
-from checkout.domain.payment import Attention
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.collect import Collect, Detail
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.checkout import (
     approve,
     ends,

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from checkout.domain.attempts import attempts_of
-from checkout.domain.payment_attempt import Outcome, PaymentAttempt
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.attempt import Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.session.attempts import attempts_of
+from checkout.domain.session.record import Session, Status
 from sandbox.wallets.state import State
 from tests.support.protected import ATTEMPTS_KEPT
 

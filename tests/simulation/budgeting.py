@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo.mandates import mandate_from
-from checkout.domain.mandate import Mandate, MandateEvent, Margin, period_of
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.refund import Refund
+from checkout.domain.payment.mandate import Mandate, MandateEvent, Margin, period_of
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund.record import Refund
 from checkout.flows.payment import sealed
 from checkout.flows.refund import budget, budget_request
 from sandbox.wallets.interaction import NoInteraction, NoRedirect

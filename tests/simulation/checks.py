@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 from checkout.adapters.dynamo import places
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.records import cart_id, session_from
-from checkout.domain.mandate import Mandate
-from checkout.domain.parts import Lists
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.tally import DayTally
-from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund.record import Refund
+from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.transitions import TRANSITIONS
 from tests.simulation import identities, mutants, shown, sim_world, soak
 from tests.simulation.faults import AWS_KINDS, Around, Http, Life, Wider
 from tests.simulation.providers import KINDS, SHOPS

@@ -19,11 +19,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from checkout.adapters import dynamo
 from checkout.adapters.dynamo.merchants import merchant_from
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import Phase
-from checkout.domain.refund import RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.refund.record import RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.flows import clients
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, move_wallet, replace_key
 from checkout.open_payments.transport import Request

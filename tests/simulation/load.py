@@ -37,11 +37,11 @@ if __name__ == "__main__":
 
 from checkout.adapters.dynamo.records import session_item
 from checkout.adapters.dynamo.wire import Item, instant_from
-from checkout.domain.errors import CheckoutError
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response

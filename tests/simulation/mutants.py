@@ -22,17 +22,17 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from checkout.domain.attempts import ENDS
-from checkout.domain.machine import ALWAYS, Condition, Row
-from checkout.domain.mandate import MandateEvent, MandateStatus
-from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.refund import RefundEvent, RefundStatus
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.session import Session
-from checkout.domain.session import Status as S
-from checkout.domain.session_events import Event as E
-from checkout.domain.transitions import IN_FLIGHT, IN_TIME, PARTLY_PAID, TRANSITIONS
+from checkout.domain.payment.attempt import EndedBy, Outcome
+from checkout.domain.payment.events import Event as E
+from checkout.domain.payment.machine import ALWAYS, Condition, Row
+from checkout.domain.payment.mandate import MandateEvent, MandateStatus
+from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
+from checkout.domain.refund.record import RefundEvent, RefundStatus
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.attempts import ENDS
+from checkout.domain.session.record import Session
+from checkout.domain.session.record import Status as S
+from checkout.domain.session.transitions import IN_FLIGHT, IN_TIME, PARTLY_PAID, TRANSITIONS
 from tests.simulation import actors, identities, load, sim_world
 from tests.simulation.swarm import AT_THE_EDGE
 
@@ -179,22 +179,22 @@ _COMPLETION: Final = "checkout.flows.checkout.completion"
 _OUTSIDE: Final = "checkout.flows.checkout.outside"
 _PREPARE: Final = "checkout.flows.checkout.prepare"
 _RECONCILE: Final = "checkout.flows.checkout.reconcile"
-_TRANSITIONS: Final = "checkout.domain.transitions"
+_TRANSITIONS: Final = "checkout.domain.session.transitions"
 _DELIVER: Final = "checkout.flows.webhooks.deliver"
 _SWEEP: Final = "checkout.flows.schedule.sweep"
 _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
-_ATTEMPTS: Final = "checkout.domain.attempts"
+_ATTEMPTS: Final = "checkout.domain.session.attempts"
 _NO_TIME: Final = timedelta(0)
-_SESSION: Final = "checkout.domain.session"
+_SESSION: Final = "checkout.domain.session.record"
 _REFUND: Final = "checkout.flows.refund.approve"
 _REQUEST: Final = "checkout.flows.refund.request"
 _LOOK: Final = "checkout.flows.refund.reconcile"
 _BUDGET: Final = "checkout.flows.refund.budget"
 _MANDATES: Final = "checkout.flows.payment.mandates"
-_PERIOD: Final = "checkout.domain.mandate:Mandate.period_at"
+_PERIOD: Final = "checkout.domain.payment.mandate:Mandate.period_at"
 _SETTLE: Final = "checkout.flows.refund.settle"
-_VERDICT: Final = "checkout.domain.refund_verdict"
+_VERDICT: Final = "checkout.domain.refund.verdict"
 _FENCED: Final = (_TRANSITIONS, _PROOF, _SCHEDULE, _OUTSIDE, _PREPARE)  # they know FENCE
 
 SALE_MUTANTS: Final = (
@@ -352,7 +352,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "time ends a session with a payment in flight",
-        "checkout.domain.session:Session.overdue",
+        "checkout.domain.session.record:Session.overdue",
         "if self.terminal or self.payment_in_flight or now < self.expires_at:",
         "if self.terminal or now < self.expires_at:",
     ),
@@ -417,7 +417,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "versions do not grow",
-        "checkout.domain.machine:advance",
+        "checkout.domain.payment.machine:advance",
         "version=record.version + 1,",
         "version=record.version,",
     ),
@@ -434,7 +434,10 @@ SALE_MUTANTS: Final = (
     ),
     Mutant(
         "the verdict comes before the 35 s",
-        (Value(_PROOF, "FENCE", _NO_TIME), Value("checkout.domain.transitions", "FENCE", _NO_TIME)),
+        (
+            Value(_PROOF, "FENCE", _NO_TIME),
+            Value("checkout.domain.session.transitions", "FENCE", _NO_TIME),
+        ),
     ),
     line(
         "what was asked to close counts as closed",
@@ -508,7 +511,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a payment in flight is not due",
-        "checkout.domain.session:Session.needed_at",
+        "checkout.domain.session.record:Session.needed_at",
         "return self.check_at",
         "return None if self.payment_in_flight else self.check_at",
     ),
@@ -521,7 +524,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a webhook is sent before its time",
-        "checkout.domain.webhooks:may_attempt",
+        "checkout.domain.webhooks.record:may_attempt",
         "event.status is EventStatus.PENDING and now >= event.next_at",
         "event.status is EventStatus.PENDING",
     ),
@@ -533,7 +536,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a failed webhook counts as delivered",
-        "checkout.domain.webhooks:ended",
+        "checkout.domain.webhooks.record:ended",
         "if delivery.succeeded:",
         "if delivery.duration_ms is not None:",
     ),
@@ -665,7 +668,7 @@ SALE_MUTANTS: Final = (
     Mutant(
         "an incoming payment counts as closed after 23 h",
         (
-            Value("checkout.domain.payment", "NEVER_CLOSED_AFTER", timedelta(hours=23)),
+            Value("checkout.domain.payment.in_flight", "NEVER_CLOSED_AFTER", timedelta(hours=23)),
             Value(_PROOF, "NEVER_CLOSED_AFTER", timedelta(hours=23)),
         ),
         known=150,
@@ -716,14 +719,14 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a payment in one currency is never converted on its way",
-        "checkout.domain.money:may_be_converted",
+        "checkout.domain.ground.money:may_be_converted",
         "return split(quote.id).authority != split(receiver).authority",
         "return False",
         only=AT_THE_EDGE,
     ),
     line(
         "a payment within one provider is converted on its way",
-        "checkout.domain.money:may_be_converted",
+        "checkout.domain.ground.money:may_be_converted",
         "return split(quote.id).authority != split(receiver).authority",
         "return True",
         only="one unit less",
@@ -758,14 +761,14 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "three units may be missing of a small price once the wallet says that it has paid",
-        "checkout.domain.money:least_accepted",
+        "checkout.domain.ground.money:least_accepted",
         "one = rounding(amount) if ended",
         "one = tolerance = 3 if ended",
         only="a few units less",
     ),
     line(
         "a unit may be missing of the smallest prices",
-        "checkout.domain.money:rounding",
+        "checkout.domain.ground.money:rounding",
         "amount >= ROUNDED_FROM",
         "amount > 1",
         only="one unit less",
@@ -813,7 +816,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an ended session is not in the index",
-        "checkout.domain.session:Session.needed_at",
+        "checkout.domain.session.record:Session.needed_at",
         "return self.check_at",
         "return None if self.terminal else self.check_at",
         known=25,
@@ -1045,13 +1048,13 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an endpoint gets what it has not asked for",
-        "checkout.domain.webhooks:copies",
+        "checkout.domain.webhooks.record:copies",
         "and endpoint.wants(event.type)",
         "",
     ),
     line(
         "an endpoint gets what was before it",
-        "checkout.domain.webhooks:copies",
+        "checkout.domain.webhooks.record:copies",
         "and endpoint.was_there(event.created_at)",
         "",
     ),
@@ -1132,7 +1135,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a session is not found by its quotes",
-        "checkout.domain.search:_outer",
+        "checkout.domain.reports.search_terms:_outer",
         "yield session.quote.id if session.quote else None",
         "yield None",
         also=(("yield attempt.quote.id if attempt.quote else None", "yield None"),),
@@ -1163,7 +1166,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a payment in flight has a time to live",
-        "checkout.domain.retention:session_kept_until",
+        "checkout.domain.session.retention:session_kept_until",
         "if session.payment_in_flight:",
         "if session.phase is not None:",
     ),
@@ -1191,7 +1194,7 @@ SALE_MUTANTS: Final = (
     # Prices, sums, and what is decided in time.
     line(
         "a wallet is asked for minor units as if they were its own",
-        "checkout.domain.money:to_wallet",
+        "checkout.domain.ground.money:to_wallet",
         "value = amount_total * 10**shift",
         "value = amount_total",
     ),
@@ -1204,19 +1207,19 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "what was not paid is in the sum",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "amount=self.amount + (amount if paid else 0)",
         "amount=self.amount + amount",
     ),
     line(
         "nobody who came back without paying is counted",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED))",
         "approved=self.approved + paid",
     ),
     line(
         "everybody counts as one who gave a wallet",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "wallet=self.wallet + (session.customer is not None or session.erased)",
         "wallet=self.wallet + 1",
     ),
@@ -1240,19 +1243,19 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a session counts twice",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "ended=self.ended + 1",
         "ended=self.ended + 2",
     ),
     line(
         "a paid session is not counted as paid",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "paid=self.paid + paid",
         "paid=self.paid",
     ),
     line(
         "a session is not found by the customer's wallet",
-        "checkout.domain.search:wallets",
+        "checkout.domain.reports.search_terms:wallets",
         "return [last_part(customer.id)] if customer else []",
         "return []",
     ),
@@ -1276,7 +1279,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "who gave a wallet counts as one who gave none",
-        "checkout.domain.tally:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTally.plus",
         "session.customer is not None or session.erased",
         "session.customer is None",
     ),
@@ -1348,7 +1351,7 @@ SALE_MUTANTS: Final = (
 REFUND_MUTANTS: Final = (
     line(
         "what was refunded is not counted",
-        "checkout.domain.session:Session.refunded",
+        "checkout.domain.session.record:Session.refunded",
         "return sum(each.amount for each in self.refunds or ())",
         "return 0",
     ),
@@ -1796,7 +1799,7 @@ REFUND_MUTANTS: Final = (
     ),
 )
 
-_MERCHANT: Final = "checkout.domain.merchant:Merchant"
+_MERCHANT: Final = "checkout.domain.merchant.record:Merchant"
 _SETUP: Final = "checkout.flows.merchant.setup"
 
 IDENTITY_MUTANTS: Final = (
@@ -1894,7 +1897,7 @@ IDENTITY_MUTANTS: Final = (
     ),
     line(
         "a budget of before pays as the shop of now",
-        "checkout.domain.mandate:Mandate.pays_for",
+        "checkout.domain.payment.mandate:Mandate.pays_for",
         "terms.payer.id == wallet and terms.identity == identity",
         "True",
     ),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.refunds import refund_from
-from checkout.domain.event_types import CHARGE_REFUNDED
-from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundStatus
-from checkout.domain.refund_transitions import REFUND_TRANSITIONS
-from checkout.domain.session import Session
+from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, RefundStatus
+from checkout.domain.refund.transitions import REFUND_TRANSITIONS
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.event_types import CHARGE_REFUNDED
 from checkout.flows.payment import sealed
 from sandbox.wallets.state import OutgoingPayment
 from tests.simulation.boundaries import Process

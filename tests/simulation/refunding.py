@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.domain.refund import AmountMode, Refund, RefundStatus
-from checkout.domain.session import Session
+from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import metadata
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, reconcile, request

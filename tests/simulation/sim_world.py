@@ -28,13 +28,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from checkout.adapters import dynamo
 from checkout.adapters import vault as vaults
 from checkout.adapters.side_by_side import in_turn
-from checkout.domain.errors import CheckoutError
-from checkout.domain.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.parts import Lists
 from checkout.domain.links import PaymentLink
-from checkout.domain.merchant import ApiKey, Merchant, ServiceKey, private_key_place
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Endpoint, Format, WebhookSecret, secret_place
+from checkout.domain.merchant.record import ApiKey, Merchant, ServiceKey, private_key_place
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
+from checkout.domain.webhooks.record import Endpoint, Format, WebhookSecret, secret_place
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.schedule import expiries

@@ -21,10 +21,10 @@ from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.queue import NoQueue
 from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
-from checkout.domain.errors import CheckoutError
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.ids import new_event_id
-from checkout.domain.webhooks import Endpoint, EventStatus, WebhookEvent
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.ids import new_event_id
+from checkout.domain.webhooks.event_types import COMPLETED
+from checkout.domain.webhooks.record import Endpoint, EventStatus, WebhookEvent
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import AHEAD, deliver, due_events, enqueue_due
 from checkout.ports.services import DashboardServices, Services

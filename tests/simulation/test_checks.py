@@ -18,18 +18,18 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.records import session_item
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import (
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
     Attention,
     IncomingPaymentRef,
     Instruction,
     Phase,
 )
-from checkout.domain.public import event_body
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.public import event_body
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.open_payments.models import Amount
 from checkout.open_payments.models import Quote as Price
 from checkout.open_payments.transport import Request, Response

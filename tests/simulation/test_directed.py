@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.session import Status
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import reconcile
 from tests.simulation.mutants import Line, Mutant, applied
 from tests.support.flows import World, interrupt, on, raising

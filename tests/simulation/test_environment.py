@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.payment import IncomingPaymentRef
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import IncomingPaymentRef
+from checkout.domain.session.record import Session, Status
 from checkout.flows.payment.cleanup import TryLater
 from checkout.ports.services import PayServices
 from checkout.ports.wallets import Cleanup

@@ -15,11 +15,11 @@ import pytest
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.mandates import mandate_item
 from checkout.adapters.dynamo.refunds import refund_item
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.mandate import MandateEvent, MandateStatus
-from checkout.domain.payment import IncomingPaymentRef, Instruction
-from checkout.domain.refund import Refund, RefundEvent, RefundRef, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.payment.mandate import MandateEvent, MandateStatus
+from checkout.domain.refund.record import Refund, RefundEvent, RefundRef, RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.models import Amount, Quote
 from sandbox.wallets import state as books
 from tests.simulation.boundaries import BEGINNING

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.session import Status
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import lookup
 from checkout.flows.payment import sealed
 from checkout.ports.runtime import ShardRange

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from checkout.adapters.dynamo.records import session_from, session_item
-from checkout.domain.payment import Instruction
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Instruction
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import prepare
 from checkout.open_payments.transport import Response
 from tests.simulation import actors, probes, replica, swarm

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.events import event_item
-from checkout.domain import webhooks
-from checkout.domain.event_types import CANCELED
-from checkout.domain.webhooks import (
+from checkout.domain.webhooks import record as webhooks
+from checkout.domain.webhooks.event_types import CANCELED
+from checkout.domain.webhooks.record import (
     Delivery,
     Endpoint,
     EventStatus,

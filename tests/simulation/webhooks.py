@@ -16,8 +16,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from checkout.adapters.dynamo.events import event_from
-from checkout.domain.event_types import COMPLETED, LATE_PAYMENT
-from checkout.domain.webhooks import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
+from checkout.domain.webhooks.event_types import COMPLETED, LATE_PAYMENT
+from checkout.domain.webhooks.record import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.simulation.boundaries import Process, moment

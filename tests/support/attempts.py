@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from checkout.domain.payment import IncomingPaymentRef, Instruction, Problem
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction, Problem
+from checkout.domain.session.record import Session
+from checkout.domain.session.transitions import advance
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_session
 

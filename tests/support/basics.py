@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from checkout.adapters.dynamo import DynamoTallies
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.mandate import Mandate, MandateStatus, Terms
-from checkout.domain.refund import AmountMode, Refund, RefundStatus
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
+from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.checkout.approve import Finish, finish
 from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount, WalletAddress

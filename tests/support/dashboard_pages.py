@@ -14,8 +14,8 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from checkout.adapters import dynamo
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.people import Member, Role, Scope
+from checkout.domain.merchant.people import Member, Role, Scope
+from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows.merchant import people
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies

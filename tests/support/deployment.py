@@ -34,8 +34,8 @@ from checkout.adapters.instrumented import (
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
-from checkout.domain.session import Session
-from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
 from checkout.flows.checkout import ends
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.services import PayServices

@@ -22,10 +22,10 @@ import dashboard.dependencies
 import pay.app
 import pay.dependencies
 from checkout.adapters.dynamo.refusals import REFUSED_ROW
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
-from checkout.domain.merchant import Merchant
-from checkout.domain.people import Scope
-from checkout.domain.session import Session
+from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session
 from checkout.ports.services import DashboardServices
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account

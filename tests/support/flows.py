@@ -21,15 +21,15 @@ from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
-from checkout.domain.errors import CheckoutError
-from checkout.domain.ids import new_link_id
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.ids import new_link_id
 from checkout.domain.links import PaymentLink
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.new_session import NewSession
-from checkout.domain.payment import Phase
-from checkout.domain.people import Scope
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.webhooks.record import Endpoint, WebhookEvent
 from checkout.flows import clients
 from checkout.flows.checkout import approve, prepare, reconcile
 from checkout.flows.checkout.approve import Finish

@@ -16,9 +16,9 @@ from itertools import combinations
 from typing import Any
 from urllib.parse import urlsplit
 
-from checkout.domain.ids import new_session_id
-from checkout.domain.payment import Phase
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.ground.ids import new_session_id
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies

@@ -19,11 +19,11 @@ from api.app import app, handler
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
 from checkout.adapters.vault import AesVault
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Scope
-from checkout.domain.session import Session
+from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id, new_session_id
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import details
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions

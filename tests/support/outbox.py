@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from checkout.domain.errors import MailRefused
+from checkout.domain.ground.errors import MailRefused
 from checkout.ports.mail import Letter
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.people import Right, Role
+from checkout.domain.merchant.people import Right, Role
 
 # --- money: the times that the order of writes rests on (docs/payments.md) ---
 
@@ -180,27 +180,27 @@ NEEDED: Final = {
 }
 
 IN_THE_CODE: Final[dict[str, object]] = {
-    "checkout.domain.payment.FENCE": FENCE,
-    "checkout.domain.transitions.SECRETS": SECRETS,
-    "checkout.domain.payment.IN_DOUBT_AFTER": IN_DOUBT_AFTER,
-    "checkout.domain.payment.INCOMING_PAYMENT_GRACE": GRACE,
-    "checkout.domain.payment.NEVER_CLOSED_AFTER": NEVER_CLOSED_AFTER,
-    "checkout.domain.session.CLOCK_IS_FINAL_AFTER": CLOCK_IS_FINAL_AFTER,
-    "checkout.domain.attempts.KEPT_MAX": ATTEMPTS_KEPT,
+    "checkout.domain.payment.in_flight.FENCE": FENCE,
+    "checkout.domain.session.transitions.SECRETS": SECRETS,
+    "checkout.domain.payment.in_flight.IN_DOUBT_AFTER": IN_DOUBT_AFTER,
+    "checkout.domain.payment.in_flight.INCOMING_PAYMENT_GRACE": GRACE,
+    "checkout.domain.payment.in_flight.NEVER_CLOSED_AFTER": NEVER_CLOSED_AFTER,
+    "checkout.domain.session.record.CLOCK_IS_FINAL_AFTER": CLOCK_IS_FINAL_AFTER,
+    "checkout.domain.session.attempts.KEPT_MAX": ATTEMPTS_KEPT,
     "checkout.domain.links.HELD_FOR": HELD_FOR,
-    "checkout.domain.limits.KNOWN_FOR": KNOWN_FOR,
-    "checkout.domain.merchant.TOLERANCE_MAX": TOLERANCE_MAX,
-    "checkout.domain.money.ROUNDED_FROM": ROUNDED_FROM,
-    "checkout.domain.money.TOTAL_MAX": TOTAL_MAX,
-    "checkout.domain.people.RIGHTS": RIGHTS,
-    "checkout.domain.people.INVITATION_LASTS": INVITATION_LASTS,
-    "checkout.domain.people.CHALLENGE_LASTS": CHALLENGE_LASTS,
-    "checkout.domain.sign_in.IDLE": SIGN_IN_IDLE,
-    "checkout.domain.sign_in.LONGEST": SIGN_IN_LONGEST,
-    "checkout.domain.webhooks.ATTEMPTS_MAX": DELIVERY_ATTEMPTS,
-    "checkout.domain.webhooks.DELIVERIES_MAX": DELIVERIES_KEPT,
-    "checkout.domain.webhooks.LEASE": DELIVERY_LEASE,
-    "checkout.domain.webhooks.TIMEOUT": DELIVERY_TIMEOUT,
+    "checkout.domain.ground.limits.KNOWN_FOR": KNOWN_FOR,
+    "checkout.domain.merchant.record.TOLERANCE_MAX": TOLERANCE_MAX,
+    "checkout.domain.ground.money.ROUNDED_FROM": ROUNDED_FROM,
+    "checkout.domain.ground.money.TOTAL_MAX": TOTAL_MAX,
+    "checkout.domain.merchant.people.RIGHTS": RIGHTS,
+    "checkout.domain.merchant.people.INVITATION_LASTS": INVITATION_LASTS,
+    "checkout.domain.merchant.people.CHALLENGE_LASTS": CHALLENGE_LASTS,
+    "checkout.domain.merchant.people.IDLE": SIGN_IN_IDLE,
+    "checkout.domain.merchant.people.LONGEST": SIGN_IN_LONGEST,
+    "checkout.domain.webhooks.record.ATTEMPTS_MAX": DELIVERY_ATTEMPTS,
+    "checkout.domain.webhooks.record.DELIVERIES_MAX": DELIVERIES_KEPT,
+    "checkout.domain.webhooks.record.LEASE": DELIVERY_LEASE,
+    "checkout.domain.webhooks.record.TIMEOUT": DELIVERY_TIMEOUT,
     "checkout.flows.idempotency.LIFETIME": KEY_LIFETIME,
     "checkout.flows.merchant.api_keys.OVERLAP_MAX": OVERLAP_MAX,
     "checkout.flows.webhooks.endpoints.OVERLAP_MAX": OVERLAP_MAX,

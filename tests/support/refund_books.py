@@ -9,12 +9,12 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.domain.mandate import USUAL_MARGIN, Mandate, Margin
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import RefundCap, Scope
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Format
+from checkout.domain.merchant.people import RefundCap, Scope
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, Margin
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import Format
 from checkout.flows.payment import mandates
 from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.refund import approve, budget, budget_request, request

@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from checkout.domain.addresses import Address
-from checkout.domain.collect import Collect, Detail, Kind, Place, Question
-from checkout.domain.customer_details import Answer, CustomerDetails
-from checkout.domain.machine import Change, HistoryEntry
-from checkout.domain.merchant import (
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import Invitation, Member, Passkey, Role
+from checkout.domain.merchant.record import (
     ApiKey,
     Footer,
     Identity,
@@ -19,22 +18,24 @@ from checkout.domain.merchant import (
     ServiceKey,
     Suspension,
 )
-from checkout.domain.note import Note
-from checkout.domain.payment import (
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
     Attention,
     IncomingPaymentRef,
     Instruction,
     Phase,
     Problem,
 )
-from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.people import Invitation, Member, Passkey, Role
-from checkout.domain.providers import Provider
-from checkout.domain.refund import RefundRef
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import (
+from checkout.domain.payment.machine import Change, HistoryEntry
+from checkout.domain.refund.record import RefundRef
+from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.customer_details import Answer, CustomerDetails
+from checkout.domain.session.note import Note
+from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.session.transitions import advance
+from checkout.domain.session.withdrawal import Withdrawal
+from checkout.domain.webhooks.record import (
     Delivery,
     Endpoint,
     EventStatus,
@@ -43,7 +44,6 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     WebhookSecret,
 )
-from checkout.domain.withdrawal import Withdrawal
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.sessions import Reservation
 from tests.support.basics import NOW, a_session

@@ -16,11 +16,11 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault
-from checkout.domain.ids import RandomBytes
-from checkout.domain.mandate import Mandate
-from checkout.domain.merchant import ApiKey
-from checkout.domain.refund import Refund
-from checkout.domain.retention import RETENTION
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.runtime import Clock, SideBySide

@@ -7,18 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.adapters.dynamo.records import flag_item, session_item
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.ids import new_event_id
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.payment import (
+from checkout.domain.ground.ids import new_event_id
+from checkout.domain.ground.providers import parse
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
     Attention,
     IncomingPaymentRef,
 )
-from checkout.domain.providers import parse
-from checkout.domain.refund import Refund, RefundRef, RefundStatus
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import Delivery, Endpoint, EventStatus, GivenUp, WebhookEvent
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.refund.record import Refund, RefundRef, RefundStatus
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import COMPLETED
+from checkout.domain.webhooks.record import Delivery, Endpoint, EventStatus, GivenUp, WebhookEvent
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Dashboard
 from tests.support.hosted_pages import AWAITING

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant.record import Merchant
 from checkout.flows.merchant import suspension
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import BASE, Browser, Dashboard

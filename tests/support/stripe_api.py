@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.v1 import dependencies as v1
 from api.v1.app import app
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Session
 from checkout.flows.payment.writes import move
 from checkout.ports.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler

@@ -14,7 +14,7 @@ from fastapi import Request, Response
 
 from checkout import wiring
 from checkout.adapters.clock import system_random
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.ground.errors import ResourceMissing
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 _HERE: Final = Path(__file__).parent

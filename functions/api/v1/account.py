@@ -10,9 +10,9 @@ from api.v1 import parity
 from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
 from api.v1.forms import parsed
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import Merchant
-from checkout.domain.stripe_objects import account_id, unix
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.stripe.objects import account_id, unix
 from checkout.flows import merchants
 
 router = APIRouter(prefix="/v1")

@@ -11,9 +11,9 @@ from api import refusals
 from api.paging import page_json
 from api.v1.forms import Parsed, with_brackets
 from checkout import wiring
-from checkout.domain import errors
-from checkout.domain.errors import CheckoutError
-from checkout.domain.merchant import ApiKey
+from checkout.domain.ground import errors
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.idempotency import (
     Answer,
     Posted,

@@ -15,9 +15,9 @@ from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
 from api.v1.expansions import PRICE, PRODUCT, expandable
 from api.v1.forms import parsed
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import ApiKey
-from checkout.domain.stripe_objects import item_of, line_items
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.stripe.objects import item_of, line_items
 from checkout.flows.checkout import lookup
 from checkout.ports.services import Services
 

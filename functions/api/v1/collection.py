@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api.v1.forms import Parsed
-from checkout.domain.collect import (
+from checkout.domain.ground.errors import (
+    ParameterInvalid,
+    ParameterInvalidInteger,
+    ParameterMissing,
+)
+from checkout.domain.ground.names import shown
+from checkout.domain.session.collect import (
     ANSWER_MAX,
     KEY_MAX,
     LABEL_MAX,
@@ -20,8 +26,6 @@ from checkout.domain.collect import (
     Question,
     listed_countries,
 )
-from checkout.domain.errors import ParameterInvalid, ParameterInvalidInteger, ParameterMissing
-from checkout.domain.names import shown
 
 _ASKING: Final = (
     "billing_address_collection",

@@ -13,10 +13,10 @@ from api import refusals
 from api.dependencies import Injected, services
 from api.v1.forms import Leaf, from_form, from_json
 from checkout import wiring
-from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid, PermissionMissing
-from checkout.domain.merchant import ApiKey
-from checkout.domain.strict_json import parse_object
-from checkout.domain.stripe_objects import account_id
+from checkout.domain.ground.errors import ContentTypeInvalid, ParameterInvalid, PermissionMissing
+from checkout.domain.ground.strict_json import parse_object
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.stripe.objects import account_id
 from checkout.flows.merchant import authentication
 from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes, require_json

@@ -20,11 +20,11 @@ from api.v1.dependencies import Body, IdempotencyKey, Key, Managing, Query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import bounded, bounded_metadata, merged_metadata, page
 from api.v1.stripe_events import STRIPE_EVENTS
-from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
-from checkout.domain.event_types import ALWAYS, BESIDE, OPTIONAL, PING, stripe_name
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.stripe_objects import API_VERSION, livemode, unix
-from checkout.domain.webhooks import Endpoint, Format, endpoint_id
+from checkout.domain.ground.errors import ParameterInvalid, ParameterMissing, ResourceMissing
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.stripe.objects import API_VERSION, livemode, unix
+from checkout.domain.webhooks.event_types import ALWAYS, BESIDE, OPTIONAL, PING, stripe_name
+from checkout.domain.webhooks.record import Endpoint, Format, endpoint_id
 from checkout.flows import merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.webhooks import endpoints

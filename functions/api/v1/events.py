@@ -9,12 +9,12 @@ from typing import Any
 from api.requests import ListSessions
 from api.v1.forms import Parsed
 from api.v1.sessions import PATIENCE, ROUNDS, anchored, between
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import stripe_name
-from checkout.domain.merchant import ApiKey
-from checkout.domain.stripe_objects import envelope, event_json
-from checkout.domain.subjects import with_details
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.record_kinds import with_details
+from checkout.domain.stripe.objects import envelope, event_json
+from checkout.domain.webhooks.event_types import stripe_name
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.checkout import details
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.flows.webhooks.event_list import EventQuery

@@ -11,18 +11,18 @@ from functools import partial
 from typing import Any, Final
 
 from api.v1.forms import Parsed
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.ids import kind_of
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.stripe_objects import (
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.ids import kind_of
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.stripe.objects import (
     charge,
     charge_transaction,
     payment_intent,
     payment_method,
 )
-from checkout.domain.stripe_refunds import refund_object, refund_of, refund_transaction
+from checkout.domain.stripe.refunds import refund_object, refund_of, refund_transaction
 from checkout.ports.services import Services
 
 Make = Callable[[str], dict[str, Any] | None]

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from api.requests import AMOUNT_FORM, NULL_CHARACTER, TIME_FORM
 from api.v1.parity import Does, Kind, Parameter
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     ParameterInvalid,
     ParameterInvalidInteger,

@@ -27,12 +27,12 @@ from api.v1.expansions import (
 )
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import charge_query, continued, of_payment, payment_query
-from checkout.domain.customer_details import NONE_GIVEN
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import ApiKey
-from checkout.domain.session import Session
-from checkout.domain.stripe_objects import has_charge, session_of
-from checkout.domain.stripe_refunds import refund_of
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.customer_details import NONE_GIVEN
+from checkout.domain.session.record import Session
+from checkout.domain.stripe.objects import has_charge, session_of
+from checkout.domain.stripe.refunds import refund_of
 from checkout.flows import limits
 from checkout.flows.checkout import details, lists, lookup
 from checkout.flows.refund import request as refunds

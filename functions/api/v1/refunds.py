@@ -19,17 +19,17 @@ from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.expansions import REFUND, expandable, expanded, maker
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import between, bounded_metadata, merged_metadata
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     ParameterInvalid,
     ParameterInvalidInteger,
     ParameterMissing,
     ResourceMissing,
 )
-from checkout.domain.merchant import ApiKey
-from checkout.domain.money import TOTAL_MAX
-from checkout.domain.refund import Reason, Refund
-from checkout.domain.stripe_objects import from_stripe, session_of
-from checkout.domain.stripe_refunds import refund_object
+from checkout.domain.ground.money import TOTAL_MAX
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.refund.record import Reason, Refund
+from checkout.domain.stripe.objects import from_stripe, session_of
+from checkout.domain.stripe.refunds import refund_object
 from checkout.flows import limits
 from checkout.flows.checkout import details, lookup
 from checkout.flows.idempotency import json_text

@@ -23,9 +23,9 @@ from api.v1.sessions import (
     page,
 )
 from api.v1.sessions import shown as session_shown
-from checkout.domain.errors import ParameterInvalid, ResourceMissing, SessionUnexpectedState
-from checkout.domain.session import Session
-from checkout.domain.stripe_objects import line_items, livemode
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing, SessionUnexpectedState
+from checkout.domain.session.record import Session
+from checkout.domain.stripe.objects import line_items, livemode
 from checkout.flows import limits
 from checkout.flows.checkout import details, ends, lists, lookup, metadata
 from checkout.flows.checkout.create import open_session

@@ -23,8 +23,7 @@ from api.requests import (
 from api.v1.collection import collect
 from api.v1.expansions import SESSION, expandable, expanded, maker
 from api.v1.forms import Parsed
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CurrencyMismatch,
     ParameterInvalid,
     ParameterInvalidInteger,
@@ -32,12 +31,13 @@ from checkout.domain.errors import (
     ResourceMissing,
     UrlInvalid,
 )
-from checkout.domain.grammar import EMAIL_MAX, email_of, is_http, picture_url
-from checkout.domain.languages import language_of
-from checkout.domain.merchant import ApiKey
-from checkout.domain.new_session import NewSession
-from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Session, Status
-from checkout.domain.stripe_objects import (
+from checkout.domain.ground.grammar import EMAIL_MAX, email_of, is_http, picture_url
+from checkout.domain.ground.languages import language_of
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import SUBTITLE_MAX, TITLE_MAX, LineItem, Session, Status
+from checkout.domain.stripe.objects import (
     STATUS,
     checkout_session,
     from_stripe,

@@ -1,6 +1,6 @@
 """Checkout Sessions: a self-hosted checkout over Open Payments.
 
-Start at `domain/transitions.py`, then read `flows/`.
+Start at `domain/session/transitions.py`, then read `flows/`.
 """
 
 import gc

@@ -28,14 +28,14 @@ from botocore.exceptions import BotoCoreError, NoRegionError
 
 from checkout import wiring
 from checkout.domain.erasure import Customer
-from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import COMPLETED, OPTIONAL
-from checkout.domain.grammar import SESSION_ID, email_of
-from checkout.domain.ids import api_key_hash
-from checkout.domain.merchant import Merchant, Ownership, Suspension
-from checkout.domain.parts import PARTS
-from checkout.domain.people import Role, SignUp
-from checkout.domain.webhooks import Format, endpoint_id
+from checkout.domain.ground.errors import CheckoutError, ParameterInvalid, ResourceMissing
+from checkout.domain.ground.grammar import SESSION_ID, email_of
+from checkout.domain.ground.ids import api_key_hash
+from checkout.domain.ground.parts import PARTS
+from checkout.domain.merchant.people import Role, SignUp
+from checkout.domain.merchant.record import Merchant, Ownership, Suspension
+from checkout.domain.webhooks.event_types import COMPLETED, OPTIONAL
+from checkout.domain.webhooks.record import Format, endpoint_id
 from checkout.flows import erase, show
 from checkout.flows.merchant import people, rotation, settings, setup, suspension
 from checkout.flows.webhooks import endpoints

@@ -10,7 +10,7 @@ from typing import Final
 
 from fastapi import Request
 
-from checkout.domain.errors import CallbackInvalid
+from checkout.domain.ground.errors import CallbackInvalid
 
 _NAMES: Final = ("interact_ref", "hash", "result")
 

@@ -20,8 +20,8 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.ids import RandomBytes
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.ids import RandomBytes
 from checkout.web import BODY_MAX, PARAM_MAX, body_bytes
 
 FORM: Final = "application/x-www-form-urlencoded"

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkout.domain import providers
-from checkout.domain.grammar import email_of
-from checkout.domain.people import SignUp
-from checkout.domain.providers import Provider
-from checkout.domain.retention import RETENTION, RETENTION_LEAST
+from checkout.domain.ground import providers
+from checkout.domain.ground.grammar import email_of
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import SignUp
+from checkout.domain.session.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
 from checkout.ports.wallets import CompletionPolicy
 

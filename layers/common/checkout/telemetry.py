@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from checkout.domain.errors import cause
+from checkout.domain.ground.errors import cause
 
 if TYPE_CHECKING:  # loaded by `start` only
     from aws_lambda_powertools import Metrics

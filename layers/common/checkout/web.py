@@ -27,10 +27,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from checkout import telemetry, wiring
 from checkout.adapters.patience import one_request
 from checkout.clients import CLIENT_HEADER, EDGE_HEADER, proven
-from checkout.domain import errors
-from checkout.domain.errors import CheckoutError
-from checkout.domain.ids import RandomBytes, new_request_id, session_ref
-from checkout.domain.strict_json import parse_object
+from checkout.domain.ground import errors
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.ids import RandomBytes, new_request_id, session_ref
+from checkout.domain.ground.strict_json import parse_object
 from checkout.ports.runtime import SecretUnreadable
 
 BODY_MAX: Final = 256 * 1024  # bytes

@@ -20,8 +20,8 @@ from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
-from checkout.domain.errors import UrlInvalid
-from checkout.domain.grammar import webhook_url
+from checkout.domain.ground.errors import UrlInvalid
+from checkout.domain.ground.grammar import webhook_url
 from checkout.open_payments.transport import Response
 from checkout.ports.webhooks import Receipt
 from tests.support.basics import NOW, words

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.domain.attempts import attempts_of, running
-from checkout.domain.errors import PaymentInProgress
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.payment import Phase, Problem
-from checkout.domain.payment_attempt import Outcome
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.ground.errors import PaymentInProgress
+from checkout.domain.payment.attempt import Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.session.attempts import attempts_of, running
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.flows import limits
 from checkout.flows.checkout import approve, ends
 from checkout.flows.payment import instruct

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
-from checkout.domain.merchant import ApiKey
-from checkout.domain.session import Session, Status
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.flows.merchant import setup
 from checkout.flows.schedule import sweep

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Phase, Problem
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends
 from checkout.flows.checkout.clock import apply_clock
 from tests.support.basics import NOW

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import PaymentInProgress, SessionUnexpectedState
-from checkout.domain.payment import Attention
-from checkout.domain.session import Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.errors import PaymentInProgress, SessionUnexpectedState
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import approve, ends, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountNotRepresentable,
     AmountTooLarge,
     AmountTooSmall,
@@ -17,9 +17,9 @@ from checkout.domain.errors import (
     CurrencyNotSupported,
     UrlInvalid,
 )
-from checkout.domain.merchant import ApiKey
-from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.checkout.create import create_session
 from checkout.open_payments.models import Amount
 from tests.support.basics import NOW

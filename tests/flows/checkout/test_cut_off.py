@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.dynamo import DynamoSessions
-from checkout.domain.errors import CurrencyNotSupported, IdempotencyKeyReused
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import CurrencyNotSupported, IdempotencyKeyReused
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, answer, fingerprint_of
 from tests.flows.deadly import Killed

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.addresses import Address
-from checkout.domain.collect import Kind
-from checkout.domain.customer_details import Answer, CustomerDetails
-from checkout.domain.errors import Unavailable
-from checkout.domain.session import Session
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.session.collect import Kind
+from checkout.domain.session.customer_details import Answer, CustomerDetails
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import details
 from checkout.ports.runtime import SecretUnreadable
 from tests.support.basics import SESSION_ID, a_session, seeded

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.events import event_from
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     PaymentInProgress,
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED
-from checkout.domain.merchant import ApiKey
-from checkout.domain.payment import Instruction, Phase
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
-from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Instruction, Phase
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
+from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED
+from checkout.domain.webhooks.record import Endpoint, WebhookEvent
 from checkout.flows.checkout import ends, lookup
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment import writes

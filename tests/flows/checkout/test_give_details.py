@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.collect import Collect, Detail, Kind, Question
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     ParameterInvalid,
     PaymentInProgress,
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.payment import Phase
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import details, give_details, metadata
 from tests.support.basics import a_session
 from tests.support.flows import CEDAR, World, interrupt

@@ -10,15 +10,15 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     MerchantWalletError,
     ResourceMissing,
     Unavailable,
     WalletUnavailable,
 )
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session, Status
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import setup
 from checkout.flows.payment.cleanup import clean_up

@@ -8,15 +8,15 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     Unavailable,
     WalletInvalid,
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.payment import Phase, Problem
-from checkout.domain.session import Session, Status
+from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends, reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response

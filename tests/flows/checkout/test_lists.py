@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.payment import Attention
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import lists
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.payment.writes import move

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import PaymentInProgress, SessionBusy
-from checkout.domain.payment import Phase
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import PaymentInProgress, SessionBusy
+from checkout.domain.payment.in_flight import Phase
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import ends, metadata
 from checkout.flows.retry_on_conflict import TRIES
 from tests.support.basics import NOW

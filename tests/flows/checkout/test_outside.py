@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from checkout.domain.event_types import LATE_PAYMENT
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import LATE_PAYMENT
 from checkout.flows.checkout import ends, reconcile
 from checkout.flows.payment.writes import move
 from checkout.flows.schedule import sweep

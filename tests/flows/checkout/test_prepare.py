@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooSmallForWallet,
     CheckoutError,
     MerchantWalletError,
@@ -16,10 +16,10 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.payment import Problem
-from checkout.domain.session import Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.record import Status
+from checkout.domain.session.transitions import advance
 from checkout.flows.checkout import lookup
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from checkout.adapters.limits import Allowances
-from checkout.domain.customer_details import CustomerDetails, Detail
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     Conflict,
     ParameterInvalid,
     RateLimited,
     UrlInvalid,
 )
+from checkout.domain.ground.parts import part_of
 from checkout.domain.links import LASTS, PaymentLink, order_of
-from checkout.domain.parts import part_of
-from checkout.domain.session import Session, Status
+from checkout.domain.session.customer_details import CustomerDetails, Detail
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import details, ends, purchase
 from checkout.flows.checkout.approve import finish
 from checkout.flows.checkout.clock import write_clock

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.flows.checkout import reconcile
 from checkout.flows.payment.writes import move
 from checkout.flows.retry_on_conflict import TRIES

@@ -12,12 +12,12 @@ import pytest
 from checkout import telemetry
 from checkout.adapters.instrumented import report_refusal
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.domain.errors import MerchantWalletError
-from checkout.domain.ids import session_ref
-from checkout.domain.merchant import private_key_place
-from checkout.domain.payment import Problem
-from checkout.domain.public_attempts import public_attempts
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import MerchantWalletError
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.merchant.record import private_key_place
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.public_attempts import public_attempts
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
 from sandbox.wallets.answers import Refusal, gnap, resource

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import Conflict, ParameterInvalid
-from checkout.domain.merchant import ApiKey
+from checkout.domain.ground.errors import Conflict, ParameterInvalid
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 from tests.support.basics import between

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.doors import API
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
-from checkout.domain.ids import new_api_key
-from checkout.domain.people import Scope
+from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+from checkout.domain.ground.ids import new_api_key
+from checkout.domain.merchant.doors import API
+from checkout.domain.merchant.people import Scope
 from checkout.flows.merchant.authentication import authenticate, scope_of
 from tests.support.basics import NOW, seeded
 from tests.support.merchant_api import PREFIX, MerchantApi

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant.record import Merchant
 from checkout.flows.merchant import first_steps
 from checkout.flows.merchant.first_steps import Connected, State
 from checkout.open_payments.errors import NotSent

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.mandate import MandateStatus
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.payment.mandate import MandateStatus
+from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.merchant import needs
 from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW, a_mandate

@@ -15,21 +15,21 @@ import pytest
 from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.records import flag_item, session_item
 from checkout.adapters.dynamo.subscribers import subscriber_from
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     EmailInvalid,
     ParameterInvalid,
     RateLimited,
 )
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.ids import new_key_id, new_member_id, subscriber_id
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.mandate import MandateStatus
-from checkout.domain.notices import Pace, Subscriber, Topic
-from checkout.domain.payment import Attention
-from checkout.domain.people import Member, Passkey, Role
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Delivery, Endpoint
+from checkout.domain.ground.ids import new_key_id, new_member_id, subscriber_id
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.notices import Pace, Subscriber, Topic
+from checkout.domain.merchant.people import Member, Passkey, Role
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.mandate import MandateStatus
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import EXPIRED
+from checkout.domain.webhooks.record import Delivery, Endpoint
 from checkout.flows.merchant import notices
 from checkout.flows.merchant.needs import Case
 from checkout.flows.schedule import sweep

@@ -11,12 +11,12 @@ import pytest
 
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import REFRESH, AesVault
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import api_key_hash
-from checkout.domain.merchant import Merchant, details_key_place, private_key_place
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import api_key_hash
+from checkout.domain.merchant.record import Merchant, details_key_place, private_key_place
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
 from checkout.flows.checkout import details, prepare
 from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import rotation, setup

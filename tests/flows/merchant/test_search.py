@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.dynamo.records import search_items, session_from, session_item
-from checkout.domain.collect import Detail
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import WalletInvalid
-from checkout.domain.search import METADATA_FOUND_MAX
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.ground.errors import WalletInvalid
+from checkout.domain.reports.search_terms import METADATA_FOUND_MAX
+from checkout.domain.session.collect import Detail
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.checkout import details, purchase
 from checkout.flows.checkout.create import create_session
 from checkout.flows.checkout.lists import ListQuery

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import COMPLETED
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.flows.checkout import ends, lists
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import api_keys, export, search, settings

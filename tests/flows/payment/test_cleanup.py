@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from checkout.adapters.queue import NoQueue
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.flows.checkout import ends
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment.cleanup import TryLater, clean_up

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain import transitions
-from checkout.domain.errors import Unavailable
-from checkout.domain.machine import ALWAYS, Row
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import TRANSITIONS, advance
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.payment.machine import ALWAYS, Row
+from checkout.domain.session import transitions
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import TRANSITIONS, advance
 from checkout.flows.checkout import reconcile
 from checkout.flows.payment.writes import move
 from checkout.open_payments.errors import OutcomeUnknown

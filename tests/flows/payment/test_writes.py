@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain import transitions
-from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.erasure import Customer
-from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
+from checkout.domain.payment.events import Event
+from checkout.domain.session import transitions
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows import erase
 from checkout.flows.checkout import ends, give_details, metadata, reconcile
 from checkout.flows.refund import request

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooLarge,
     AmountTooSmall,
     CallbackInvalid,
@@ -22,11 +22,17 @@ from checkout.domain.errors import (
     RefundUnexpectedState,
     SessionBusy,
 )
-from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
-from checkout.domain.public_budget import public_budget
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundProblem, RefundStatus
-from checkout.domain.session import Session
+from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus, period_of
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.record import (
+    AmountMode,
+    Refund,
+    RefundEvent,
+    RefundProblem,
+    RefundStatus,
+)
+from checkout.domain.session.record import Session
 from checkout.flows.payment import mandates
 from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.payment.visit import WalletVisit

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.domain.errors import CheckoutError, MemberUnexpectedState, PermissionMissing
-from checkout.domain.mandate import Margin
-from checkout.domain.merchant import ApiKey, Suspension
-from checkout.domain.people import Actor, Member, RefundCap, Right, Role, Scope, may
-from checkout.domain.refund import RefundProblem, RefundStatus
+from checkout.domain.ground.errors import CheckoutError, MemberUnexpectedState, PermissionMissing
+from checkout.domain.merchant.people import Actor, Member, RefundCap, Right, Role, Scope, may
+from checkout.domain.merchant.record import ApiKey, Suspension
+from checkout.domain.payment.mandate import Margin
+from checkout.domain.refund.record import RefundProblem, RefundStatus
 from checkout.flows.merchant import api_keys, people, suspension
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund

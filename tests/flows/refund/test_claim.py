@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     RateLimited,
     RefundUnexpectedState,
     ResourceMissing,
@@ -15,9 +15,9 @@ from checkout.domain.errors import (
     WalletInvalid,
     WalletUnreachable,
 )
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundStatus
-from checkout.domain.session import Session
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, RefundStatus
+from checkout.domain.session.record import Session
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, claim, request
 from checkout.open_payments.errors import OutcomeUnknown

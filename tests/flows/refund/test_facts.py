@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import WalletInvalid
-from checkout.domain.payment import Attention
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import Refund, RefundProblem, RefundStatus
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import WalletInvalid
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.record import Refund, RefundProblem, RefundStatus
+from checkout.domain.session.record import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
 from sandbox.wallets.provider import Rules

@@ -13,7 +13,7 @@ import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain.erasure import Customer
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooLarge,
     CheckoutError,
     ParameterInvalid,
@@ -21,11 +21,11 @@ from checkout.domain.errors import (
     RefundUnexpectedState,
     SessionUnexpectedState,
 )
-from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import AmountMode, Refund, RefundStatus
-from checkout.domain.session import Session
-from checkout.domain.stripe_objects import charge
-from checkout.domain.stripe_refunds import refund_object
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
+from checkout.domain.session.record import Session
+from checkout.domain.stripe.objects import charge
+from checkout.domain.stripe.refunds import refund_object
 from checkout.flows import erase
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, request

@@ -11,7 +11,7 @@ import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain.erasure import Customer
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooSmallForWallet,
     CheckoutError,
     MerchantWalletError,
@@ -20,8 +20,8 @@ from checkout.domain.errors import (
     WalletInvalid,
     WalletUnavailable,
 )
-from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundStatus
-from checkout.domain.session import Session
+from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, RefundStatus
+from checkout.domain.session.record import Session
 from checkout.flows import erase
 from checkout.flows.payment import writes
 from checkout.flows.payment.visit import WalletVisit

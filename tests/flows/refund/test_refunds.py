@@ -15,7 +15,7 @@ import pytest
 
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain.erasure import Customer
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooLarge,
     AmountTooSmall,
     CallbackInvalid,
@@ -32,9 +32,9 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.payment import Attention
-from checkout.domain.refund import AmountMode, Refund, RefundProblem, RefundStatus
-from checkout.domain.session import Status
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.refund.record import AmountMode, Refund, RefundProblem, RefundStatus
+from checkout.domain.session.record import Status
 from checkout.flows import erase
 from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of

@@ -15,11 +15,11 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.tallies import DynamoTallies
 from checkout.adapters.side_by_side import Threads
-from checkout.domain.errors import SessionUnexpectedState, Unavailable
-from checkout.domain.event_types import CANCELED, EXPIRED
-from checkout.domain.parts import Lists
-from checkout.domain.session import Status
-from checkout.domain.tally import tallied
+from checkout.domain.ground.errors import SessionUnexpectedState, Unavailable
+from checkout.domain.ground.parts import Lists
+from checkout.domain.reports.daily_totals import tallied
+from checkout.domain.session.record import Status
+from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
 from checkout.flows.checkout import ends, lists, lookup, reconcile
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed

@@ -13,11 +13,11 @@ import pytest
 
 from checkout.adapters.dynamo import places
 from checkout.adapters.side_by_side import Threads
-from checkout.domain.errors import Unavailable
-from checkout.domain.payment import Attention, Phase, Problem
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.flows.checkout import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts

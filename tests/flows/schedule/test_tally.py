@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.parts import Lists
-from checkout.domain.session import Status
-from checkout.domain.tally import DayTally
+from checkout.domain.ground.parts import Lists
+from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.session.record import Status
 from checkout.flows.checkout import ends, lookup
 from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH

@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.adapters.side_by_side import Threads, in_turn
-from checkout.domain.errors import Unavailable
-from checkout.domain.webhooks import FIRST_MESSAGE, Delivery, EventStatus, GivenUp
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.webhooks.record import FIRST_MESSAGE, Delivery, EventStatus, GivenUp
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.webhooks import deliver as flow
 from checkout.flows.webhooks import endpoints

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     ParameterInvalid,
     ResourceMissing,
     Unavailable,
     WebhookUnexpectedState,
 )
-from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED, PING
-from checkout.domain.merchant import Merchant
-from checkout.domain.webhooks import (
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED, PING
+from checkout.domain.webhooks.record import (
     Delivery,
     EventStatus,
     GivenUp,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import ResourceMissing, WebhookUnexpectedState
-from checkout.domain.event_types import EXPIRED, PARTIALLY_PAID, PAYMENT_FAILED
-from checkout.domain.session import Session
-from checkout.domain.webhooks import (
+from checkout.domain.ground.errors import ResourceMissing, WebhookUnexpectedState
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.event_types import EXPIRED, PARTIALLY_PAID, PAYMENT_FAILED
+from checkout.domain.webhooks.record import (
     Endpoint,
     EventStatus,
     Format,

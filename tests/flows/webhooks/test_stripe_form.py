@@ -12,25 +12,25 @@ import pytest
 import stripe
 
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.domain.addresses import Address
-from checkout.domain.collect import Collect, Detail, Place
-from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.erasure import Customer
-from checkout.domain.event_types import (
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.ids import new_session_id
+from checkout.domain.payment.attempt import Outcome, PaymentAttempt
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Problem
+from checkout.domain.session.collect import Collect, Detail, Place
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.public_attempts import MESSAGES
+from checkout.domain.session.record import Session, Status
+from checkout.domain.stripe.objects import payment_intent
+from checkout.domain.webhooks.event_types import (
     BESIDE,
     COMPLETED,
     OPTIONAL,
     PAYMENT_FAILED,
     PAYMENT_SUCCEEDED,
 )
-from checkout.domain.ids import new_session_id
-from checkout.domain.payment import Attention, Problem
-from checkout.domain.payment_attempt import Outcome, PaymentAttempt
-from checkout.domain.public_attempts import MESSAGES
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.stripe_objects import payment_intent
-from checkout.domain.webhooks import Format
+from checkout.domain.webhooks.record import Format
 from checkout.flows import erase
 from checkout.flows.checkout import ends, give_details, metadata
 from checkout.flows.payment.writes import move

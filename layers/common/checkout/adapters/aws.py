@@ -18,8 +18,8 @@ from botocore.exceptions import (
 )
 
 from checkout import telemetry
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import RandomBytes
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import RandomBytes
 
 Answer = dict[str, Any]
 

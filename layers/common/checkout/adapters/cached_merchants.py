@@ -6,7 +6,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.ports.merchants import MerchantPage, Merchants
 from checkout.ports.runtime import Clock
 from checkout.ports.sessions import Reservation

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
-from checkout.domain.errors import Unavailable
+from checkout.domain.ground.errors import Unavailable
 from checkout.ports.runtime import SecretUnreadable
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from checkout import telemetry
 from checkout.adapters.dynamo import DynamoSessions
-from checkout.domain.ids import MANDATE, REFUND, kind_of, session_ref
-from checkout.domain.mandate import Mandate
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import Problem
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.ground.ids import MANDATE, REFUND, kind_of, session_ref
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.adapters.dynamo import DynamoCounters
-from checkout.domain.limits import (
+from checkout.domain.ground.limits import (
     DAY,
     ITEMS_LEAST,
     ITEMS_SHARE,

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
-from checkout.domain.errors import MailRefused
+from checkout.domain.ground.errors import MailRefused
 from checkout.ports.mail import Letter
 
 # An e-mail without an answer may have been sent, so it is not sent again. Times in seconds.

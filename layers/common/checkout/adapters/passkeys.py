@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from checkout.domain.errors import InvalidJson
-from checkout.domain.people import Passkey
-from checkout.domain.strict_json import parse_object
+from checkout.domain.ground.errors import InvalidJson
+from checkout.domain.ground.strict_json import parse_object
+from checkout.domain.merchant.people import Passkey
 from checkout.open_payments.urls import host_and_port, split
 from checkout.ports.runtime import PasskeyRefused
 

@@ -3,7 +3,7 @@
 A request that has lost one call to AWS does not wait that long again: further calls are made once,
 with short timeouts. The same holds near the end of the process's time, because Lambda kills the
 process then, and nobody would get an answer. A write without an answer still has an unknown
-outcome, which its condition and writer resolve (domain/transitions.py).
+outcome, which its condition and writer resolve (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from botocore.config import Config
 from botocore.exceptions import ConnectionError, HTTPClientError
 
-from checkout.domain.errors import Unavailable
+from checkout.domain.ground.errors import Unavailable
 from checkout.version import VERSION
 
 # botocore would check each request against its model and build the User-Agent anew, which is a

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from checkout import telemetry
-from checkout.domain.errors import cause
-from checkout.domain.grammar import DELIVERY_ID
+from checkout.domain.ground.errors import cause
+from checkout.domain.ground.grammar import DELIVERY_ID
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 

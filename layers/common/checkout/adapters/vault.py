@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from checkout import telemetry
 from checkout.adapters.clock import SystemClock
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import RandomBytes, session_ref
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.ports.runtime import Clock, SecretUnreadable
 
 # Running processes use a new key after this time, or as soon as they meet a ciphertext of it.

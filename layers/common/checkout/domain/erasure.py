@@ -13,13 +13,13 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from checkout.domain.json_values import compact
-from checkout.domain.machine import Change
-from checkout.domain.payment_attempt import PaymentAttempt
-from checkout.domain.refund import Refund
-from checkout.domain.search import same_text
-from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.json_values import compact
+from checkout.domain.payment.attempt import PaymentAttempt
+from checkout.domain.payment.machine import Change
+from checkout.domain.refund.record import Refund
+from checkout.domain.reports.search_terms import same_text
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import WebhookEvent
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ _BEFORE_EMAIL: Final = r"(?:(?<![A-Za-z0-9._+~-])|(?<=%[0-9A-F]{2}))"
 _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 # The fields with an event's bodies, one for each form.
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
-# The session's fields about its customer in events and responses (domain/public.py).
+# The session's fields about its customer in events and responses (domain/session/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "paid_elsewhere"})
 # The objects of /v1 with the e-mail address that the shop gave, whose field is `email`; a session
-# has it as `customer_email` too (domain/stripe_objects.py).
+# has it as `customer_email` too (domain/stripe/objects.py).
 _WITH_EMAIL: Final = frozenset({"customer_details", "billing_details"})
 
 

@@ -2,8 +2,8 @@
 
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
 takes its items of it when it is created, and gives them back once it is certain that nothing was
-sold (domain/transitions.py, "Stock"). A large stock lies in several rows, so that buyers do not
-wait for each other, unless a customer may take several items at once (docs/decisions/0015).
+sold (domain/session/transitions.py, "Stock"). A large stock lies in several rows, so that buyers do
+not wait for each other, unless a customer may take several items at once (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.collect import Collect, Detail, from_json
-from checkout.domain.grammar import redirect_url
-from checkout.domain.machine import HistoryEntry
-from checkout.domain.merchant import Merchant
-from checkout.domain.money import to_wallet
-from checkout.domain.parts import part_of
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.ground.grammar import redirect_url
+from checkout.domain.ground.money import to_wallet
+from checkout.domain.ground.parts import part_of
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.collect import Collect, Detail, from_json
+from checkout.domain.session.record import LineItem, Session, Status
 
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000

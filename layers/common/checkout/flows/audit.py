@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from checkout.domain.audit import Action, AuditEntry
-from checkout.domain.grammar import NONCE
-from checkout.domain.ids import new_nonce
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Actor
+from checkout.domain.ground.grammar import NONCE
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.merchant.audit import Action, AuditEntry
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows import cursors
 from checkout.ports.services import DashboardServices
 

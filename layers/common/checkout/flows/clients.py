@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import BASE62
-from checkout.domain.merchant import Merchant
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import BASE62
+from checkout.domain.merchant.record import Merchant
 from checkout.ports.merchants import Merchants
 
 _PREFIX: Final = "mer_"

@@ -7,8 +7,8 @@ import binascii
 import hashlib
 import re
 
-from checkout.domain.errors import CursorInvalid
-from checkout.domain.grammar import position_pattern
+from checkout.domain.ground.errors import CursorInvalid
+from checkout.domain.ground.grammar import position_pattern
 
 
 def cursor(merchant: str, position: str) -> str:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from checkout.domain.audit import AuditEntry
-from checkout.domain.customer_details import NONE_GIVEN
 from checkout.domain.erasure import (
     Customer,
     body_without_wallet,
@@ -27,16 +25,18 @@ from checkout.domain.erasure import (
     refund_without,
     without_wallet,
 )
-from checkout.domain.errors import Conflict, Unavailable
-from checkout.domain.grammar import SESSION_ID
-from checkout.domain.machine import Change
-from checkout.domain.note import Note
-from checkout.domain.refund import Refund, RefundEvent
-from checkout.domain.search import same_text
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import EventStatus, WebhookEvent
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.ground.errors import Conflict, Unavailable
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.audit import AuditEntry
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change
+from checkout.domain.refund.record import Refund, RefundEvent
+from checkout.domain.reports.search_terms import same_text
+from checkout.domain.session.customer_details import NONE_GIVEN
+from checkout.domain.session.note import Note
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
+from checkout.domain.webhooks.record import EventStatus, WebhookEvent
 from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes

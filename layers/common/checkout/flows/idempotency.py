@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
-from checkout.domain.errors import CheckoutError, IdempotencyKeyInvalid, IdempotencyKeyReused
+from checkout.domain.ground.errors import CheckoutError, IdempotencyKeyInvalid, IdempotencyKeyReused
 from checkout.ports.services import Services
 from checkout.ports.sessions import KeyHeld, Reservation
 

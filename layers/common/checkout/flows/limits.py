@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from checkout.domain.errors import RateLimited
-from checkout.domain.grammar import mailbox
-from checkout.domain.limits import (
+from checkout.domain.ground.errors import RateLimited
+from checkout.domain.ground.grammar import mailbox
+from checkout.domain.ground.limits import (
     DAY,
     LETTERS_OF_CLIENT,
     LETTERS_OF_MEMBER,
@@ -16,7 +16,7 @@ from checkout.domain.limits import (
     LIST,
     Rule,
 )
-from checkout.domain.people import Member
+from checkout.domain.merchant.people import Member
 from checkout.ports.services import Services
 
 

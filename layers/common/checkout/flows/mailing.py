@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from checkout.domain.merchant import Merchant
-from checkout.domain.reach import Effect, require
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import Merchant
 from checkout.ports.mail import Letter, Mail
 
 

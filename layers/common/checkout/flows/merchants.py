@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checkout.domain.errors import ResourceMissing, Unavailable
-from checkout.domain.merchant import Merchant
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import ResourceMissing, Unavailable
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.merchants import Merchants
 

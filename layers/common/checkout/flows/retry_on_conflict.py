@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from checkout.domain.errors import Conflict
+from checkout.domain.ground.errors import Conflict
 from checkout.ports.sessions import Stale
 
 TRIES: Final = 5  # how often the loser of a write decides again

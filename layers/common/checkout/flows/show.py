@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from checkout.domain.errors import Conflict, ResourceMissing
-from checkout.domain.ids import session_ref
-from checkout.domain.payment import Attention
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import Conflict, ResourceMissing
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Session
 from checkout.open_payments.urls import authority
 from checkout.ports.services import DashboardServices
 

@@ -3,7 +3,7 @@
 `split` takes any text apart (RFC 3986); nothing else in the product parses URLs by hand. `target`
 is the grammar of a URL that requests go to: it refuses what two URL libraries would print
 differently, because a signature covers the printed form. The URLs for a customer's browser, and
-those that a merchant may register, have the merchant's grammar, checkout/domain/grammar.py.
+those that a merchant may register, have the merchant's grammar, checkout/domain/ground/grammar.py.
 """
 
 from __future__ import annotations

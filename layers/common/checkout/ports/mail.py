@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.ports.sessions import Reservation, Stale
 
 

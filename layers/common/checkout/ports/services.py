@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from checkout.domain.grammar import TestUrl
-from checkout.domain.ids import RandomBytes
-from checkout.domain.people import SignUp
-from checkout.domain.providers import Provider
+from checkout.domain.ground.grammar import TestUrl
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import SignUp
 from checkout.ports.mail import Mail, WriteAcknowledgement, WriteNotice
 from checkout.ports.merchants import Merchants
 from checkout.ports.runtime import Clock, SideBySide

@@ -8,10 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from checkout.domain.machine import Change, Record
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.payment.machine import Change, Record
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import WebhookEvent
 
 R = TypeVar("R", bound=Record)
 

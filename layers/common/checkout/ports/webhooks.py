@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports.sessions import Stale
 
 

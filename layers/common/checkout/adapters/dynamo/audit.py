@@ -14,9 +14,9 @@ from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Item, Value, text, text_from
-from checkout.domain.audit import AuditEntry
-from checkout.domain.grammar import position
-from checkout.domain.retention import RETENTION
+from checkout.domain.ground.grammar import position
+from checkout.domain.merchant.audit import AuditEntry
+from checkout.domain.session.retention import RETENTION
 
 # Before there were members, all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from checkout.adapters.aws import AWS_ERRORS, Answer, ask
 from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
-from checkout.domain.errors import CheckoutError
-from checkout.domain.ids import session_ref
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.ids import session_ref
 from checkout.open_payments.urls import split
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 

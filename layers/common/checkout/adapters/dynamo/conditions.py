@@ -1,7 +1,7 @@
 """Conditional requests to DynamoDB, and the meaning of a failed condition.
 
 Each clause of a condition has a name before the clauses are joined, and so has each item of a
-transaction. Source: the order of writes, domain/transitions.py.
+transaction. Source: the order of writes, domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from checkout.adapters.dynamo.records import (
     same_cart,
 )
 from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
-from checkout.domain.machine import Change
-from checkout.domain.retention import RETENTION, rows_kept_until
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import Session
+from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports.sessions import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the item in a transaction
@@ -104,8 +104,8 @@ def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) 
 def row_updates(table: str, change: Change[Session], retention: timedelta) -> list[dict[str, Any]]:
     """Return the writes to the session's other rows, for the transaction of a change.
 
-    Most changes do nothing there (domain/retention.py). The rows of a session with its first wallet
-    are kept longer before its change is written (sessions.py).
+    Most changes do nothing there (domain/session/retention.py). The rows of a session with its
+    first wallet are kept longer before its change is written (sessions.py).
     """
     before, after = change.before, change.after
     as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)

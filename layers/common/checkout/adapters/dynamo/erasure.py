@@ -28,12 +28,12 @@ from checkout.adapters.dynamo.records import (
 from checkout.adapters.dynamo.refunds import refund_from
 from checkout.adapters.dynamo.sessions import with_cart
 from checkout.adapters.dynamo.wire import Item, text, text_from
-from checkout.domain.audit import AuditEntry
-from checkout.domain.note import Note
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.merchant.audit import AuditEntry
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.note import Note
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports.sessions import Reservation
 
 T = TypeVar("T")

@@ -29,10 +29,10 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import RandomBytes
-from checkout.domain.parts import Lists
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.ground.parts import Lists
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import Reservation
 from checkout.ports.webhooks import DueEvent, StaleEvent

@@ -24,8 +24,8 @@ from checkout.adapters.dynamo.conditions import (
     put_reserved,
 )
 from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
-from checkout.domain.grammar import position
-from checkout.domain.ids import RandomBytes, new_nonce
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.ids import RandomBytes, new_nonce
 from checkout.domain.links import PaymentLink, shares
 from checkout.ports.sessions import Reservation
 

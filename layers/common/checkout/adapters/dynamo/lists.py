@@ -14,7 +14,7 @@ from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client
 from checkout.adapters.dynamo.places import owned
 from checkout.adapters.dynamo.wire import text, text_from
-from checkout.domain.grammar import position
+from checkout.domain.ground.grammar import position
 
 _FIRST: Final = "0"
 _LAST: Final = ":"  # sorts behind every digit

@@ -17,8 +17,8 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import failed_item, put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard
 from checkout.adapters.dynamo.wire import Item, instant, text
-from checkout.domain.machine import Change
-from checkout.domain.mandate import Mandate
+from checkout.domain.payment.machine import Change
+from checkout.domain.payment.mandate import Mandate
 
 _APART: Final = ("id", "merchant", "status", "version", "writer", "grant", "handle", "token")
 _NAMES: Final = [each for each in Mandate.__dataclass_fields__ if each not in _APART]

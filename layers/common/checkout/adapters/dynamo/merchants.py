@@ -28,9 +28,9 @@ from checkout.adapters.dynamo.conditions import (
     transaction,
 )
 from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, texts
-from checkout.domain.errors import CheckoutError, Unavailable
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.people import Scope
+from checkout.domain.ground.errors import CheckoutError, Unavailable
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.ports.merchants import MerchantPage, StaleMerchant
 from checkout.ports.sessions import Reservation
 

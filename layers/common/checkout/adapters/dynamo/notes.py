@@ -17,11 +17,11 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text, text_from
-from checkout.domain.ids import RandomBytes
-from checkout.domain.note import Note
-from checkout.domain.retention import RETENTION, note_kept_until
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.session.note import Note
+from checkout.domain.session.record import Session
+from checkout.domain.session.retention import RETENTION, note_kept_until
+from checkout.domain.session.withdrawal import Withdrawal
 
 T = TypeVar("T", Note, Withdrawal)
 
@@ -107,8 +107,8 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
         """Write it if the stored version is one less; a first version if there is none.
 
-        From then on its session is among those that need somebody (domain/search.py), if there
-        still is one. Returns False if somebody else has written meanwhile.
+        From then on its session is among those that need somebody (domain/reports/search_terms.py),
+        if there still is one. Returns False if somebody else has written meanwhile.
         """
         place = {} if session is None else needing_somebody(session)
         if withdrawal.acknowledge_at is not None:

@@ -28,9 +28,9 @@ from checkout.adapters.dynamo.conditions import (
 from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
-from checkout.domain.merchant import Merchant
-from checkout.domain.people import Invitation, Member, Role
-from checkout.domain.retention import RETENTION
+from checkout.domain.merchant.people import Invitation, Member, Role
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.retention import RETENTION
 from checkout.ports.sessions import Reservation
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})

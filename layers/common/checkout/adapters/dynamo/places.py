@@ -1,7 +1,7 @@
 """Decide the place of each record in every index, and until when DynamoDB keeps it.
 
 The rules say when a record needs something (`Session.needed_at`) and how long it is wanted
-(domain/retention.py); what an index costs is known here only.
+(domain/session/retention.py); what an index costs is known here only.
 
     index                   key                        entries
     by_merchant             merchant, created_key      sessions and events, by creation
@@ -36,12 +36,12 @@ from checkout.adapters.dynamo.wire import (
     text,
     text_from,
 )
-from checkout.domain.grammar import position
-from checkout.domain.parts import part_of
-from checkout.domain.retention import session_kept_until
-from checkout.domain.search import NEEDS_SOMEBODY, PAID, PREFIX_LEAST, same_text
-from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.parts import part_of
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY, PAID, PREFIX_LEAST, same_text
+from checkout.domain.session.record import Session, Status
+from checkout.domain.session.retention import session_kept_until
+from checkout.domain.webhooks.record import KEPT, EventStatus, WebhookEvent
 
 # The shards of each lane of an index by time. A later release may have more of them, but never
 # fewer, because their entries would not be found.

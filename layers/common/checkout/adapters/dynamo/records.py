@@ -28,13 +28,8 @@ from checkout.adapters.dynamo.places import (
     unsharded,
 )
 from checkout.adapters.dynamo.wire import Item, Value, text
-from checkout.domain.grammar import position
-from checkout.domain.retention import (
-    RETENTION,
-    flag_kept_until,
-    rows_kept_until,
-)
-from checkout.domain.search import (
+from checkout.domain.ground.grammar import position
+from checkout.domain.reports.search_terms import (
     last_part,
     marks,
     metadata_texts,
@@ -44,7 +39,12 @@ from checkout.domain.search import (
     wallets,
     words,
 )
-from checkout.domain.session import Session
+from checkout.domain.session.record import Session
+from checkout.domain.session.retention import (
+    RETENTION,
+    flag_kept_until,
+    rows_kept_until,
+)
 from checkout.ports.sessions import Reservation
 
 SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
@@ -167,7 +167,7 @@ def _large(cart: Value) -> bool:
 
 
 def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
-    """Return the rows by which the session is found (domain/search.py).
+    """Return the rows by which the session is found (domain/reports/search_terms.py).
 
     The id of a payment, a quote or a request is the key of a row that names the session. Everything
     else is in the index `by_search`: order numbers in the order of their texts, other texts in the

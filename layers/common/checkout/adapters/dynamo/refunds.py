@@ -18,12 +18,12 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
-from checkout.domain.grammar import position
-from checkout.domain.ids import RandomBytes
-from checkout.domain.machine import Change
-from checkout.domain.parts import Lists
-from checkout.domain.refund import Refund
-from checkout.domain.search import REFUNDS
+from checkout.domain.ground.grammar import position
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.machine import Change
+from checkout.domain.refund.record import Refund
+from checkout.domain.reports.search_terms import REFUNDS
 
 KEPT_LONGER: Final = timedelta(days=30)  # than its session, so that both are found together
 _APART: Final = ("id", "merchant", "part", "status", "version", "writer", "grant", "token")

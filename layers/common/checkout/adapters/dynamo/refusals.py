@@ -12,7 +12,7 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Value, text
-from checkout.domain.refusals import KEPT, Refusals
+from checkout.domain.merchant.failed_requests import KEPT, Refusals
 
 REFUSED_ROW: Final = "refused#"
 _REFUSALS: Final = Codec(Refusals, packed=("entries",))

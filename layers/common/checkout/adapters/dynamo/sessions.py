@@ -1,7 +1,8 @@
 """Checkout sessions in DynamoDB, by the low-level client that is passed in.
 
 Every write is conditional; if it loses, the same response contains the winner. All reads are
-strongly consistent, except those of indexes. Source: domain/transitions.py, design.md "Records".
+strongly consistent, except those of indexes. Source: domain/session/transitions.py, design.md
+"Records".
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from checkout.adapters.dynamo.records import (
 from checkout.adapters.dynamo.refunds import put_refund, refund_from
 from checkout.adapters.dynamo.refunds import update as update_refund
 from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
-from checkout.domain.machine import Change, Record
-from checkout.domain.parts import Lists
-from checkout.domain.retention import RETENTION
-from checkout.domain.search import outer_ids, same_text, wallets
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import given_back
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
+from checkout.domain.ground.parts import Lists
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change, Record
+from checkout.domain.reports.search_terms import outer_ids, same_text, wallets
+from checkout.domain.session.record import Session
+from checkout.domain.session.retention import RETENTION
+from checkout.domain.session.transitions import given_back
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import (
     AllowanceUsed,
@@ -88,7 +89,7 @@ class DynamoSessions:
     """Stores checkout sessions, and the records written in the same transactions.
 
     `sleep` takes seconds; with `random_bytes` it paces retries. `retention` is the time for which
-    an ended session is kept (domain/retention.py).
+    an ended session is kept (domain/session/retention.py).
     """
 
     def __init__(
@@ -263,8 +264,8 @@ class DynamoSessions:
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
         the last session seen. `search` finds sessions by the name of a wallet, a metadata value, or
-        a word in an item's name (domain/search.py), with an index that lags. A page is a query for
-        each shard, and one batch read.
+        a word in an item's name (domain/reports/search_terms.py), with an index that lags. A page
+        is a query for each shard, and one batch read.
         """
         index, attribute, key = "by_merchant", "merchant", of.merchant
         if search is not None:

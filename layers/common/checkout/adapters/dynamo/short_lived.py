@@ -18,8 +18,8 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import condition_failed, met
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Value, instant, milliseconds, number, number_from, text
-from checkout.domain.errors import CheckoutError
-from checkout.domain.sign_in import SignIn
+from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.people import SignIn
 
 _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 

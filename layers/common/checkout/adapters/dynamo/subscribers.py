@@ -12,7 +12,7 @@ from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import failed_item, put, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
-from checkout.domain.notices import Subscriber
+from checkout.domain.merchant.notices import Subscriber
 from checkout.ports.runtime import Clock
 from checkout.ports.sessions import Reservation
 

@@ -28,10 +28,10 @@ from checkout.adapters.dynamo.wire import (
     text,
     text_from,
 )
-from checkout.domain.ids import RandomBytes
-from checkout.domain.parts import Lists
-from checkout.domain.session import Session
-from checkout.domain.tally import DayTally
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.ground.parts import Lists
+from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.session.record import Session
 from checkout.ports.sessions import Positions, Stretch, Walk
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces

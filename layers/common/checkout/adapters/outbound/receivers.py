@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from checkout.adapters.outbound.http import PublicHttp
-from checkout.domain.webhooks import ANSWER_MAX, TIMEOUT
+from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.ports.webhooks import Receipt

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from checkout.adapters.vault import AesVault
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.client_forms import ClientForms
 from checkout.open_payments.errors import OpenPaymentsError, Refused

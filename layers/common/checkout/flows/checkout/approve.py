@@ -1,8 +1,8 @@
 """Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
 The order of writes is the safety: W5 before the interact_ref is redeemed, W6 before the one call
-that moves money (domain/transitions.py). After W6 only certainty leads back to `open`; a payment
-whose outcome is unknown stays `paying` and belongs to reconciliation.
+that moves money (domain/session/transitions.py). After W6 only certainty leads back to `open`; a
+payment whose outcome is unknown stays `paying` and belongs to reconciliation.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.attempts import running
-from checkout.domain.limits import RETURN
+from checkout.domain.ground.limits import RETURN
 from checkout.domain.links import link_of
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.payment import Problem
-from checkout.domain.payment_attempt import Outcome
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.attempt import Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.session.attempts import running
+from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, merchants
 from checkout.flows.checkout import completion, reconcile
 from checkout.flows.checkout.clock import apply_clock

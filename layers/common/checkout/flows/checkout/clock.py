@@ -6,11 +6,11 @@ lapsed. Sessions that nobody asks for are ended by flows/schedule/expiries.py.
 
 from __future__ import annotations
 
-from checkout.domain.machine import Change
-from checkout.domain.payment import Phase, Problem
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.transitions import advance
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
+from checkout.domain.session.transitions import advance
 from checkout.flows.payment.writes import change, write_decided
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleRecord

@@ -1,6 +1,6 @@
 """Decide a session by what its incoming payment received: completed, or flagged as partly paid.
 
-The merchant's own incoming payment is the witness (C9, W8 in domain/transitions.py).
+The merchant's own incoming payment is the witness (C9, W8 in domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.machine import Change
-from checkout.domain.payment import Attention
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.machine import Change
+from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import proof, schedule
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided

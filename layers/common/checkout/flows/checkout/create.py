@@ -10,15 +10,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended, ParameterInvalid
-from checkout.domain.grammar import is_http
-from checkout.domain.ids import new_nonce, new_session_id
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.new_session import NewSession
-from checkout.domain.public import public_session
-from checkout.domain.reach import SUSPENDED, Effect, require
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import IdempotencyKeyReused, MerchantSuspended, ParameterInvalid
+from checkout.domain.ground.grammar import is_http
+from checkout.domain.ground.ids import new_nonce, new_session_id
+from checkout.domain.merchant.reach import SUSPENDED, Effect, require
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.new import NewSession
+from checkout.domain.session.public import public_session
+from checkout.domain.session.record import Session
 from checkout.flows import merchants
 from checkout.flows.checkout import details
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text

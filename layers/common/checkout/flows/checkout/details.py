@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails, from_json
-from checkout.domain.errors import Unavailable
-from checkout.domain.ids import RandomBytes
-from checkout.domain.merchant import Merchant, details_key_place
-from checkout.domain.search import same_text
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.merchant.record import Merchant, details_key_place
+from checkout.domain.reports.search_terms import same_text
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails, from_json
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
 from checkout.flows import merchants
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices, Services

@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     PaymentInProgress,
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.people import Actor
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.merchant.people import Actor
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import lookup
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.idempotency import Reserve

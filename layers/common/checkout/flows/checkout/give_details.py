@@ -9,17 +9,17 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     PaymentInProgress,
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.merchant import Merchant
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session, Status
 from checkout.flows import merchants
 from checkout.flows.checkout import details
 from checkout.flows.checkout.clock import apply_clock

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.attempts import Concern
-from checkout.domain.grammar import SESSION_ID, position
-from checkout.domain.people import Actor
-from checkout.domain.search import NEEDS_SOMEBODY, PAID, finds, last_part
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.grammar import SESSION_ID, position
+from checkout.domain.merchant.people import Actor
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY, PAID, finds, last_part
+from checkout.domain.session.attempts import Concern
+from checkout.domain.session.record import Session, Status
 from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import Services
 
@@ -27,11 +27,11 @@ class ListQuery:
     """The filters of a list.
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
-    minor units (both inclusive). `search` is a text in full (domain/search.py). `statuses` are
-    several to choose from. `paid_from` and `paid_before` bound `paid_at` of completed sessions.
-    `rounds` bounds the index pages that are read for one response, `patience` those that are read
-    while nothing is found. `upward` asks for the sessions just newer than the cursor; the page is
-    newest first all the same.
+    minor units (both inclusive). `search` is a text in full (domain/reports/search_terms.py).
+    `statuses` are several to choose from. `paid_from` and `paid_before` bound `paid_at` of
+    completed sessions. `rounds` bounds the index pages that are read for one response, `patience`
+    those that are read while nothing is found. `upward` asks for the sessions just newer than the
+    cursor; the page is newest first all the same.
     """
 
     limit: int = 10

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import SESSION_ID
-from checkout.domain.people import Actor
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.people import Actor
+from checkout.domain.session.record import Session
 from checkout.flows.checkout.clock import apply_clock
 from checkout.ports.services import Services
 

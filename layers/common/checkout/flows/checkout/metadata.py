@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from checkout.domain.errors import PaymentInProgress, SessionBusy
-from checkout.domain.json_values import compact
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.people import Actor
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.ground.errors import PaymentInProgress, SessionBusy
+from checkout.domain.ground.json_values import compact
+from checkout.domain.merchant.people import Actor
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import lookup
 from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.idempotency import Reserve

@@ -1,7 +1,7 @@
 """Account for money that arrives outside of the payment flow.
 
 Anybody who knows an incoming payment can pay it until it is closed: before the customer approves,
-and after the session has ended (domain/transitions.py, "Money from outside").
+and after the session has ended (domain/session/transitions.py, "Money from outside").
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.payment import FENCE, Attention
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, Attention
+from checkout.domain.session.record import Session, Status
 from checkout.flows.checkout import completion
 from checkout.flows.payment import proof
 from checkout.flows.payment.visit import WalletVisit

@@ -3,7 +3,7 @@
 Nothing here can move money. Any failure puts the session back to `open` with the reason on it, and
 the customer may try again. The stored incoming payment is read first, and used again unless it was
 paid or closed; if the customer's wallet calls it no receiver, it is read once more. The steps are
-described in domain/transitions.py.
+described in domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooSmallForWallet,
     CheckoutError,
     MerchantWalletError,
@@ -24,18 +24,23 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.limits import SUBMISSION
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import FENCE, INCOMING_PAYMENT_GRACE, IncomingPaymentRef, Problem
-from checkout.domain.reach import Effect, allows
-from checkout.domain.session import (
+from checkout.domain.ground.limits import SUBMISSION
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import (
+    FENCE,
+    INCOMING_PAYMENT_GRACE,
+    IncomingPaymentRef,
+    Problem,
+)
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.session.record import (
     SUBMISSIONS_MAX,
     SUBMISSIONS_WINDOW,
     Session,
     Status,
 )
-from checkout.domain.session_events import Event
 from checkout.flows import limits, merchants
 from checkout.flows.checkout import outside
 from checkout.flows.checkout.clock import apply_clock

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     CheckoutError,
     Conflict,
     IdempotencyKeyReused,
     ParameterInvalid,
     ResourceMissing,
 )
-from checkout.domain.grammar import LINK_ID, NONCE, is_http
-from checkout.domain.ids import new_nonce, new_session_id
-from checkout.domain.limits import PURCHASE
+from checkout.domain.ground.grammar import LINK_ID, NONCE, is_http
+from checkout.domain.ground.ids import new_nonce, new_session_id
+from checkout.domain.ground.limits import PURCHASE
 from checkout.domain.links import PaymentLink
-from checkout.domain.reach import Effect, allows
-from checkout.domain.session import Session
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.record import Session
 from checkout.flows import idempotency, limits, merchants
 from checkout.flows.checkout import details as customer_details
 from checkout.flows.checkout.clock import apply_clock

@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.errors import ReceiptsUsedUp, ResourceMissing
-from checkout.domain.limits import RECEIPT
-from checkout.domain.reach import Effect
-from checkout.domain.session import Session, Status
+from checkout.domain.ground.errors import ReceiptsUsedUp, ResourceMissing
+from checkout.domain.ground.limits import RECEIPT
+from checkout.domain.merchant.reach import Effect
+from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, mailing, merchants
 from checkout.ports.mail import Letter
 from checkout.ports.services import PayServices

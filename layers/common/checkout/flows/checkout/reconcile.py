@@ -1,8 +1,8 @@
 """Reconcile payments in doubt with what the wallets show.
 
 The engine reads and closes (flows/payment); here it is decided what follows for the session
-(domain/transitions.py). Every step is a conditional write, so the callback, the customer's open
-page and the sweep may all do this at the same time.
+(domain/session/transitions.py). Every step is a conditional write, so the callback, the customer's
+open page and the sweep may all do this at the same time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.payment import FENCE, Attention, Phase
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, Attention, Phase
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, merchants
 from checkout.flows.checkout import completion, outside
 from checkout.flows.checkout.clock import apply_clock

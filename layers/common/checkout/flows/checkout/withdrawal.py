@@ -19,12 +19,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.customer_details import CustomerDetails
-from checkout.domain.errors import MailRefused, ResourceMissing
-from checkout.domain.merchant import Merchant
-from checkout.domain.reach import Effect
-from checkout.domain.session import Session
-from checkout.domain.withdrawal import Withdrawal, last_moment
+from checkout.domain.ground.errors import MailRefused, ResourceMissing
+from checkout.domain.merchant.reach import Effect
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal, last_moment
 from checkout.flows import mailing
 from checkout.flows.checkout import details
 from checkout.ports.mail import WriteAcknowledgement

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     KeyUnexpectedState,
     ParameterInvalid,
@@ -21,10 +20,11 @@ from checkout.domain.errors import (
     PermissionMissing,
     ResourceMissing,
 )
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_nonce
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.names import is_name
-from checkout.domain.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
+from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id, new_nonce
+from checkout.domain.ground.names import is_name
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
+from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.ports.services import DashboardServices, Services

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from checkout.domain.doors import API
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
-from checkout.domain.grammar import API_KEY
-from checkout.domain.ids import api_key_hash, api_key_prefix
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Scope
+from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+from checkout.domain.ground.grammar import API_KEY
+from checkout.domain.ground.ids import api_key_hash, api_key_prefix
+from checkout.domain.merchant.doors import API
+from checkout.domain.merchant.people import Scope
+from checkout.domain.merchant.record import ApiKey
 from checkout.ports.services import Services
 
 _READING: Final = ("GET", "HEAD")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.people import Actor
-from checkout.domain.refund import Refund
-from checkout.domain.session import Session
+from checkout.domain.merchant.people import Actor
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
 from checkout.flows.checkout.lists import ListQuery, cursor_behind
 from checkout.flows.merchant import search
 from checkout.ports.services import DashboardServices

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from checkout.domain.people import Actor
-from checkout.domain.providers import Provider
-from checkout.domain.session import Session
-from checkout.domain.tally import DayTally, tallied
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import Actor
+from checkout.domain.reports.daily_totals import DayTally, tallied
+from checkout.domain.session.record import Session
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import Positions
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import public_x

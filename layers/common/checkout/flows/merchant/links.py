@@ -10,8 +10,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.collect import (
+from checkout.domain.ground.errors import (
+    AmountTooSmall,
+    Conflict,
+    ParameterInvalid,
+    ParameterMissing,
+    ResourceMissing,
+)
+from checkout.domain.ground.grammar import (
+    LINK_ID,
+    is_http,
+    picture_url,
+    redirect_url,
+)
+from checkout.domain.ground.ids import new_link_id, new_nonce, new_session_id
+from checkout.domain.ground.money import (
+    UNIT_AMOUNT_MAX,
+    from_minor_units,
+    to_wallet,
+)
+from checkout.domain.ground.names import is_name, shown
+from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.links import (
+    AT_ONCE_MAX,
+    NAME_MAX,
+    STOCK_MAX,
+    PaymentLink,
+    quantity_of,
+    rows_for,
+)
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.collect import (
     LABEL_MAX,
     OPTION_MAX,
     OPTIONS_MAX,
@@ -22,38 +54,6 @@ from checkout.domain.collect import (
     Question,
     known_countries,
 )
-from checkout.domain.errors import (
-    AmountTooSmall,
-    Conflict,
-    ParameterInvalid,
-    ParameterMissing,
-    ResourceMissing,
-)
-from checkout.domain.grammar import (
-    LINK_ID,
-    is_http,
-    picture_url,
-    redirect_url,
-)
-from checkout.domain.ids import new_link_id, new_nonce, new_session_id
-from checkout.domain.links import (
-    AT_ONCE_MAX,
-    NAME_MAX,
-    STOCK_MAX,
-    PaymentLink,
-    quantity_of,
-    rows_for,
-)
-from checkout.domain.merchant import Merchant
-from checkout.domain.money import (
-    UNIT_AMOUNT_MAX,
-    from_minor_units,
-    to_wallet,
-)
-from checkout.domain.names import is_name, shown
-from checkout.domain.people import Actor
-from checkout.domain.reach import Effect, require
-from checkout.domain.typed_amount import typed_amount
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import details
 from checkout.flows.cursors import cursor, position_of

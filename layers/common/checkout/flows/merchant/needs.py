@@ -11,19 +11,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.ids import mandate_id
-from checkout.domain.mandate import Mandate
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.note import needs_somebody
-from checkout.domain.order_number import order_number
-from checkout.domain.payment import Problem
-from checkout.domain.people import Actor
-from checkout.domain.search import NEEDS_SOMEBODY
-from checkout.domain.session import Session, Status
-from checkout.domain.session_events import Event
-from checkout.domain.webhooks import Delivery, Endpoint, WebhookEvent, endpoint_id
-from checkout.domain.withdrawal import waits
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.ids import mandate_id
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY
+from checkout.domain.session.note import needs_somebody
+from checkout.domain.session.record import Session, Status, order_number
+from checkout.domain.session.withdrawal import waits
+from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent, endpoint_id
 from checkout.open_payments.errors import Reason
 from checkout.ports.services import DashboardServices, PayServices
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import Conflict, ParameterInvalid
-from checkout.domain.note import TAG_MAX, TAGS_MAX, TEXT_MAX, Note, case_of, tags_of
-from checkout.domain.people import Actor
+from checkout.domain.ground.errors import Conflict, ParameterInvalid
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
+from checkout.domain.session.note import TAG_MAX, TAGS_MAX, TEXT_MAX, Note, case_of, tags_of
 from checkout.flows import audit
 from checkout.flows.checkout import lookup
 from checkout.ports.services import DashboardServices

@@ -22,20 +22,27 @@ from datetime import datetime, timedelta
 from hmac import compare_digest
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     EmailInvalid,
     MailRefused,
     ParameterInvalid,
     ResourceMissing,
 )
-from checkout.domain.grammar import email_of
-from checkout.domain.ids import api_key_hash, new_invitation_token, new_nonce, subscriber_id
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.notices import CONFIRM_WITHIN, Pace, Subscriber, Told, Topic, remembered
-from checkout.domain.people import Member, Right, may
-from checkout.domain.reach import Effect, allows, require
+from checkout.domain.ground.grammar import email_of
+from checkout.domain.ground.ids import api_key_hash, new_invitation_token, new_nonce, subscriber_id
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.notices import (
+    CONFIRM_WITHIN,
+    Pace,
+    Subscriber,
+    Told,
+    Topic,
+    remembered,
+)
+from checkout.domain.merchant.people import Member, Right, may
+from checkout.domain.merchant.reach import Effect, allows, require
 from checkout.flows import audit, limits, mailing, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import needs

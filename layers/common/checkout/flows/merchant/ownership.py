@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     MemberUnexpectedState,
     MerchantWalletError,
     ParameterInvalid,
 )
-from checkout.domain.json_values import compact
-from checkout.domain.limits import LOOK_UP
-from checkout.domain.merchant import Merchant, Ownership
-from checkout.domain.people import Actor
-from checkout.domain.reach import Effect, allows
+from checkout.domain.ground.json_values import compact
+from checkout.domain.ground.limits import LOOK_UP
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.merchant.record import Merchant, Ownership
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant.api_keys import change_copied
 from checkout.flows.merchant.passkeys import place_of

@@ -12,17 +12,17 @@ import hashlib
 from dataclasses import replace
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     ParameterInvalid,
     PasskeyInvalid,
     ResourceMissing,
 )
-from checkout.domain.grammar import MEMBER_ID
-from checkout.domain.ids import api_key_hash
-from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import CHALLENGE_LASTS, NEW_SHOP, Invitation, Member, Passkey
+from checkout.domain.ground.grammar import MEMBER_ID
+from checkout.domain.ground.ids import api_key_hash
+from checkout.domain.ground.limits import CHALLENGE, WRONG_KEY
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import CHALLENGE_LASTS, NEW_SHOP, Invitation, Member, Passkey
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant import people, sign_in
 from checkout.flows.merchant.sign_in import SignedIn

@@ -13,26 +13,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     Conflict,
     MemberUnexpectedState,
     ParameterInvalid,
     ParameterMissing,
     ResourceMissing,
 )
-from checkout.domain.grammar import MEMBER_ID
-from checkout.domain.ids import (
+from checkout.domain.ground.grammar import MEMBER_ID
+from checkout.domain.ground.ids import (
     api_key_hash,
     new_invitation_id,
     new_invitation_token,
     new_member_id,
     new_nonce,
 )
-from checkout.domain.merchant import ApiKey
-from checkout.domain.money import from_minor_units
-from checkout.domain.names import is_plain_name
-from checkout.domain.people import (
+from checkout.domain.ground.money import from_minor_units
+from checkout.domain.ground.names import is_plain_name
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import (
     INVITATION_LASTS,
     MEMBERS_MAX,
     NAME_MAX,
@@ -43,7 +42,8 @@ from checkout.domain.people import (
     RefundCap,
     Role,
 )
-from checkout.domain.reach import Effect, require
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys

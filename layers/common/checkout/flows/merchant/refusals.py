@@ -6,11 +6,11 @@ few of them, and of a key each minute gets few: a flood of wrong requests costs 
 
 from __future__ import annotations
 
-from checkout.domain.errors import CheckoutError, ResourceMissing
-from checkout.domain.limits import REFUSAL
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Actor
-from checkout.domain.refusals import Refusal
+from checkout.domain.ground.errors import CheckoutError, ResourceMissing
+from checkout.domain.ground.limits import REFUSAL
+from checkout.domain.merchant.failed_requests import Refusal
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import ApiKey
 from checkout.ports.services import DashboardServices, Services
 
 

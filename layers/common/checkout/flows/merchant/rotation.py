@@ -12,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from checkout.domain.errors import Conflict
-from checkout.domain.merchant import (
+from checkout.domain.ground.errors import Conflict
+from checkout.domain.merchant.record import (
     Identity,
     Merchant,
     ServiceKey,
     details_key_place,
     private_key_place,
 )
-from checkout.domain.webhooks import Endpoint
+from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.runtime import SecretUnreadable

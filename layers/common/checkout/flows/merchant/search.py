@@ -1,4 +1,4 @@
-"""Find transactions in the dashboard by anything that support may know (domain/search.py)."""
+"""Find transactions by anything that support may know (domain/reports/search_terms.py)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import EVENT_ID, SESSION_ID, email_of
-from checkout.domain.people import Actor
-from checkout.domain.search import PREFIX_LEAST, last_part, same_text
-from checkout.domain.session import Session
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID, email_of
+from checkout.domain.merchant.people import Actor
+from checkout.domain.reports.search_terms import PREFIX_LEAST, last_part, same_text
+from checkout.domain.session.record import Session
 from checkout.flows import merchants
 from checkout.flows.checkout import details, lists, lookup
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery, SessionList

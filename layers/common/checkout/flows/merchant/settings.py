@@ -10,12 +10,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from checkout.domain import providers
-from checkout.domain.audit import Action
-from checkout.domain.errors import ParameterInvalid
-from checkout.domain.grammar import contact_of, page_of, return_host
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.merchant import (
+from checkout.domain.ground import providers
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.grammar import contact_of, page_of, return_host
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.ground.names import is_name, is_plain_name
+from checkout.domain.ground.parts import PARTS
+from checkout.domain.ground.pictures import SIDE_MAX, picture_size, picture_type
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import (
     COMPANY_MAX,
     NAME_MAX,
     TOLERANCE_MAX,
@@ -24,12 +29,7 @@ from checkout.domain.merchant import (
     Logo,
     Merchant,
 )
-from checkout.domain.names import is_name, is_plain_name
-from checkout.domain.parts import PARTS
-from checkout.domain.people import Actor
-from checkout.domain.pictures import SIDE_MAX, picture_size, picture_type
-from checkout.domain.providers import Provider
-from checkout.domain.withdrawal import DAYS_MAX
+from checkout.domain.session.withdrawal import DAYS_MAX
 from checkout.flows import audit, merchants
 from checkout.flows.checkout import details
 from checkout.flows.merchant import api_keys

@@ -15,8 +15,10 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
-from checkout.domain.ids import new_merchant_id
-from checkout.domain.merchant import (
+from checkout.domain.ground.ids import new_merchant_id
+from checkout.domain.ground.names import is_plain_name, shown
+from checkout.domain.merchant.people import USUAL, Scope
+from checkout.domain.merchant.record import (
     NAME_MAX,
     Merchant,
     Ownership,
@@ -24,8 +26,6 @@ from checkout.domain.merchant import (
     Suspension,
     private_key_place,
 )
-from checkout.domain.names import is_plain_name, shown
-from checkout.domain.people import USUAL, Scope
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key

@@ -16,13 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
-from checkout.domain.ids import RandomBytes
-from checkout.domain.limits import WRONG_KEY
-from checkout.domain.merchant import ApiKey
-from checkout.domain.people import Actor, Member
-from checkout.domain.sign_in import SignIn
+from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
+from checkout.domain.ground.ids import RandomBytes
+from checkout.domain.ground.limits import WRONG_KEY
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor, Member, SignIn
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows import audit, limits
 from checkout.flows.merchant import authentication
 from checkout.ports.services import DashboardServices

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.ids import new_member_id
-from checkout.domain.limits import LOOK_UP
-from checkout.domain.names import is_plain_name
-from checkout.domain.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.ground.ids import new_member_id
+from checkout.domain.ground.limits import LOOK_UP
+from checkout.domain.ground.names import is_plain_name
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
 from checkout.flows import audit, limits
 from checkout.flows.merchant import passkeys, setup, sign_in
 from checkout.flows.merchant.sign_in import SignedIn

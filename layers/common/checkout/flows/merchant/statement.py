@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from checkout.domain.people import Actor
-from checkout.domain.refund import APPROVAL_AWAITED, Refund
-from checkout.domain.session import Session
-from checkout.domain.statement import StatementDay, statement
+from checkout.domain.merchant.people import Actor
+from checkout.domain.refund.record import APPROVAL_AWAITED, Refund
+from checkout.domain.reports.statement import StatementDay, statement
+from checkout.domain.session.record import Session
 from checkout.open_payments.models import Amount
 from checkout.ports.services import DashboardServices
 

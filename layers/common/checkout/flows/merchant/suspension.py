@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from checkout.domain.errors import Conflict, KeyUnexpectedState
-from checkout.domain.merchant import ApiKey, Merchant, Ownership, Suspension
+from checkout.domain.ground.errors import Conflict, KeyUnexpectedState
+from checkout.domain.merchant.record import ApiKey, Merchant, Ownership, Suspension
 from checkout.flows import merchants
 from checkout.flows.merchant import ownership
 from checkout.flows.merchant.api_keys import NewKey, change_copied, successor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import Conflict, ParameterInvalid
-from checkout.domain.people import Actor
+from checkout.domain.ground.errors import Conflict, ParameterInvalid
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
 from checkout.flows import audit
 from checkout.flows.checkout import lookup, withdrawal
 from checkout.ports.services import DashboardServices

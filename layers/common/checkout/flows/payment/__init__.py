@@ -2,6 +2,6 @@
 
 It is cut along the three resources of Open Payments: the grant (`approval`), the outgoing payment
 (`instruct`) and the incoming payment (`proof`); `schedule` says when wallets are asked. It knows no
-checkout: it moves any record that has the fields of a payment in flight (domain/payment.py), and
-payer, receiver and token are arguments.
+checkout: it moves any record that has the fields of a payment in flight
+(domain/payment/in_flight.py), and payer, receiver and token are arguments.
 """

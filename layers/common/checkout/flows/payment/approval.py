@@ -10,11 +10,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from checkout.domain.errors import CallbackInvalid
-from checkout.domain.ids import new_nonce
-from checkout.domain.machine import Change
-from checkout.domain.payment import InFlight
-from checkout.domain.session_events import Event
+from checkout.domain.ground.errors import CallbackInvalid
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import InFlight
+from checkout.domain.payment.machine import Change
 from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.payment.visit import WalletVisit

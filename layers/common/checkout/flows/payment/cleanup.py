@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.ground.errors import ResourceMissing
 from checkout.flows import merchants
 from checkout.flows.payment import sealed
 from checkout.flows.payment.visit import WalletVisit

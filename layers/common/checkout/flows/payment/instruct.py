@@ -1,7 +1,7 @@
 """Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
 
 After W6 only certainty opens the record again; a payment whose outcome is unknown stays in
-`paying`, and is found by its quote (domain/transitions.py).
+`paying`, and is found by its quote (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from checkout.domain.ids import new_nonce
-from checkout.domain.machine import Change
-from checkout.domain.payment import InFlight, Instruction, Phase, Problem
-from checkout.domain.session_events import Event
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import InFlight, Instruction, Phase, Problem
+from checkout.domain.payment.machine import Change
 from checkout.flows.payment import proof, schedule, sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided

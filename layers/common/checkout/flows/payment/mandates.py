@@ -1,7 +1,7 @@
 """Keep the token of a mandate: renew it (M1 to M3) to use it, and before its provider forgets it.
 
 Nothing else may rotate it: a rotation kills the token for everybody else. The order of the writes
-and its reasons: domain/mandate_transitions.py.
+and its reasons: domain/payment/mandate_transitions.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.ids import mandate_id
-from checkout.domain.machine import Change
-from checkout.domain.mandate import (
+from checkout.domain.ground.ids import mandate_id
+from checkout.domain.payment.machine import Change
+from checkout.domain.payment.mandate import (
     ROTATED_EVERY,
     ROTATION_LEASE,
     Mandate,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from checkout.domain.money import least_accepted, may_be_converted
-from checkout.domain.payment import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
-from checkout.domain.session_events import Event
+from checkout.domain.ground.money import least_accepted, may_be_converted
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.open_payments import errors as op

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from checkout.domain.payment import FENCE, Attention, InFlight
-from checkout.domain.session_events import Event
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, Attention, InFlight
 from checkout.flows.payment.writes import move
 from checkout.ports.services import Services
 
@@ -18,7 +18,7 @@ HUNG: Final = timedelta(seconds=3)
 HUNG_LEAST: Final = timedelta(minutes=1)
 HUNG_MOST: Final = timedelta(hours=1)
 # Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
-# under way (domain/transitions.py, the fence).
+# under way (domain/session/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
 # A quote that names no end holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)

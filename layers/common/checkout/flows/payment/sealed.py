@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from checkout.domain.json_values import compact
-from checkout.domain.payment import InFlight
-from checkout.domain.subjects import subject_of
+from checkout.domain.ground.json_values import compact
+from checkout.domain.payment.in_flight import InFlight
+from checkout.domain.record_kinds import subject_of
 from checkout.open_payments.models import AccessToken, Continuation
 
 if TYPE_CHECKING:

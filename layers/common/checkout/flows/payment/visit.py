@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from checkout.domain.merchant import Merchant
+from checkout.domain.merchant.record import Merchant
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import AccessToken
 from checkout.ports.services import PayServices

@@ -1,7 +1,7 @@
 """Write every change of a record. Nothing else calls the store's `save`.
 
-A change is one row of the record's table (domain/subjects.py). It is written on condition that the
-record is still as it was read, in one transaction with the webhook events that the row names.
+A change is one row of the record's table (domain/record_kinds.py). It is written on condition that
+the record is still as it was read, in one transaction with the webhook events that the row names.
 Afterwards, best effort, delivery of the event is enqueued, and so is the clean-up of what the
 change leaves behind at the wallets.
 """
@@ -14,13 +14,13 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, cast
 
-from checkout.domain.event_types import OPTIONAL, REFUND_CREATED
-from checkout.domain.ids import new_event_id, new_nonce
-from checkout.domain.machine import Change, Record
-from checkout.domain.payment import InFlight, Phase
-from checkout.domain.refund import Refund
-from checkout.domain.subjects import charge_event, refund_event, subject_of
-from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.domain.ground.ids import new_event_id, new_nonce
+from checkout.domain.payment.in_flight import InFlight, Phase
+from checkout.domain.payment.machine import Change, Record
+from checkout.domain.record_kinds import charge_event, refund_event, subject_of
+from checkout.domain.refund.record import Refund
+from checkout.domain.webhooks.event_types import OPTIONAL, REFUND_CREATED
+from checkout.domain.webhooks.record import Endpoint, WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services

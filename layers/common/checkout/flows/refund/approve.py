@@ -1,7 +1,7 @@
 """Approve a refund in the merchant's own wallet, and send it once (R2).
 
 The order of writes is the safety: the claim before the interact_ref is redeemed, R2 before the one
-call that moves money (domain/refund_transitions.py).
+call that moves money (domain/refund/transitions.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooSmallForWallet,
     CheckoutError,
     MerchantWalletError,
@@ -20,12 +20,12 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.ids import new_nonce
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import IncomingPaymentRef, Instruction
-from checkout.domain.people import Actor
-from checkout.domain.refund import (
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.refund.record import (
     NOT_BY_BUDGET,
     Refund,
     RefundEvent,

@@ -1,7 +1,7 @@
 """The refund budget: approve it in the merchant's own wallet, and pay refunds from it.
 
-The order of its writes: domain/mandate_transitions.py, and of a refund's,
-domain/refund_transitions.py.
+The order of its writes: domain/payment/mandate_transitions.py, and of a refund's,
+domain/refund/transitions.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountTooSmallForWallet,
     MerchantWalletError,
     RefundUnexpectedState,
@@ -19,9 +19,13 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.ids import new_nonce
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.mandate import (
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.in_flight import Instruction
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.payment.mandate import (
     ROTATED_EVERY,
     USUAL_MARGIN,
     Mandate,
@@ -30,11 +34,13 @@ from checkout.domain.mandate import (
     Terms,
     first_period,
 )
-from checkout.domain.merchant import Merchant
-from checkout.domain.payment import Instruction
-from checkout.domain.people import Actor
-from checkout.domain.reach import Effect, require
-from checkout.domain.refund import AGAIN_AFTER, Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.refund.record import (
+    AGAIN_AFTER,
+    Refund,
+    RefundEvent,
+    RefundProblem,
+    RefundStatus,
+)
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, mandates, sealed
 from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountNotRepresentable,
     AmountTooLarge,
     AmountTooSmall,
@@ -13,13 +13,13 @@ from checkout.domain.errors import (
     ResourceMissing,
     SessionBusy,
 )
-from checkout.domain.ids import mandate_id, new_nonce
-from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
-from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus
-from checkout.domain.merchant import ApiKey
-from checkout.domain.money import TOTAL_MAX, to_wallet
-from checkout.domain.people import Actor
-from checkout.domain.reach import Effect, require
+from checkout.domain.ground.ids import mandate_id, new_nonce
+from checkout.domain.ground.money import TOTAL_MAX, to_wallet
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.machine import Change, HistoryEntry, IllegalTransition
+from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided

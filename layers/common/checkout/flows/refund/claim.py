@@ -1,7 +1,7 @@
 """Let the customer of a refund name another wallet, by a link that the merchant sends them.
 
 Their old wallet is gone, or refuses. Nothing here moves money: the merchant approves the new wallet
-in their own, as any refund (domain/refund_transitions.py). Only the hash of the link is stored.
+in their own, as any refund (domain/refund/transitions.py). Only the hash of the link is stored.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     RefundUnexpectedState,
     ResourceMissing,
     SessionBusy,
     WalletInvalid,
 )
-from checkout.domain.grammar import KEY_DIGITS
-from checkout.domain.ids import api_key_hash, new_claim_token
-from checkout.domain.limits import SUBMISSION
-from checkout.domain.machine import IllegalTransition
-from checkout.domain.people import Actor
-from checkout.domain.refund import Refund, RefundEvent
+from checkout.domain.ground.grammar import KEY_DIGITS
+from checkout.domain.ground.ids import api_key_hash, new_claim_token
+from checkout.domain.ground.limits import SUBMISSION
+from checkout.domain.merchant.people import Actor
+from checkout.domain.payment.machine import IllegalTransition
+from checkout.domain.refund.record import Refund, RefundEvent
 from checkout.flows import limits, merchants
 from checkout.flows.checkout import lookup, prepare
 from checkout.flows.payment.visit import WalletVisit

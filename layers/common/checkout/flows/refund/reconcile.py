@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.machine import Change, IllegalTransition
-from checkout.domain.payment import Attention
-from checkout.domain.refund import (
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.payment.machine import Change, IllegalTransition
+from checkout.domain.refund.record import (
     APPROVAL_AWAITED,
     UNDECIDED_AFTER,
     Refund,
@@ -20,7 +20,7 @@ from checkout.domain.refund import (
     RefundProblem,
     RefundStatus,
 )
-from checkout.domain.refund_verdict import Outcome, decide, next_look
+from checkout.domain.refund.verdict import Outcome, decide, next_look
 from checkout.flows import merchants
 from checkout.flows.payment import mandates, sealed
 from checkout.flows.payment.schedule import BACKOFF

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     AmountNotRepresentable,
     AmountTooLarge,
     AmountTooSmall,
@@ -20,13 +20,14 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.grammar import REFUND_ID, position
-from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
-from checkout.domain.json_values import compact
-from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
-from checkout.domain.money import from_minor_units, to_wallet
-from checkout.domain.people import Actor, counted_as
-from checkout.domain.refund import (
+from checkout.domain.ground.grammar import REFUND_ID, position
+from checkout.domain.ground.ids import mandate_id, new_nonce, new_refund_id
+from checkout.domain.ground.json_values import compact
+from checkout.domain.ground.money import from_minor_units, to_wallet
+from checkout.domain.merchant.people import Actor, counted_as
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change, HistoryEntry, IllegalTransition
+from checkout.domain.refund.record import (
     AmountMode,
     Reason,
     Refund,
@@ -35,8 +36,7 @@ from checkout.domain.refund import (
     RefundRef,
     RefundStatus,
 )
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.session.record import Session
 from checkout.flows.checkout import lookup
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkout.domain.ids import mandate_id
-from checkout.domain.machine import Change
-from checkout.domain.mandate import Mandate, MandateEvent
-from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundRef
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
+from checkout.domain.ground.ids import mandate_id
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.machine import Change
+from checkout.domain.payment.mandate import Mandate, MandateEvent
+from checkout.domain.refund.record import Refund, RefundEvent, RefundProblem, RefundRef
+from checkout.domain.session.record import Session
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES

@@ -20,12 +20,12 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Final
 
-from checkout.domain.errors import Unavailable
-from checkout.domain.event_types import EXPIRED
-from checkout.domain.ids import session_ref
-from checkout.domain.providers import Provider
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session
-from checkout.domain.tally import DayTally, tallied
+from checkout.domain.ground.errors import Unavailable
+from checkout.domain.ground.ids import session_ref
+from checkout.domain.ground.providers import Provider
+from checkout.domain.reports.daily_totals import DayTally, tallied
+from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
+from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.schedule.sweep import place_of
 from checkout.ports.services import PayServices

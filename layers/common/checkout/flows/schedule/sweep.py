@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from checkout.domain.errors import cause
-from checkout.domain.ids import (
+from checkout.domain.ground.errors import cause
+from checkout.domain.ground.ids import (
     MANDATE,
     REFUND,
     SESSION,
@@ -26,12 +26,12 @@ from checkout.domain.ids import (
     kind_of,
     session_ref,
 )
-from checkout.domain.mandate import Mandate
-from checkout.domain.notices import Subscriber
-from checkout.domain.refund import Refund, RefundStatus
-from checkout.domain.session import Session
-from checkout.domain.session_events import Event
-from checkout.domain.withdrawal import Withdrawal
+from checkout.domain.merchant.notices import Subscriber
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund.record import Refund, RefundStatus
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
 from checkout.flows.checkout import reconcile, withdrawal
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.reconcile import Checked

@@ -21,13 +21,12 @@ from enum import StrEnum
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from checkout.domain.errors import Conflict, ResourceMissing
-from checkout.domain.ids import new_nonce
-from checkout.domain.merchant import Merchant
-from checkout.domain.reach import Effect, allows
-from checkout.domain.subjects import with_details
-from checkout.domain.webhook_signature import signed_headers, stripe_header
-from checkout.domain.webhooks import (
+from checkout.domain.ground.errors import Conflict, ResourceMissing
+from checkout.domain.ground.ids import new_nonce
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.record_kinds import with_details
+from checkout.domain.webhooks.record import (
     ATTEMPTS_MAX,
     LEASE,
     TIMEOUT,
@@ -45,6 +44,7 @@ from checkout.domain.webhooks import (
     may_attempt,
     noted_late,
 )
+from checkout.domain.webhooks.signature import signed_headers, stripe_header
 from checkout.flows import merchants
 from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict

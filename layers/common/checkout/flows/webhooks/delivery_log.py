@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import DELIVERY_ID, EVENT_ID
-from checkout.domain.merchant import Merchant
-from checkout.domain.people import Actor
-from checkout.domain.session import Session
-from checkout.domain.webhooks import EventStatus, WebhookEvent, copy_id
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import DELIVERY_ID, EVENT_ID
+from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import EventStatus, WebhookEvent, copy_id
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.webhooks import endpoints, event_list
 from checkout.flows.webhooks.endpoints import Resent

@@ -14,23 +14,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.audit import Action
-from checkout.domain.errors import (
+from checkout.domain.ground.errors import (
     ParameterInvalid,
     ResourceMissing,
     UrlInvalid,
     WebhookUnexpectedState,
 )
-from checkout.domain.event_types import OPTIONAL, PING
-from checkout.domain.grammar import webhook_url
-from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
-from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.parts import Lists
-from checkout.domain.people import Actor, Scope
-from checkout.domain.reach import Effect, require
-from checkout.domain.stripe_objects import envelope
-from checkout.domain.webhook_signature import new_webhook_secret
-from checkout.domain.webhooks import (
+from checkout.domain.ground.grammar import webhook_url
+from checkout.domain.ground.ids import new_endpoint_id, new_event_id, new_nonce
+from checkout.domain.ground.parts import Lists
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor, Scope
+from checkout.domain.merchant.reach import Effect, require
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.stripe.objects import envelope
+from checkout.domain.webhooks.event_types import OPTIONAL, PING
+from checkout.domain.webhooks.record import (
     ENDPOINTS_MAX,
     Endpoint,
     EventStatus,
@@ -43,6 +42,7 @@ from checkout.domain.webhooks import (
     sent_again,
     waiting,
 )
+from checkout.domain.webhooks.signature import new_webhook_secret
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import retry_on_conflict

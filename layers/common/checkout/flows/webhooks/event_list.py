@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.grammar import position
-from checkout.domain.people import Actor
-from checkout.domain.webhooks import WebhookEvent, copy_id
+from checkout.domain.ground.grammar import position
+from checkout.domain.merchant.people import Actor
+from checkout.domain.webhooks.record import WebhookEvent, copy_id
 from checkout.flows.checkout.lists import READ_FOR
 from checkout.ports.services import Services
 

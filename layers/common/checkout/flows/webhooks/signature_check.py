@@ -10,11 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.errors import ParameterInvalid, WebhookUnexpectedState
-from checkout.domain.grammar import EVENT_ID, SESSION_ID
-from checkout.domain.merchant import Merchant
-from checkout.domain.signature_check import Finding, PastedHeaders, Secret, check, id_in, presented
-from checkout.domain.webhooks import Endpoint, WebhookEvent, copy_id
+from checkout.domain.ground.errors import ParameterInvalid, WebhookUnexpectedState
+from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.webhooks.record import Endpoint, WebhookEvent, copy_id
+from checkout.domain.webhooks.signature import (
+    Finding,
+    PastedHeaders,
+    Secret,
+    check,
+    id_in,
+    presented,
+)
 from checkout.ports.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters

@@ -1,0 +1,223 @@
+"""Postal addresses in the form of their country: what a form asks for, and what a label says.
+
+The formats are data of Google's libaddressinput, in address_formats.json (bin/address_formats),
+which is read at the first address that a process asks for. A text is checked for its form only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from checkout.domain.ground.names import shown
+
+PART_MAX: Final = 100  # characters
+_FILE: Final = Path(__file__).with_name("address_formats.json")
+_LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
+# The name of a part where the country's data have none.
+_CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
+_KINDS: Final = {
+    "Z": "zip_name_type",
+    "S": "state_name_type",
+    "C": "locality_name_type",
+    "D": "sublocality_name_type",
+}
+_TOKEN: Final = re.compile(r"%([NADCSZ])")
+
+_PIECES: Final = re.compile(r"(%[NADCSZ])")
+_SIGNS: Final = " ,-/"
+
+
+class Fault(StrEnum):
+    """The reason why a text is not taken."""
+
+    MISSING = "missing"
+    INVALID = "invalid"
+
+
+class Part(StrEnum):
+    """The parts of an address, beside its country."""
+
+    NAME = "name"
+    LINE1 = "line1"
+    LINE2 = "line2"
+    DISTRICT = "district"
+    CITY = "city"
+    STATE = "state"
+    POSTAL_CODE = "postal_code"
+
+
+_PARTS: Final = {
+    "N": (Part.NAME,),
+    "A": (Part.LINE1, Part.LINE2),
+    "D": (Part.DISTRICT,),
+    "C": (Part.CITY,),
+    "S": (Part.STATE,),
+    "Z": (Part.POSTAL_CODE,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address, with a two-letter country (ISO 3166). None of it shows in a log."""
+
+    country: str = field(repr=False)
+    name: str | None = field(default=None, repr=False)
+    line1: str | None = field(default=None, repr=False)
+    line2: str | None = field(default=None, repr=False)
+    district: str | None = field(default=None, repr=False)
+    city: str | None = field(default=None, repr=False)
+    state: str | None = field(default=None, repr=False)
+    postal_code: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PartAsked:
+    """A part that a country's addresses have.
+
+    `called` is what it is called there, such as `zip`, `prefecture` or `post_town`. A part with
+    `regions` is one of them: code and name. `beside`: it is written on the line of the part before.
+    """
+
+    part: Part
+    required: bool
+    called: str
+    example: str | None
+    regions: tuple[tuple[str, str], ...]
+    beside: bool
+
+
+def countries() -> tuple[str, ...]:
+    """Return the codes of all countries whose format is known."""
+    return tuple(_rows())
+
+
+def parts_asked(country: str) -> tuple[PartAsked, ...]:
+    """Return the parts of an address in `country`, in the order in which they are written there."""
+    row = _rows()[country]
+    asked = []
+    for token, beside in _tokens(row["fmt"]):
+        for part in _PARTS[token]:
+            required = token == "N" or (token in row["require"] and part is not Part.LINE2)
+            called = row.get(_KINDS.get(token, ""), _CALLED.get(token, part.value))
+            regions = _regions(country) if part is Part.STATE else ()
+            example = row.get("zipex") if part is Part.POSTAL_CODE else None
+            asked.append(PartAsked(part, required, called, example, regions, beside))
+    return tuple(asked)
+
+
+def _tokens(form: str) -> Iterator[tuple[str, bool]]:
+    """Yield the tokens of a form, and whether each stands beside the one before.
+
+    A name and a street are too long for that.
+    """
+    for line in form.split("%n"):
+        before = ""
+        for token in _TOKEN.findall(line):
+            yield token, bool(before) and not {before, token} & {"N", "A"}
+            before = token
+
+
+def checked(
+    typed: Mapping[str, str], prefix: str, *, country: str, required: bool
+) -> tuple[Address | None, dict[str, Fault]]:
+    """Return the address of a form's fields, whose names begin with `prefix`, and what is wrong.
+
+    Without `required` the address may be left out as a whole: then it is None.
+    """
+    asked = parts_asked(country)
+    texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
+    if not required and not any(text for part, text in texts.items() if part is not Part.NAME):
+        return None, {}
+    found: dict[str, str] = {}
+    wrong: dict[str, Fault] = {}
+    for each in asked:
+        text = texts[each.part]
+        if not text:
+            if each.required:
+                wrong[f"{prefix}{each.part}"] = Fault.MISSING
+            continue
+        taken = _taken(country, each, text)
+        if taken is None:
+            wrong[f"{prefix}{each.part}"] = Fault.INVALID
+        else:
+            found[each.part.value] = taken
+    return Address(country, **found), wrong
+
+
+def label(address: Address) -> list[str]:
+    """Return the lines of an address as its country writes them, with the country's name below.
+
+    An address in Latin letters is written in the order for those.
+    """
+    row = _rows()[address.country]
+    texts = [address.name, address.line1, address.district, address.city]
+    latin = all(ord(letter) <= _LATIN_LAST for text in texts for letter in text or "")
+    form = row["lfmt"] if latin and "lfmt" in row else row["fmt"]
+    names = dict(_regions(address.country)) if "lfmt" in row and latin else {}
+    values = {
+        "N": address.name,
+        "A": "\n".join(filter(None, (address.line1, address.line2))),
+        "D": address.district,
+        "C": address.city,
+        "S": names.get(address.state or "", address.state),
+        "Z": address.postal_code,
+    }
+    for token in values.keys() & set(row["upper"]):
+        values[token] = (values[token] or "").upper()
+    lines = [_line(line, values) for line in form.split("%n")]
+    written = [each.strip() for line in lines for each in line.split("\n")]
+    return [*(line for line in written if line), row["name"]]
+
+
+def _line(form: str, values: Mapping[str, str | None]) -> str:
+    """Return a line with its values. A sign between two parts goes with a part that is missing."""
+    text = between = ""
+    for piece in _PIECES.split(form):
+        value = values[piece[1]] if piece.startswith("%") else None
+        if not piece.startswith("%"):
+            between = piece
+        elif value:
+            text += (between if text or between.strip(_SIGNS) else "") + value
+    return text
+
+
+def _taken(country: str, asked: PartAsked, text: str) -> str | None:
+    """Return what is stored of a typed text, or None if it cannot be this part."""
+    if len(text) > PART_MAX or not shown(text):
+        return None
+    if asked.regions:
+        folded = text.casefold()
+        fits = (
+            code for code, name in asked.regions if folded in (code.casefold(), name.casefold())
+        )
+        return next(fits, None)
+    form = _rows()[country].get("zip")
+    if asked.part is Part.POSTAL_CODE and form is not None:
+        code = unicodedata.normalize("NFKC", text).upper()
+        code = "".join(str(unicodedata.decimal(each, each)) for each in code)
+        return code if re.fullmatch(form, code) else None
+    return text
+
+
+@lru_cache(maxsize=300)
+def _regions(country: str) -> tuple[tuple[str, str], ...]:
+    """Return code and name of each region; none where people type it."""
+    listed = _rows()[country].get("regions")
+    if listed is None:
+        return ()
+    pairs = (each.partition("=") for each in listed.split("|"))
+    return tuple((code, name or code) for code, _, name in pairs)
+
+
+@lru_cache(maxsize=1)
+def _rows() -> dict[str, dict[str, str]]:
+    rows: dict[str, dict[str, str]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return rows

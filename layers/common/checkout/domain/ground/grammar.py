@@ -1,0 +1,268 @@
+"""The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
+
+The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, pictures of items,
+and the addresses of webhooks. A text that two programs could read differently is refused. Nothing
+is repaired: a URL is used exactly as it was checked. URLs of wallet providers have the protocol's
+grammar, checkout/open_payments/urls.py, which also splits the URLs here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from checkout.domain.ground.errors import UrlInvalid
+from checkout.open_payments.urls import (
+    NAME_MAX,
+    Parts,
+    host_and_port,
+    is_address,
+    is_infrastructure,
+    is_loopback,
+    is_name,
+    is_sent,
+    split,
+)
+
+ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
+KEY_DIGITS: Final = 43  # 62^43 > 2^256
+TEST: Final = "test_"  # begins the digits of what a test stage makes
+LIVE: Final = "live_"  # begins those of a key of any other stage; ids of sessions have no mark
+BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
+
+
+def id_pattern(*prefixes: str) -> str:
+    """Return the regular expression of ids with one of `prefixes`, such as `cs` or `evt`."""
+    return rf"(?:{'|'.join(prefixes)})_{BASE62}" if prefixes[1:] else rf"{prefixes[0]}_{BASE62}"
+
+
+SESSION_ID: Final = re.compile(rf"cs_(?:{TEST})?{BASE62}")
+REFUND_ID: Final = re.compile(id_pattern("re"))
+EVENT_ID: Final = re.compile(id_pattern("evt"))
+# An event, or its copy for one of the merchant's further endpoints.
+DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")
+LINK_ID: Final = re.compile(id_pattern("plink"))
+NONCE: Final = re.compile(BASE62)
+MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
+API_KEY: Final = re.compile(rf"sk_(?:{TEST}|{LIVE})?[0-9A-Za-z]{{{KEY_DIGITS}}}")
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
+
+URL_MAX: Final = 2048  # characters, after substitution
+PICTURE_URL_MAX: Final = 500
+PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
+
+EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
+# The dot-atom of RFC 5322, section 3.2.3: neither quotes nor line ends, which mail programs split.
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_EMAIL_NAME: Final = re.compile(rf"(?=.{{1,64}}\Z){_ATOM}(?:\.{_ATOM})*")
+# Characters that need no escaping in mailto:
+_MAILTO_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+# RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
+# other characters must be printable, so that there is no hidden control or direction mark.
+_REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
+# Unlike in the protocol's grammar, an underscore and a trailing dot are allowed, because merchants'
+# host names have them.
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]{{2,45}}\]")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+# Some programs decode a URL before they put it into a header.
+_LINE_END: Final = re.compile(r"%0[0AaDd]")
+
+
+def position(at: datetime, record_id: str = "") -> str:
+    """Return a record's position in a list: the text by which stores sort, and `next_key` of pages.
+
+    It sorts by (time, id); without an id it is before every record of its millisecond. Times beyond
+    thirteen digits are at the end.
+    """
+    digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
+    return f"{digits}#{record_id}" if record_id else digits
+
+
+def position_pattern(ids: str) -> re.Pattern[str]:
+    """Return the pattern of the positions of records whose ids match `ids`."""
+    return re.compile(rf"[0-9]{{13}}#{ids}")
+
+
+class TestUrl(str):
+    """The service's own address on a test stage; on any other it is a plain text.
+
+    Objects for others are made with the address, and so with the knowledge whether money is real.
+    """
+
+    __slots__ = ()
+    __test__ = False  # not a test, whatever pytest takes it for
+
+
+def is_http(base_url: str) -> bool:
+    """Return whether the service's own address is http, which is allowed in development only."""
+    return split(base_url).scheme == "http"
+
+
+def redirect_url(
+    template: str,
+    *,
+    session_id: str,
+    base_is_http: bool,
+    param: str,
+    hosts: Collection[str] = (),
+) -> str:
+    """Return `template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced.
+
+    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`
+    are the merchant's return hosts; without any, all are allowed. Raises UrlInvalid, naming
+    `param`.
+    """
+    # Once replaced, the placeholder could pass as a part of a host name.
+    if PLACEHOLDER.search(split(template).authority or ""):
+        raise UrlInvalid(
+            "{CHECKOUT_SESSION_ID} may stand only in the path, query or fragment.", param=param
+        )
+    url = PLACEHOLDER.sub(session_id, template)
+    problem = _problem(url, base_is_http=base_is_http)
+    if not problem and hosts and return_host(_host_and_port(url)[0]) not in hosts:
+        problem = "The URL's host is not one of the return hosts that are set in the dashboard."
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return url
+
+
+def return_host(typed: str) -> str | None:
+    """Return a host name in the form that `redirect_url` compares, or None if it is not one."""
+    host = typed.strip().lower().removesuffix(".")
+    return None if _authority_problem(host, None) else host
+
+
+def contact_of(typed: str) -> str | None:
+    """Return an e-mail address or https URL that customers may be shown; None for other texts."""
+    text = typed.strip()
+    if split(text).scheme == "https":
+        return page_of(text)
+    email = email_of(text)
+    return email if email and _MAILTO_NAME.fullmatch(email.rpartition("@")[0]) else None
+
+
+def page_of(typed: str) -> str | None:
+    """Return the https URL of a page that customers may be shown; None for other texts."""
+    text = typed.strip()
+    return None if _problem(text, base_is_http=False) else text
+
+
+def email_of(typed: str) -> str | None:
+    """Return an e-mail address in the ASCII form for mail services; None for anything else."""
+    text = typed.strip()
+    name, _, host = text.rpartition("@")
+    fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)
+    return text if fits and "." in host and is_name(host) else None
+
+
+def mailbox(address: str) -> str:
+    """Return what most mail services deliver an e-mail address to, whatever is behind a `+`."""
+    name, _, host = address.lower().rpartition("@")
+    return f"{name.partition('+')[0]}@{host}"
+
+
+def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
+    """Return the address of an item's picture, which is https at a host with a name.
+
+    Its origin is part of the page's policy, so it is in ASCII (urls.target_uri). `base_is_http` as
+    in `redirect_url`. Raises UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=base_is_http) or _picture_problem(url, base_is_http)
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return url
+
+
+def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
+    """Check an address for a merchant's events, in its final form, and return its host name.
+
+    It must be https on the usual port, so that it cannot address another service. With
+    `allow_loopback`, for development, any port is allowed, and http on this machine. The IP
+    addresses of the name are checked when it is resolved. Raises UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=allow_loopback) or _webhook_problem(url, allow_loopback)
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return _host_and_port(url)[0].strip("[]")
+
+
+def link_host(url: str, *, base_is_http: bool) -> str | None:
+    """Return the host of `url` if a browser may follow it, else None.
+
+    Allowed are https, and http on this machine while `base_is_http`. Less strict than
+    `redirect_url`: a wallet provider's page may have any printable characters in its path and
+    query.
+    """
+    return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
+
+
+def _picture_problem(url: str, base_is_http: bool) -> str | None:
+    if len(url) > PICTURE_URL_MAX:
+        return f"The URL must be at most {PICTURE_URL_MAX} characters long."
+    host = _host_and_port(url)[0]
+    if is_loopback(host):
+        return None if base_is_http else "The URL's host must be public, not this machine."
+    if is_address(host):
+        return "The URL's host must be a name, not an IP address."
+    return None if is_sent(url) else "The URL must be in ASCII, without “#” and dot segments."
+
+
+def _webhook_problem(url: str, allow_loopback: bool) -> str | None:
+    if "#" in url:
+        return "The URL must not contain a fragment (#…)."
+    if not url.startswith(("https://", "http://")):
+        return "The URL must start with https:// in lower case."
+    if _host_and_port(url)[1] not in (None, "443") and not allow_loopback:
+        return "The URL must use port 443: leave the port out."
+    if not url.isascii():
+        return "The URL must be written in ASCII (percent-encoded)."
+    return None
+
+
+def _problem(url: str, *, base_is_http: bool) -> str | None:
+    """Return a sentence about the error in `url`, or None."""
+    if len(url) > URL_MAX:
+        return f"The URL must be at most {URL_MAX} characters long, the session id included."
+    parts = split(url)
+    problem = _link_problem(parts, url, base_is_http)
+    if not problem and not _REST.fullmatch(parts.path + parts.query + parts.fragment):
+        return "The URL contains characters that must be percent-encoded."
+    if not problem and _LINE_END.search(url):
+        return "The URL must not contain a line end (%0A, %0D) or a null (%00)."
+    return problem
+
+
+def _link_problem(parts: Parts, url: str, base_is_http: bool) -> str | None:
+    if "\\" in url or not url.isprintable() or " " in url:
+        return "The URL must not contain spaces, control characters or backslashes."
+    if not parts.scheme or not parts.authority:
+        return "The URL must be absolute, like https://shop.example/thanks."
+    if "@" in parts.authority:
+        return "The URL must not contain a user name or password."
+    host, port = host_and_port(parts.authority)
+    if parts.scheme not in ("https", "http") or (parts.scheme == "http" and not base_is_http):
+        return "The URL must start with https://."
+    if parts.scheme == "http" and not is_loopback(host):
+        return "http:// is allowed for this machine only (localhost); use https://."
+    return _authority_problem(host, port)
+
+
+def _authority_problem(host: str, port: str | None) -> str | None:
+    if not host.isascii():
+        return "The URL's host name must be written in ASCII (xn--…)."
+    if len(host) > NAME_MAX or not _HOST.fullmatch(host):
+        return "The URL's host name is malformed."
+    if is_infrastructure(host):
+        return "The URL's host belongs to a cloud's infrastructure."
+    if port is not None and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
+        return "The URL's port is malformed."
+    return None
+
+
+def _host_and_port(url: str) -> tuple[str, str | None]:
+    return host_and_port(split(url).authority or "")

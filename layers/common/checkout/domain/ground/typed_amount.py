@@ -1,0 +1,87 @@
+"""Amounts as people type them: digits of any script, with the separators of any country.
+
+A sum is never guessed: "1,250" is 1250 in New York and 1.25 in Berlin, so it is refused with an
+error that asks which one is meant.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.money import TOTAL_MAX, minor_unit_digits
+
+_TYPED_MAX: Final = 60  # characters
+_DIGITS: Final = re.compile("[0-9]{1,15}")
+_DECIMALS: Final = re.compile("(.+)([.,\N{ARABIC DECIMAL SEPARATOR}])([0-9]{1,15})")
+_BETWEEN_GROUPS: Final = ".,٬ '’"  # the CLDR's
+
+
+def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) -> int:
+    """Return a typed decimal amount in minor units of `currency`, exactly.
+
+    An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises ParameterInvalid with `param` for
+    a text that is not an amount or that can be read in two ways. Where the currency has three
+    decimals, a point is the decimal sign, as the pages show it.
+    """
+    digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
+    text = _plain(typed)
+    readings = list(_readings(text))
+    if len(readings) == 2 and not (digits == 3 and "." in text):
+        clear = " or ".join(
+            f"{whole}.{cut.ljust(digits, '0')}" if digits else whole
+            for whole, cut in ((whole, fraction.rstrip("0")) for whole, fraction in readings)
+            if len(cut) <= digits
+        )
+        raise ParameterInvalid(f"“{text}” is not clear. Type {clear}.", param=param)
+    whole, fraction = readings[-1] if readings else ("", "")
+    if not readings or len(fraction) > digits:
+        example = f"12.{'50000'[:digits]}" if digits else "12"
+        raise ParameterInvalid(
+            f"This is not an amount of {currency.upper()}. Type it as in {example}.", param=param
+        )
+    return min(int(whole + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
+
+
+def _plain(typed: str) -> str:
+    """Return the text with digits from 0 to 9 and plain blanks, without marks that nobody sees."""
+    if len(typed) > _TYPED_MAX:
+        return ""
+    seen = (each for each in typed.strip() if unicodedata.category(each) != "Cf")
+    return "".join(
+        str(unicodedata.decimal(each)) if each.isdecimal() else " " if each.isspace() else each
+        for each in seen
+    ).strip()
+
+
+def _readings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the digits before and after the decimal sign, for each way to read the text.
+
+    The reading without decimals comes first.
+    """
+    if whole := _whole(text):
+        yield whole, ""
+    if found := _DECIMALS.fullmatch(text):
+        whole = "" if found[2] in found[1] else _whole(found[1])
+        if whole:
+            yield whole, found[3]
+
+
+def _whole(text: str) -> str:
+    """Return the digits of a whole number, in groups or not; an empty text if it is none.
+
+    Groups have three digits; in India, those before the last one have two.
+    """
+    sign = next((each for each in text if each in _BETWEEN_GROUPS), None)
+    first, *groups = text.split(sign) if sign else [text]
+    if not all(map(_DIGITS.fullmatch, (first, *groups))):
+        return ""
+    if groups:
+        *others, last = map(len, groups)
+        even = {*others} <= {3} or ({*others} == {2} and len(first) < 3)
+        if last != 3 or not even or len(first) > 3 or first[0] == "0":
+            return ""
+    return first + "".join(groups)

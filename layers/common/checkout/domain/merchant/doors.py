@@ -1,0 +1,106 @@
+"""Declare the doors of both APIs: each route, the scope that it needs, and what it does.
+
+The routes of the dashboard declare their own. docs/tables.py prints both into docs/security.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from checkout.domain.merchant.people import Right, Scope
+
+Need = TypeVar("Need", Right, Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Door(Generic[Need]):
+    """A route: the right or the scope that it `needs`, and what it moves, changes or reveals.
+
+    `limit` is what of that an actor with a limit may do; None if a limit has no part in it.
+    """
+
+    needs: Need
+    does: str
+    limit: str | None = None
+
+
+COUNTED: Final = "up to the limit"
+OWN: Final = "what they have requested, up to the limit"
+NEVER: Final = "never"
+
+OPEN: Final = frozenset(  # without a key
+    {
+        ("GET", "/api/health"),
+        ("GET", "/clients/{client_id}"),
+        ("HEAD", "/clients/{client_id}"),
+        ("GET", "/clients/{client_id}/jwks.json"),
+        ("HEAD", "/clients/{client_id}/jwks.json"),
+    }
+)
+API: Final[Mapping[tuple[str, str], Door[Scope]]] = {
+    ("POST", "/api/checkout/sessions"): Door(Scope.WRITE, "asks a customer for money"),
+    ("GET", "/api/checkout/sessions"): Door(Scope.READ, "customers' details"),
+    ("GET", "/api/checkout/sessions/{session_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/api/checkout/sessions/{session_id}/attempts"): Door(Scope.READ, "customers' wallets"),
+    ("POST", "/api/checkout/sessions/{session_id}/expire"): Door(Scope.MANAGE, "ends a session"),
+    ("POST", "/api/checkout/sessions/{session_id}/cancel"): Door(Scope.MANAGE, "ends a session"),
+    ("POST", "/api/checkout/sessions/{session_id}/accept_as_paid"): Door(
+        Scope.MANAGE, "takes less money as paid"
+    ),
+    ("POST", "/api/checkout/sessions/{session_id}/give_up"): Door(Scope.MANAGE, "ends a session"),
+    ("POST", "/api/checkout/refunds"): Door(
+        Scope.REFUND, "money to a customer, from the budget without a person", COUNTED
+    ),
+    ("GET", "/api/checkout/refunds"): Door(Scope.READ, "customers' wallets"),
+    ("GET", "/api/checkout/refunds/{refund_id}"): Door(Scope.READ, "customers' wallets"),
+    ("POST", "/api/checkout/refunds/{refund_id}/cancel"): Door(
+        Scope.REFUND, "keeps a refund from its customer, takes a note back", OWN
+    ),
+    ("GET", "/api/checkout/refund_budget"): Door(Scope.READ, "the budget"),
+    ("POST", "/api/checkout/refund_budget"): Door(
+        Scope.REFUND, "the amount that an owner is asked to approve", NEVER
+    ),
+    ("POST", "/api/checkout/refund_budget/end"): Door(Scope.REFUND, "ends the budget", NEVER),
+    ("POST", "/v1/checkout/sessions"): Door(Scope.WRITE, "asks a customer for money"),
+    ("GET", "/v1/checkout/sessions"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/checkout/sessions/{session_id}"): Door(Scope.READ, "customers' details"),
+    ("POST", "/v1/checkout/sessions/{session_id}"): Door(Scope.WRITE, "a session's metadata"),
+    ("POST", "/v1/checkout/sessions/{session_id}/expire"): Door(Scope.MANAGE, "ends a session"),
+    ("GET", "/v1/checkout/sessions/{session_id}/line_items"): Door(Scope.READ, "what is sold"),
+    ("GET", "/v1/payment_intents"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/payment_intents/{payment_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/charges"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/charges/{charge_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/payment_methods/{method_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/balance_transactions/{transaction_id}"): Door(Scope.READ, "what was received"),
+    ("GET", "/v1/prices"): Door(Scope.READ, "nothing: there is no catalog"),
+    ("GET", "/v1/prices/{price_id}"): Door(Scope.READ, "what is sold"),
+    ("GET", "/v1/products"): Door(Scope.READ, "nothing: there is no catalog"),
+    ("GET", "/v1/products/{product_id}"): Door(Scope.READ, "what is sold"),
+    ("POST", "/v1/refunds"): Door(
+        Scope.REFUND, "money to a customer, from the budget without a person", COUNTED
+    ),
+    ("GET", "/v1/refunds"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/refunds/{refund_id}"): Door(Scope.READ, "customers' details"),
+    ("POST", "/v1/refunds/{refund_id}"): Door(Scope.REFUND, "a refund's metadata", OWN),
+    ("POST", "/v1/refunds/{refund_id}/cancel"): Door(
+        Scope.REFUND, "keeps a refund from its customer, takes a note back", OWN
+    ),
+    ("GET", "/v1/events"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/events/{event_id}"): Door(Scope.READ, "customers' details"),
+    ("GET", "/v1/balance"): Door(Scope.READ, "nothing: no money is held"),
+    ("GET", "/v1/account"): Door(Scope.READ, "the merchant"),
+    ("GET", "/v1/accounts"): Door(Scope.READ, "nothing: there are none"),
+    ("GET", "/v1/accounts/{account}"): Door(Scope.READ, "the merchant"),
+    ("GET", "/v1/webhook_endpoints"): Door(Scope.READ, "addresses of webhooks"),
+    ("POST", "/v1/webhook_endpoints"): Door(
+        Scope.MANAGE, "later events to an address; details only if the key may read"
+    ),
+    ("GET", "/v1/webhook_endpoints/{identity}"): Door(Scope.READ, "an address of webhooks"),
+    ("POST", "/v1/webhook_endpoints/{identity}"): Door(
+        Scope.MANAGE, "later events to an address; details only if the key may read"
+    ),
+    ("DELETE", "/v1/webhook_endpoints/{identity}"): Door(Scope.MANAGE, "ends later events"),
+}

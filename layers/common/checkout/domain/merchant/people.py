@@ -1,0 +1,276 @@
+"""The people of a merchant: members with a role, their passkeys, invitations and sign-ins.
+
+Also the rights that roles and API keys have in the dashboard. An actor is a key or a member on
+whose behalf a flow is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+from checkout.domain.ground.parts import Lists
+
+INVITATION_LASTS: Final = timedelta(days=7)
+CHALLENGE_LASTS: Final = timedelta(minutes=5)
+NAME_MAX: Final = 60  # characters of a member's name
+OWNER_OF: Final = "Owner"  # the name of a passkey of somebody without a name
+NEW_SHOP: Final = "new"  # in place of a merchant: an invitation to sign up with a shop of one's own
+MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
+
+
+class SignUp(StrEnum):
+    """The people who may sign up with a shop of their own: a setting of the operator."""
+
+    CLOSED = "closed"  # nobody: the operator sets merchants up
+    INVITATION = "invitation"  # those to whom the operator gives a link
+    OPEN = "open"
+
+
+class Right(StrEnum):
+    """A right in the dashboard. Each route declares the right that it needs."""
+
+    READ = "read"
+    NOTE = "note"  # private notes and tags on sessions
+    INTEGRATE = "integrate"  # API keys and webhooks
+    REFUND = "refund"  # request refunds, up to the actor's limits
+    MANAGE = "manage"  # everything else: sessions, links, settings
+    OWN = "own"  # what moves money without a person, or gives rights: the refund budget, people
+
+
+class Role(StrEnum):
+    """A member's role."""
+
+    SUPPORT = "support"
+    DEVELOPER = "developer"
+    OWNER = "owner"
+
+
+class Scope(StrEnum):
+    """A scope of an API key."""
+
+    READ = "read"
+    WRITE = "write"  # create sessions
+    MANAGE = "manage"  # end a session, accept it as paid, give it up; webhook endpoints
+    REFUND = "refund"  # request and cancel refunds; request and end the refund budget
+
+
+# The scopes of a key unless more is chosen: no key could refund before there were refunds.
+USUAL: Final = (Scope.READ, Scope.WRITE, Scope.MANAGE)
+
+RIGHTS: Final[dict[Role, frozenset[Right]]] = {
+    Role.SUPPORT: frozenset({Right.READ, Right.NOTE}),
+    Role.DEVELOPER: frozenset({Right.READ, Right.NOTE, Right.INTEGRATE}),
+    Role.OWNER: frozenset(Right),
+}
+
+
+# The scopes of a key that a member with this role makes: never more than the role's rights.
+GIVEN: Final[dict[Role, frozenset[Scope]]] = {
+    Role.SUPPORT: frozenset(),
+    Role.DEVELOPER: frozenset({Scope.READ, Scope.WRITE}),
+    Role.OWNER: frozenset(Scope),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefundCap:
+    """The most that an actor may refund at once, and in a day (UTC); None is no limit.
+
+    In minor units of the merchant's currency. It counts what is requested, canceled or not, and
+    what the budget pays beyond that without a person. `counted_as` is the id of the first key in a
+    row of replaced ones: they share one count of the day.
+    """
+
+    once: int | None = None
+    day: int | None = None
+    counted_as: str | None = None
+
+
+class Actor(Protocol):
+    """An API key or a member on whose behalf something is done.
+
+    `label` is its name for people, in history and audit log.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def merchant(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def role(self) -> Role: ...
+
+    @property
+    def asset_code(self) -> str: ...
+
+    @property
+    def asset_scale(self) -> int: ...
+
+    @property
+    def lists(self) -> Lists: ...
+
+    @property
+    def refund_cap(self) -> RefundCap | None: ...
+
+    @property
+    def moves_money(self) -> bool:
+        """Whether it has those of its role's rights that move money, or give rights to others."""
+        ...
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        """The time of its end that is known already; nothing that it makes outlives it."""
+        ...
+
+
+def rights_of(actor: Actor) -> frozenset[Right]:
+    """Return the actor's rights in the dashboard: those of the role, and refunds up to a limit.
+
+    An API key without the scope `refund` neither moves money nor gives rights here, either.
+    """
+    limited = actor.refund_cap is not None
+    rights = RIGHTS[actor.role] | (frozenset({Right.REFUND}) if limited else frozenset())
+    return rights if actor.moves_money else rights - {Right.REFUND, Right.OWN}
+
+
+def may(actor: Actor, right: Right) -> bool:
+    """Return whether the actor has this right in the dashboard."""
+    return right in rights_of(actor)
+
+
+def counted_as(actor: Actor) -> str:
+    """Return the id under which the actor's refunds are counted. A replaced key shares its own."""
+    cap = actor.refund_cap
+    return (cap.counted_as if cap is not None else None) or actor.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passkey:
+    """A WebAuthn credential. `id` is in base64url, `public_key` in COSE form.
+
+    `sign_count` is the authenticator's counter at its last use; for many authenticators it is
+    always 0.
+    """
+
+    id: str
+    public_key: bytes = field(repr=False)
+    sign_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A person of a merchant, who signs in with a passkey.
+
+    With `refund_cap` they may refund up to it; an owner has none, who can give themselves any. The
+    merchant's asset is copied here as it is to keys, and the number of parts at each request,
+    because it can grow. `invited_by` is the id of the actor who invited them; `version` grows by
+    one with each write.
+    """
+
+    id: str
+    merchant: str
+    name: str
+    role: Role
+    passkey: Passkey
+    asset_code: str
+    asset_scale: int
+    invited_by: str
+    created_at: datetime
+    parts: int = 1
+    version: int = 1
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    refund_cap: RefundCap | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def active(self) -> bool:
+        return self.revoked_at is None
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self.merchant, self.parts)
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        return None
+
+    @property
+    def moves_money(self) -> bool:
+        return True  # as the role says
+
+    @property
+    def owns(self) -> bool:
+        """Whether this is an active owner."""
+        return self.active and self.role is Role.OWNER
+
+    def changed(self, **fields: Any) -> Member:
+        """Return the next version, with these fields; `People.replace` writes it."""
+        return replace(self, version=self.version + 1, **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """An invitation to become a member, by a link that works once.
+
+    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have, and
+    `merchant` is NEW_SHOP if they sign up with a shop of their own.
+    """
+
+    id: str
+    hash: str
+    merchant: str
+    member: str
+    name: str
+    role: Role
+    invited_by: str
+    created_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None = None
+
+    def open_at(self, now: datetime) -> bool:
+        """Return whether it can still be accepted."""
+        return self.ended_at is None and now < self.expires_at
+
+
+IDLE: Final = timedelta(minutes=30)
+LONGEST: Final = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """A signed-in browser.
+
+    `id` is the SHA-256 of its cookie's value. It signed in with the API key of `key_hash`, or as
+    the member of this id.
+    """
+
+    id: str
+    key_hash: str | None = None
+    member: str | None = None
+    created_at: datetime
+    seen_at: datetime
+
+    def live_at(self, now: datetime) -> bool:
+        return now < self.ends_at
+
+    @property
+    def ends_at(self) -> datetime:
+        """The time of its end if it is not used again."""
+        return min(self.seen_at + IDLE, self.created_at + LONGEST)
+
+    def seen(self, now: datetime) -> SignIn:
+        return replace(self, seen_at=now)

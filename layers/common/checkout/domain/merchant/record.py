@@ -1,0 +1,333 @@
+"""A merchant and its API keys: plain records, no rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.ground.parts import Lists
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
+from checkout.domain.webhooks.record import Endpoint, endpoint_id, secret_place
+
+NAME_MAX: Final = 100  # characters of a merchant's name
+COMPANY_MAX: Final = 200  # characters of what the footer says of the seller
+TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted limits it, too
+
+
+class Suspension(StrEnum):
+    """Why the operator lets a merchant sell nothing: for itself, or since all sales are paused."""
+
+    ALONE = "alone"
+    WITH_ALL = "with_all"
+
+
+class Ownership(StrEnum):
+    """Whether a merchant who has signed up was shown to own the wallet.
+
+    Until then the merchant is suspended, and the wallet is not theirs: others may sign up with it.
+    """
+
+    UNPROVEN = "unproven"
+    PROVEN = "proven"
+    REFUSED = "refused"  # the operator has suspended the merchant before: a proof changes nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Logo:
+    """A small picture, served from our own address."""
+
+    media_type: str
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """The foot of the customers' pages: the seller, and the URLs of the seller's rules.
+
+    `company` is the legal name, and if the merchant likes the address and the tax number.
+    """
+
+    company: str | None = None
+    terms: str | None = None
+    refunds: str | None = None
+    privacy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKey:
+    """A key that we have made for a merchant, and show at its client document (`jwks.json`).
+
+    `x` is its public half, as in a JWK; `private_key` is sealed. It signs from `signs_from` on,
+    some minutes after it is shown, since copies of the document may be that old.
+    """
+
+    key_id: str
+    x: str
+    private_key: str = field(repr=False)
+    signs_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A client that signed for a merchant before it changed, and the wallet that it had then.
+
+    Wallets show a payment only to the client that made it, so it is kept for the payments of then.
+    `client` is None for a wallet's own key.
+    """
+
+    number: int
+    client: str | None
+    wallet_address: str
+    key_id: str
+    private_key: str = field(repr=False)
+    auth_server: str
+    resource_server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merchant:
+    """The receiver of payments.
+
+    `private_key` is sealed, and so is `details_key`, under which what customers give is sealed
+    (flows/checkout/details.py); `details_key_kms` is that key for the API, wrapped by KMS. Asset
+    and servers are from the wallet address document at setup. `version` grows by one with each
+    write. The operator sets `parts`, the number of parts of the merchant's lists
+    (domain/ground/parts.py), and `suspended`: then no session is created and no wallet taken, and
+    payments in flight finish.
+
+    The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
+    (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
+    an https URL), `website` (a host) and `footer`, which they and receipts show; `return_hosts`,
+    the only hosts that customers may be sent back to (empty: any); `tolerance`, the units of the
+    wallet's scale that may be missing from a payment (money.least_accepted); `withdrawal_days`, for
+    which customers can withdraw after they have paid (0: not by their page); `providers`, which
+    their page offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys
+    do not sign in to the dashboard.
+
+    `wallet_name` is the wallet's public name, which the customers' page shows beside `name`, so
+    that a shop that pretends to be another is seen. `ownership` is None for a merchant that the
+    operator has set up.
+
+    `client` is the URL of our own document as which we ask wallets, with the `service_keys`; None
+    for a merchant whose wallet lists its key. `identity` counts the changes of client and wallet;
+    `former` are the identities before (docs/decisions/0023-the-service-is-the-merchants-client.md).
+    """
+
+    id: str
+    name: str
+    wallet_address: str
+    key_id: str
+    private_key: str = field(repr=False)
+    asset_code: str
+    asset_scale: int
+    auth_server: str
+    resource_server: str
+    created_at: datetime
+    version: int = 1
+    endpoint: Endpoint | None = None
+    logo: Logo | None = None
+    accent_color: str | None = None
+    locale: str | None = None
+    return_hosts: tuple[str, ...] = ()
+    tolerance: int = 1
+    withdrawal_days: int = 0
+    contact: str | None = None
+    website: str | None = None
+    footer: Footer | None = None
+    providers: tuple[Provider, ...] = ()
+    key_sign_in_off_at: datetime | None = None
+    parts: int = 1
+    suspended: Suspension | None = None
+    further_endpoints: tuple[Endpoint, ...] = ()
+    details_key: str | None = field(default=None, repr=False)
+    client: str | None = None
+    service_keys: tuple[ServiceKey, ...] = ()
+    identity: int = 0
+    former: tuple[Identity, ...] = ()
+    wallet_name: str | None = None
+    ownership: Ownership | None = None
+    details_key_kms: str | None = field(default=None, repr=False)
+
+    def as_of(self, identity: int | None) -> Merchant:
+        """Return the merchant with the client and the wallet of this identity; None is the first.
+
+        A wallet's own key is the newest that was given for that wallet, since the wallet may have
+        lost the others. Raise LookupError if this record does not have the identity.
+        """
+        number = identity or 0
+        if number == self.identity:
+            return self
+        for each in self.former:
+            if each.number == number:
+                same = (each.client, each.wallet_address)
+                known = [one for one in self.former if (one.client, one.wallet_address) == same]
+                signs = self if (self.client, self.wallet_address) == same else known[-1]
+                return replace(
+                    self,
+                    identity=each.number,
+                    client=each.client,
+                    wallet_address=each.wallet_address,
+                    key_id=signs.key_id,
+                    private_key=signs.private_key,
+                    auth_server=each.auth_server,
+                    resource_server=each.resource_server,
+                )
+        raise LookupError(f"merchant {self.id} has no identity {number}")
+
+    def signing_key(self, now: datetime) -> tuple[str, str]:
+        """Return the id of the key that signs at `now`, and the sealed key.
+
+        As our client that is the newest key that signs already, or the oldest by a clock that is
+        behind the one that made it: the newest may not be known to wallets yet.
+        """
+        if self.client is None or not self.service_keys:
+            return self.key_id, self.private_key
+        signing = [each for each in self.service_keys if each.signs_from <= now]
+        key = signing[-1] if signing else self.service_keys[0]
+        return key.key_id, key.private_key
+
+    def changed_identity(self, **fields: Any) -> Merchant:
+        """Return the next version, with another client or wallet; the present one is kept."""
+        kept = Identity(
+            number=self.identity,
+            client=self.client,
+            wallet_address=self.wallet_address,
+            key_id=self.key_id,
+            private_key=self.private_key,
+            auth_server=self.auth_server,
+            resource_server=self.resource_server,
+        )
+        return self.changed(identity=self.identity + 1, former=(*self.former, kept), **fields)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All webhook endpoints, the first one first."""
+        return (*((self.endpoint,) if self.endpoint else ()), *self.further_endpoints)
+
+    def endpoint_of(self, identity: str | None) -> Endpoint | None:
+        """Return the endpoint with this id, or the first one for None; None without one."""
+        if identity is None:
+            return self.endpoint
+        return next((e for e in self.endpoints if endpoint_id(self.id, e) == identity), None)
+
+    def secret_place(self, endpoint: Endpoint) -> tuple[str, str, str]:
+        """Return the place of this endpoint's secrets in the vault."""
+        further = any(each.id == endpoint.id for each in self.further_endpoints)
+        return secret_place(self.id, endpoint.id if further else None)
+
+    def changed(self, **fields: Any) -> Merchant:
+        """Return the next version, with these fields; `Merchants.replace` writes it."""
+        return replace(self, version=self.version + 1, **fields)
+
+    def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:
+        """Return the next version with `new` in place of the endpoint `old`, or without `old`.
+
+        If there is no `old`, `new` is added: as the first endpoint if there is none.
+        """
+        if old == self.endpoint:
+            return self.changed(endpoint=new)
+        kept = tuple(new if each == old else each for each in self.further_endpoints)
+        if old is None:
+            kept = (*kept, new)
+        return self.changed(further_endpoints=tuple(each for each in kept if each is not None))
+
+    def disabled(self, at: datetime, endpoint: Endpoint | None = None) -> Merchant:
+        """Return the next version with the first endpoint disabled."""
+        found = endpoint or self.endpoint
+        assert found is not None
+        return self.with_endpoint(found, replace(found, disabled_at=at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """An API key of a merchant. `hash` is the SHA-256 of the key.
+
+    The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
+    so that a request needs one look-up. `expires_at` is set when a newer key replaces this one,
+    which works until then. `ends_at` is the expiry date that it was created with. `maker` is the id
+    of the member who made it, if any. `refund_cap` limits what it refunds.
+    """
+
+    id: str
+    hash: str
+    merchant: str
+    name: str
+    last_four: str
+    asset_code: str
+    asset_scale: int
+    created_at: datetime
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    expires_at: datetime | None = None
+    return_hosts: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...] = USUAL
+    ends_at: datetime | None = None
+    maker: str | None = None
+    key_sign_in_off_at: datetime | None = None
+    parts: int = 1
+    suspended: Suspension | None = None
+    refund_cap: RefundCap | None = None
+
+    def active_at(self, now: datetime) -> bool:
+        ends = self.lasts_until
+        return self.revoked_at is None and (ends is None or now < ends)
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        """The earliest end that it has, if it has one."""
+        return min((at for at in (self.expires_at, self.ends_at) if at is not None), default=None)
+
+    @property
+    def current(self) -> bool:
+        """Whether the key was neither revoked nor replaced."""
+        return self.revoked_at is None and self.expires_at is None
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the key can do everything but refund, without an end."""
+        return self.current and self.ends_at is None and set(self.scopes) >= set(USUAL)
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether the key may sign in to the dashboard.
+
+        A key that a member made does not sign in: it would give its maker the rights of an owner.
+        Nor does one whose refunds are limited: an owner can make another without a limit.
+        """
+        limited = self.maker is not None or self.refund_cap is not None
+        return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes
+
+    @property
+    def moves_money(self) -> bool:
+        return Scope.REFUND in self.scopes
+
+    @property
+    def owns(self) -> bool:
+        """Whether a browser that signs in with the key may do everything."""
+        return self.signs_in and self.role is Role.OWNER and self.moves_money
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} (…{self.last_four})"
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self.merchant, self.parts)
+
+    @property
+    def role(self) -> Role:
+        """The role of a browser that signed in with the key."""
+        return Role.OWNER if set(self.scopes) >= set(USUAL) else Role.SUPPORT
+
+
+def private_key_place(merchant_id: str) -> tuple[str, str, str]:
+    """Return the place of a merchant's private key in the vault: table, record, field."""
+    return ("merchants", merchant_id, "private_key")
+
+
+def details_key_place(merchant_id: str) -> tuple[str, str, str]:
+    """Return the place of the key of a merchant's customer details in the vault."""
+    return ("merchants", merchant_id, "details_key")

@@ -1,0 +1,124 @@
+"""A payment in flight: its fields, which every record that is paid with has, and its times."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.payment.machine import Record
+from checkout.open_payments.models import Amount, Quote, WalletAddress
+
+# A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
+# (transitions.py, the fence).
+FENCE: Final = timedelta(seconds=35)
+# The incoming payment outlives its record, so that a payment approved in the last second still
+# arrives (C3, domain/session/transitions.py).
+INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
+# An incoming payment counts as closed this long after its record expires, even if its provider
+# ignores both.
+NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
+# A payment without a result is in doubt this long after it was sent. An honest wallet has answered.
+IN_DOUBT_AFTER: Final = timedelta(seconds=30)
+
+
+class Phase(StrEnum):
+    """The step of an awaiting session after the customer's return (W5, W6: transitions.py)."""
+
+    CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
+    PAYING = "paying"  # the instruction to pay may have been sent
+
+
+class Problem(StrEnum):
+    """The reason why a session is open again, for the customer and the merchant."""
+
+    WALLET_UNREACHABLE = "wallet_unreachable"
+    WALLET_INVALID = "wallet_invalid"
+    WALLET_UNAVAILABLE = "wallet_unavailable"
+    AMOUNT_TOO_SMALL_FOR_WALLET = "amount_too_small_for_wallet"
+    MERCHANT_WALLET_ERROR = "merchant_wallet_error"
+    PREPARATION_INTERRUPTED = "preparation_interrupted"
+    APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost or came too late
+    PRICE_CHANGED = "price_changed"  # a new quote would cost more than was approved
+    PAYMENT_REFUSED = "payment_refused"  # the wallet refused the payment, certainly
+    PAYMENT_FAILED = "payment_failed"  # accepted by the wallet; proven never to arrive
+
+
+class Attention(StrEnum):
+    """A case that no program can decide and the merchant has to look at."""
+
+    PARTIAL_PAYMENT = "partial_payment"
+    UNDECIDED = "undecided"  # a provider has not answered for long
+    LATE_PAYMENT = "late_payment"  # money arrived after the session had ended
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingPaymentRef:
+    id: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction to pay (W6). The one send of it happens before `deadline` or never.
+
+    A payment attempt (payment_attempt.py) has at most one.
+    """
+
+    id: str
+    deadline: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class InFlight(Record):
+    """The fields of a payment in flight.
+
+    `receive` is what its incoming payment asks for, and `received` what that showed at the last
+    check. `check_at` is when the wallets should be asked again: while a payment is in flight, and
+    after the end until it is certain what the incoming payment received. The payer's wallet is not
+    asked before `hung_until`, after it has kept a check waiting. `approve_until` is there once the
+    payer's wallet could not take an approval just now: it is asked again until then. `event` is the
+    id of the webhook event of its end. `identity` is the number of the merchant's identity that
+    asks the wallets (Merchant.as_of); None is the first.
+    """
+
+    expires_at: datetime
+    receive: Amount
+    phase: Phase | None = None
+    lease_until: datetime | None = None
+    look_at: datetime | None = None
+    check_at: datetime | None = None
+    checks: int = 0
+    hung_until: datetime | None = None
+    customer: WalletAddress | None = None
+    incoming_payment: IncomingPaymentRef | None = None
+    quote: Quote | None = None
+    interact_url: str | None = field(default=None, repr=False)
+    grant: str | None = field(default=None, repr=False)
+    approve_until: datetime | None = None
+    token: str | None = field(default=None, repr=False)
+    instruction: Instruction | None = None
+    outgoing_payment: str | None = None
+    closing_at: datetime | None = None
+    closed_at: datetime | None = None
+    received: int | None = None
+    problem: Problem | None = None
+    attention: Attention | None = None
+    event: str | None = None
+    identity: int | None = None
+
+    @property
+    @abstractmethod
+    def payment_in_flight(self) -> bool: ...
+
+    @property
+    def incoming_payment_ends_at(self) -> datetime:
+        """Return when the incoming payment takes no more money, closed or not."""
+        assert self.incoming_payment is not None
+        return min(self.incoming_payment.expires_at, self.expires_at + NEVER_CLOSED_AFTER)
+
+    def lease_live(self, now: datetime) -> bool:
+        """Return whether a process is working on it right now."""
+        return self.lease_until is not None and now < self.lease_until

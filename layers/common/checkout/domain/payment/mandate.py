@@ -1,0 +1,236 @@
+"""The record of a mandate: a grant of the merchant's own wallet that outlives one payment.
+
+It is the refund budget: an amount a month from which refunds are paid without a person. Its
+transitions are in `mandate_transitions.py`. `token`, `grant` and `handle` are sealed (ciphertext).
+"""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.merchant.record import Merchant
+from checkout.domain.payment.machine import Record
+from checkout.open_payments.models import Amount, WalletAddress
+
+# A provider deletes a token some time after its end: Rafiki after 30 days, and nobody says when.
+# So it is renewed twice a day, which also tells within a day that the wallet has ended the grant.
+ROTATED_EVERY: Final = timedelta(hours=12)
+# Outlives any process that may still be rotating.
+ROTATION_LEASE: Final = timedelta(seconds=45)
+# After rotations without an answer the sweep asks again, ever more rarely.
+ROTATION_AGAIN: Final = timedelta(minutes=1)
+ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
+# A rotation without an answer for this long is told to the merchant.
+SILENT_AFTER: Final = timedelta(days=1)
+
+LAST_DAY: Final = 28  # of every month
+# A wallet whose clock is behind has begun the first period too.
+CLOCKS: Final = timedelta(hours=1)
+
+
+class MandateStatus(StrEnum):
+    """The steps of a mandate. None is final: after each it can be approved again."""
+
+    PENDING = "pending"  # it was never approved
+    ACTIVE = "active"
+    LOST = "lost"  # an answer with a new token did not arrive, so nobody has one
+    REVOKED = "revoked"  # the wallet has ended the grant, or deleted its token
+    ENDED = "ended"  # the merchant has ended it here
+
+
+class MandateEvent(StrEnum):
+    """The events that can happen to a mandate."""
+
+    BEGUN = "begun"
+    REQUESTED = "requested"
+    APPROVAL_ASKED = "approval_asked"
+    APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_KEPT = "approval_kept"
+    APPROVAL_LOST = "approval_lost"
+    APPROVED = "approved"
+    SPENT = "spent"
+    GIVEN_BACK = "given_back"
+    ROTATION_STARTED = "rotation_started"
+    ROTATED = "rotated"
+    NOT_ROTATED = "not_rotated"
+    LOST = "lost"
+    REVOKED = "revoked"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How much more than its amount a refund may cost for the budget to pay it without a person.
+
+    `percent` of the amount, and `units` of the merchant's wallet on top, since fees are dear for
+    small amounts.
+    """
+
+    percent: int = 2
+    units: int = 0
+
+    def most(self, cost: int) -> int:
+        """Return the most that the budget pays alone for a refund of `cost` units."""
+        return cost + cost * self.percent // 100 + self.units
+
+
+USUAL_MARGIN: Final = Margin()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a grant: this amount of the wallet's money in each month from `start`.
+
+    The wallet does not see the margin. It is what the owner has chosen with the approval.
+    """
+
+    payer: WalletAddress
+    limit: Amount
+    start: datetime
+    identity: int = 0  # of the merchant, that asked for it (Merchant.as_of)
+    margin: Margin = USUAL_MARGIN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mandate(Record):
+    """The refund budget of a merchant; there is one record of each merchant.
+
+    `terms` are those of the grant in use. `token` pays with it, and `handle`, its continuation,
+    cancels it. `rotating` says since when the token may have been replaced, `rotation_until` how
+    long the process that replaces it may be at work, and `rotate_at` when the sweep renews it;
+    `unanswered` counts the rotations since the last one that was answered.
+
+    `spent` is our own count, in units of the limit, of the period that began at `period`. It goes
+    on when another grant is approved, because `start` stays.
+
+    `wanted` is the limit that was requested by API, and not approved yet. `asked`, `grant`,
+    `interact_url`, `approve_until` and `lease_until` belong to the approval that was asked for
+    last. `over_at` is when it was lost, revoked or ended.
+
+    `later_json` is what a later release has stored with it, kept as it is.
+    """
+
+    status: MandateStatus
+    created_at: datetime
+    terms: Terms | None = None
+    token: str | None = field(default=None, repr=False)
+    handle: str | None = field(default=None, repr=False)
+    rotating: datetime | None = None
+    rotation_until: datetime | None = None
+    rotate_at: datetime | None = None
+    unanswered: int = 0
+    period: datetime | None = None
+    spent: int = 0
+    wanted: Amount | None = None
+    asked: Terms | None = None
+    interact_url: str | None = field(default=None, repr=False)
+    grant: str | None = field(default=None, repr=False)
+    approve_until: datetime | None = None
+    lease_until: datetime | None = None
+    over_at: datetime | None = None
+    later_json: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return False
+
+    # The sweep asks this of each record: no payment is in flight in a mandate.
+    payment_in_flight = False
+    attention = None
+
+    @property
+    def active(self) -> bool:
+        return self.status is MandateStatus.ACTIVE
+
+    @property
+    def gone(self) -> bool:
+        """Whether the merchant has not wanted its end, and has to approve it again."""
+        return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
+
+    @property
+    def approval_waits(self) -> bool:
+        """Whether an owner has to approve it, for the first time, again, or with another amount."""
+        return self.wanted is not None or self.gone or self.status is MandateStatus.PENDING
+
+    def pays_for(self, merchant: Merchant) -> bool:
+        """Whether it can pay: it is active, and of this wallet and identity of the merchant."""
+        terms = self.terms
+        if not self.active or terms is None:
+            return False
+        wallet, identity = merchant.wallet_address, merchant.identity
+        return terms.payer.id == wallet and terms.identity == identity
+
+    def silent(self, now: datetime) -> bool:
+        """Whether the wallet has left a rotation without an answer for long."""
+        return self.active and self.rotating is not None and now >= self.rotating + SILENT_AFTER
+
+    def spent_in(self, period: datetime) -> int:
+        """Return what is counted in this period, in units of the limit."""
+        return self.spent if self.period == period else 0
+
+    def period_at(self, now: datetime) -> datetime:
+        """Return the beginning of the period that is counted at `now`.
+
+        It never goes back: a process whose clock is behind counts in the period that has begun.
+        """
+        assert self.terms is not None
+        found = period_of(self.terms.start, now)
+        return found if self.period is None or found > self.period else self.period
+
+    def left(self, now: datetime) -> int:
+        """Return what is left of this period, in units of the limit."""
+        assert self.terms is not None
+        return max(0, self.terms.limit.value - self.spent_in(self.period_at(now)))
+
+    def renews_at(self, now: datetime) -> datetime:
+        """Return when the next period begins."""
+        return plus_months(self.period_at(now), 1)
+
+    @property
+    def needed_at(self) -> datetime | None:
+        """Return when the sweep must look at it; None if nothing is left to do."""
+        return self.rotate_at if self.active else None
+
+    def lease_live(self, now: datetime) -> bool:
+        """Return whether a process is redeeming the approval right now."""
+        return self.lease_until is not None and now < self.lease_until
+
+    def rotation_live(self, now: datetime) -> bool:
+        """Return whether a process may be renewing the token right now."""
+        return self.rotation_until is not None and now < self.rotation_until
+
+
+def first_period(now: datetime) -> datetime:
+    """Return when the periods of a grant that is asked for at `now` begin.
+
+    Never after the 28th: servers count each month from the end of the one before, so a later day
+    would move. An hour before, so that a wallet whose clock is behind has begun it too. That hour
+    may lie in the month before, after its 28th.
+    """
+    found = now.replace(day=min(now.day, LAST_DAY), microsecond=0) - CLOCKS
+    return found.replace(day=min(found.day, LAST_DAY))
+
+
+def plus_months(at: datetime, months: int) -> datetime:
+    """Return the same day of a later month, or its last one."""
+    years, month = divmod(at.month - 1 + months, 12)
+    year, month = at.year + years, month + 1
+    return at.replace(year=year, month=month, day=min(at.day, calendar.monthrange(year, month)[1]))
+
+
+def period_of(start: datetime, now: datetime) -> datetime:
+    """Return the beginning of the month from `start` that holds `now`; the first one before it."""
+    months = 12 * (now.year - start.year) + now.month - start.month
+    if plus_months(start, months) > now:
+        months -= 1
+    return plus_months(start, max(months, 0))
+
+
+def again_after(unanswered: int) -> timedelta:
+    """Return the pause after this number of rotations without an answer."""
+    doubled: timedelta = ROTATION_AGAIN * 2 ** min(unanswered, 10)
+    return min(doubled, ROTATION_AGAIN_MOST)

@@ -1,0 +1,119 @@
+"""The state machine of a mandate, and the order of its writes, M1 to M3.
+
+A mandate is a grant that outlives one payment. Its token must be replaced to be used after its ten
+minutes, and before the provider deletes it. A rotation kills the old token at once: if its answer
+is lost, nobody has the new one, and the grant is lost for good. So the intent is written before the
+call, and only the wallet's word that the token is gone ends the mandate.
+
+Approve (flows/refund/budget.py). No money can move.
+
+    A server may have requested an amount (flows/refund/budget_request.py): REQUESTED stores it for
+    the owner, who approves it or another one.
+    A1  Request the grant that the merchant approves in their own wallet: an amount a month, from a
+        day that is never after the 28th. APPROVAL_ASKED stores it beside a grant that is in use.
+    The merchant returns, and the callback's hash verifies.
+    A2  APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
+    A3  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
+        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
+        stumble after that: the grant is canceled and APPROVAL_LOST, and what was in use stays so.
+    A4  APPROVED -> active, by the lease that was taken: a process that takes it over cancels the
+        grant.
+        The token and the handle that cancels the grant are stored in one write in place of the
+        older ones, and the count of the month goes on. Then the older grant is canceled.
+
+Rotate (flows/payment/mandates.py). By the sweep twice a day, and before a use of an ended token.
+
+    M1  ROTATION_STARTED takes a lease. From now on the token is not used.
+        Rotate with the stored token.
+    M2  200: ROTATED stores the new token, if the stored one is still the one that was rotated. It
+        heals a "lost" that another process has written meanwhile.
+    M3  "No such token", on the same condition: LOST if a rotation was without an answer before,
+        else REVOKED, because then only the wallet can have ended it. The merchant is told, and
+        refunds wait for approvals.
+        Anything else decides nothing. When the lease has ended, the next visit asks with the same
+        token: either the wallet still takes it, or it says that it is gone.
+
+Spend (flows/refund/budget.py).
+
+    R2  SPENT counts the debit in the period, in the transaction of the refund's intent: refused if
+        it is more than is left, or while a rotation stands. The wallet's own count is not relied
+        on: a late failure of one month sets that of the next one back to nothing.
+    R3  GIVEN_BACK takes the debit out again, in the transaction of the verdict that nothing was
+        sent, if its period is still counted. Of a part, all stays counted.
+
+End (flows/refund/budget_request.py): ENDED forgets all secrets, then the grant is canceled. A
+payment that was accepted before may still be sent.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain.payment import machine
+from checkout.domain.payment.machine import ALWAYS, Change, Condition, Row, row
+from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus
+from checkout.domain.webhooks.event_types import BUDGET_UPDATED
+
+When = Condition[Mandate]
+IDLE = When("no approval is being redeemed", lambda m, now: not m.lease_live(now))
+ASKED = When(
+    "an approval waits, and is not being redeemed",
+    lambda m, now: (
+        m.grant is not None
+        and not m.lease_live(now)
+        and m.approve_until is not None
+        and now < m.approve_until
+    ),
+)
+CLAIMED = When("an approval was claimed", lambda m, now: m.lease_until is not None)
+NOT_ROTATING = When("no rotation stands", lambda m, now: m.rotating is None)
+FREE = When("no process is rotating", lambda m, now: not m.rotation_live(now))
+
+APPROVAL: Final = ("asked", "grant", "interact_url", "approve_until", "lease_until")
+ROTATION: Final = ("rotating", "rotation_until")
+_ENDED: Final = (*APPROVAL, *ROTATION, "token", "handle", "rotate_at", "wanted")
+_OVER: Final = (*ROTATION, "rotate_at")
+_AGAIN: Final = (*ROTATION, "over_at")
+_NEW: Final = (*APPROVAL, *_AGAIN, "wanted")
+
+_S, _E, _TOLD = MandateStatus, MandateEvent, BUDGET_UPDATED
+# fmt: off
+MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
+    # from                event                   to           when, and what goes
+    **{(any_, _E.REQUESTED):        Row(any_,     ALWAYS) for any_ in _S},
+    **{(any_, _E.APPROVAL_ASKED):   Row(any_,     IDLE, ("lease_until",)) for any_ in _S},
+    **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED, ("interact_url",)) for any_ in _S},
+    **{(any_, _E.APPROVAL_KEPT):    Row(any_,     CLAIMED, ("lease_until",)) for any_ in _S},
+    **{(any_, _E.APPROVAL_LOST):    Row(any_,     CLAIMED, APPROVAL) for any_ in _S},
+    **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW, _TOLD) for any_ in _S},
+    **{(any_, _E.GIVEN_BACK):       Row(any_,     ALWAYS, quiet=True) for any_ in _S},
+    (_S.ACTIVE,  _E.SPENT):            Row(_S.ACTIVE,  NOT_ROTATING, quiet=True),
+    (_S.ACTIVE,  _E.ROTATION_STARTED): Row(_S.ACTIVE,  FREE, quiet=True),
+    (_S.ACTIVE,  _E.NOT_ROTATED):      Row(_S.ACTIVE,  ALWAYS, ("rotation_until",), quiet=True),
+    (_S.ACTIVE,  _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, ROTATION, quiet=True),
+    (_S.ACTIVE,  _E.LOST):             Row(_S.LOST,    ALWAYS, _OVER, _TOLD),
+    (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER, _TOLD),
+    (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
+    (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
+    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+}
+# fmt: on
+
+
+def advance(
+    mandate: Mandate,
+    event: MandateEvent,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    **changes: Any,
+) -> Change[Mandate]:
+    """Return the change that `event` makes to `mandate` at `now`. Raise IllegalTransition."""
+    found = row(MANDATE_TRANSITIONS, mandate, event, now)
+    if found.to in (_S.LOST, _S.REVOKED, _S.ENDED) and found.to is not mandate.status:
+        changes = {"over_at": now} | changes
+    return machine.advance(found, mandate, event, now=now, writer=writer, note=note, **changes)

@@ -1,0 +1,161 @@
+"""The kinds of records that are paid with: the table, the transitions and the event of each.
+
+An id begins with its kind: `cs_…` is a checkout session. The payment engine and the sweep look a
+kind up here, and know none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, kind_of
+from checkout.domain.ground.json_values import compact
+from checkout.domain.payment import mandate_transitions
+from checkout.domain.payment.machine import Change
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.refund import transitions as refund_transitions
+from checkout.domain.refund.public import public_refund
+from checkout.domain.refund.record import Refund
+from checkout.domain.session import transitions
+from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.session.public import event_body
+from checkout.domain.session.record import Session
+from checkout.domain.webhooks.record import WebhookEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kind of records. `table` is where they are stored, which sealed fields are bound to.
+
+    `advance` applies the kind's own transitions; `event` makes the webhook event of a change.
+    """
+
+    table: str
+    advance: Callable[..., Change[Any]]
+    event: Callable[..., WebhookEvent]
+
+
+def _session_event(
+    change: Change[Session], event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    # Imported here, because most requests make no event.
+    from checkout.domain.stripe.objects import event_json
+
+    session = change.after
+    return WebhookEvent(
+        id=event_id,
+        merchant=session.merchant,
+        subject=session.id,
+        type=event_type,
+        body=event_body(session, event_type),
+        created_at=change.at,
+        next_at=change.at,
+        part=session.part,
+        stripe_body=event_json(
+            session, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
+        ),
+        details_of=_details_of(session),
+    )
+
+
+def charge_event(
+    refund: Refund,
+    session: Session,
+    event_type: str,
+    *,
+    event_id: str,
+    base_url: str,
+    at: datetime,
+) -> WebhookEvent:
+    """Return the event that a refund's change makes `at` this time about its session's charge."""
+    from checkout.domain.stripe.objects import charge, envelope
+
+    event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)
+    shown = charge(session, base_url=base_url)
+    stripe = envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
+    return replace(event, stripe_body=stripe, details_of=_details_of(session))
+
+
+def with_details(
+    event: WebhookEvent, session: Session, details: CustomerDetails, *, base_url: str
+) -> WebhookEvent:
+    """Return the event with what the customer of its session has given, in Stripe's form."""
+    from checkout.domain.stripe.objects import filled
+
+    if event.stripe_body is None or details == NONE_GIVEN:
+        return event
+    body = filled(event.stripe_body, session, details, base_url=base_url, at=event.created_at)
+    return replace(event, stripe_body=body)
+
+
+def _details_of(session: Session) -> str | None:
+    return session.id if session.customer_details is not None else None
+
+
+def _refund_event(
+    change: Change[Refund], event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    return refund_event(
+        change.after, event_type, event_id=event_id, base_url=base_url, at=change.at
+    )
+
+
+def refund_event(
+    refund: Refund, event_type: str, *, event_id: str, base_url: str, at: datetime
+) -> WebhookEvent:
+    """Return the event about a refund, under its session, with which it is listed."""
+    from checkout.domain.stripe.refunds import refund_event_json
+
+    return WebhookEvent(
+        id=event_id,
+        merchant=refund.merchant,
+        subject=refund.session,
+        type=event_type,
+        body=compact(public_refund(refund, base_url=base_url)),
+        created_at=at,
+        next_at=at,
+        part=refund.part,
+        stripe_body=refund_event_json(
+            refund, event_id=event_id, event_type=event_type, base_url=base_url, at=at
+        ),
+    )
+
+
+def _budget_event(
+    change: Change[Mandate], event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    from checkout.domain.refund.public_budget import public_budget
+    from checkout.domain.stripe.refunds import budget_event_json
+
+    mandate = change.after
+    return WebhookEvent(
+        id=event_id,
+        merchant=mandate.merchant,
+        subject=mandate.id,
+        type=event_type,
+        body=compact(public_budget(mandate, base_url=base_url, now=change.at)),
+        created_at=change.at,
+        next_at=change.at,
+        stripe_body=budget_event_json(
+            mandate, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
+        ),
+    )
+
+
+_SUBJECTS: Final[Mapping[str, Subject]] = {
+    SESSION: Subject(table="checkout_sessions", advance=transitions.advance, event=_session_event),
+    REFUND: Subject(
+        table="checkout_sessions", advance=refund_transitions.advance, event=_refund_event
+    ),
+    MANDATE: Subject(
+        table="checkout_sessions", advance=mandate_transitions.advance, event=_budget_event
+    ),
+}
+
+
+def subject_of(record_id: str) -> Subject:
+    """Return the kind of the record with this id. Raises KeyError for an unknown kind."""
+    return _SUBJECTS[kind_of(record_id)]

@@ -1,0 +1,1 @@
+"""A refund: its record, its transitions, and what its wallets' answers prove."""

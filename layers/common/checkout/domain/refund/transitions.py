@@ -1,0 +1,198 @@
+"""The state machine of a refund, and the order of its writes, R1 to R3.
+
+A refund is not a sale turned round. In a sale the payer's wallet is a stranger's, and the merchant's
+own incoming payment shows what has arrived. In a refund the stranger is the receiver: a customer's
+wallet could say "nothing arrived" for ever, and be paid again. So the merchant's own wallet is the
+witness, by its outgoing payment. The customer's wallet is believed only where it speaks against its
+own interest: if it says that money has arrived.
+
+Request (flows/refund/request.py). No wallet is called.
+
+    R1  In one transaction: the stored answer to the idempotency key, the refund (new), and the
+        session (version), which holds the amount from now on. Refused unless the session has ended,
+        it is certain what it received, and this amount of it is left.
+
+Or note that it was paid back elsewhere (flows/refund/request.py). No wallet is called, nor ever.
+
+    R1  The same transaction on the same conditions, with a refund that has ended as it begins:
+        paid_elsewhere. So the sum of refunds and notes is never more than was received. No row
+        leads from it to a payment. CANCEL_REQUESTED takes a mistaken note back, and the session
+        releases its amount in that transaction.
+
+Approve (flows/refund/approve.py). No money can move before R2.
+
+    C1  Read the customer's wallet address.   C2  Create the incoming payment there.
+    C3  Create the quote at the merchant's wallet.
+    C4  Request the grant that the merchant approves in their own wallet, limited to this receiver
+        and this debit. APPROVAL_ASKED stores all of it; an incoming payment that is never paid
+        ends by itself.
+    The merchant returns, and the callback's hash verifies.
+    APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
+    C5  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
+        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
+        stumble after that: no money can move, APPROVAL_LOST.
+    R2  needs_approval -> sending. Stores the instruction, the quote in use and the token. It is
+        durable before the call that moves money, and conditional on the version and the lease.
+    C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
+        sent" is believed, and a 201 as the payment's name. No refusal decides.
+
+Or let the customer name another wallet (flows/refund/claim.py). No wallet is paid.
+
+    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed: what
+    went to the old wallet is proven to be nothing (R3), or was never sent.
+    CLAIMED stores the wallet that the customer names by the link, once. It forgets the approval
+    that was asked for, since that one pays the old wallet, and a plan to pay from the budget: the
+    merchant sees the new wallet, and approves it in their own.
+
+Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
+
+    C1 to C3 as above, unless a person has seen the price. Without one it may cost its amount and
+    the margin that the owner has approved with the budget, and no more than the limits of whoever
+    asked for it. The mandate's token must be good for the next minute, or is rotated first.
+    Until R2 the merchant may approve it themselves, or cancel it: whoever writes first decides.
+    R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
+        which holds the debit from now on, and the count of a limited actor's day, which holds what
+        the debit is beyond the amount. Then C6, once.
+    A refund that does not fit goes back to an approval: BUDGET_PASSED.
+
+Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
+
+    R3  The merchant's own wallet is read by the quote's id and by list, and the customer's incoming
+        payment. In one transaction with the session, which keeps only what was sent, and the events
+        (of a success `charge.refunded` too, for those who ask for it in Stripe's form):
+            the customer's wallet shows the amount           succeeded, at once
+            failed, or the waiting is over, and nothing sent needs_approval again; the mandate gets
+                                                             its debit back in this transaction
+            failed, or the waiting is over, and a part sent  failed; the part is kept
+            the waiting is over and all was sent             succeeded, "arrival not confirmed"
+        Of a part, the greater of both wallets' words counts. "Not found" is believed 30 s after the
+        quote's end; "failed" 35 s after it was first seen; anything else ten minutes after that end. A wallet
+        that does not answer decides nothing, and releases nothing. Nor does one that says that the
+        payment was made by another client: the merchant's identity has changed. If the customer's
+        says "not found", it counts as no answer: it may have received more than ours says.
+        The same write stores what the merchant's wallet has paid (`spent`).
+    M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
+        before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
+        merchant approves once more, and that token can only read. A payment from the budget is read
+        with the mandate's token, which only the mandate's own rotation renews.
+
+METADATA_CHANGED changes the merchant's metadata and nothing else; it is refused while an approval is
+redeemed and while the payment is under way.
+
+A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain.payment import machine
+from checkout.domain.payment.machine import ALWAYS, Change, Condition, Row, row
+from checkout.domain.refund.record import APPROVAL_AWAITED, Refund, RefundEvent, RefundStatus
+from checkout.domain.webhooks.event_types import CHARGE_REFUNDED, REFUND_FAILED, REFUND_UPDATED
+
+When = Condition[Refund]
+IDLE = When("no approval is being redeemed", lambda r, now: not r.lease_live(now))
+ASKED = When(
+    "an approval waits, and is not being redeemed",
+    lambda r, now: (
+        r.grant is not None
+        and not r.lease_live(now)
+        and r.approve_until is not None
+        and now < r.approve_until
+    ),
+)
+WAITS = When(
+    "it waits for the merchant, and no approval is being redeemed",
+    lambda r, now: r.approval_waits and not r.lease_live(now) and now < r.ends_at,
+)
+OFFERED = When(
+    "a link is open, and no approval is being redeemed",
+    lambda r, now: bool(r.claim_open) and not r.lease_live(now) and now < r.ends_at,
+)
+NOT_CLAIMED = When(
+    "the customer named no other wallet, and no approval is being redeemed",
+    lambda r, now: not r.claimed and not r.lease_live(now),
+)
+PLANNED = When("the budget is to pay it", lambda r, now: r.budget_at is not None)
+REDEEMED = When("an approval was claimed", lambda r, now: r.lease_until is not None)
+CLAIMED = When("approval claimed, lease live", lambda r, now: r.lease_live(now))
+TOKENLESS = When("the token is lost", lambda r, now: r.approval_waits)
+TOKENLESS_ASKED = When(
+    "the token is lost, and an approval waits",
+    lambda r, now: r.approval_waits and ASKED.holds(r, now),
+)
+UNAPPROVED = When(
+    "not approved for 30 days, and not being redeemed",
+    lambda r, now: now >= r.created_at + APPROVAL_AWAITED and not r.lease_live(now),
+)
+WITH_TOKEN = When("it has a token", lambda r, now: r.token is not None)
+READ = When("a token reads it", lambda r, now: r.token is not None or bool(r.by_budget))
+
+APPROVAL: Final = ("grant", "interact_url", "lease_until", "approve_until")
+_ATTEMPT: Final = (
+    *APPROVAL,
+    *("payer", "customer", "incoming_payment", "quote", "token", "rotating", "instruction"),
+    *("outgoing_payment", "failed_at", "check_at", "attention"),
+    *("budget_at", "by_budget", "period", "counted"),
+)
+_ENDED: Final = (*APPROVAL, "token", "rotating", "check_at", "attention", "budget_at", "by_budget")
+
+_S, _E = RefundStatus, RefundEvent
+# fmt: off
+REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
+    # from               event                     to                 when, and what goes
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "budget_at", "problem")),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED, ("interact_url",)),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_KEPT):    Row(_S.NEEDS_APPROVAL, REDEEMED, ("lease_until",)),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_LOST):    Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT),
+    (_S.NEEDS_APPROVAL, _E.CLAIM_OFFERED):    Row(_S.NEEDS_APPROVAL, WAITS),
+    (_S.NEEDS_APPROVAL, _E.CLAIMED):          Row(_S.NEEDS_APPROVAL, OFFERED, (*_ATTEMPT, "claim_open", "problem"), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_CHOSEN):    Row(_S.NEEDS_APPROVAL, NOT_CLAIMED, (*APPROVAL, "problem")),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_WAITS):     Row(_S.NEEDS_APPROVAL, PLANNED, quiet=True),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_PASSED):    Row(_S.NEEDS_APPROVAL, PLANNED, ("budget_at",), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_INTENDED):  Row(_S.SENDING,        PLANNED, ("budget_at", "problem")),
+    (_S.NEEDS_APPROVAL, _E.PAYMENT_INTENDED): Row(_S.SENDING,        CLAIMED, (*APPROVAL, "problem")),
+    (_S.NEEDS_APPROVAL, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       IDLE, _ATTEMPT, REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.EXPIRY_PASSED):    Row(_S.CANCELED,       UNAPPROVED, _ATTEMPT, REFUND_UPDATED),
+    (_S.SENDING,        _E.PAYMENT_CREATED):  Row(_S.SENDING),
+    (_S.SENDING,        _E.CHECKED):          Row(_S.SENDING),
+    (_S.SENDING,        _E.ROTATION_STARTED): Row(_S.SENDING,        WITH_TOKEN),
+    (_S.SENDING,        _E.TOKEN_RENEWED):    Row(_S.SENDING,        ALWAYS, (*APPROVAL, "rotating")),
+    (_S.SENDING,        _E.TOKEN_LOST):       Row(_S.SENDING,        READ, ("token", "rotating", "by_budget")),
+    (_S.SENDING,        _E.APPROVAL_ASKED):   Row(_S.SENDING,        TOKENLESS, ("lease_until",)),
+    (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED, ("interact_url",)),
+    (_S.SENDING,        _E.APPROVAL_KEPT):    Row(_S.SENDING,        REDEEMED, ("lease_until",)),
+    (_S.SENDING,        _E.APPROVAL_LOST):    Row(_S.SENDING,        ALWAYS, APPROVAL),
+    (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
+    (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),
+    (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
+    (_S.PAID_ELSEWHERE, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       ALWAYS, (), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.METADATA_CHANGED): Row(_S.NEEDS_APPROVAL, IDLE),
+    (_S.SUCCEEDED,      _E.METADATA_CHANGED): Row(_S.SUCCEEDED),
+    (_S.FAILED,         _E.METADATA_CHANGED): Row(_S.FAILED),
+    (_S.CANCELED,       _E.METADATA_CHANGED): Row(_S.CANCELED),
+    (_S.PAID_ELSEWHERE, _E.METADATA_CHANGED): Row(_S.PAID_ELSEWHERE),
+    (_S.SUCCEEDED,      _E.ERASED):           Row(_S.SUCCEEDED),
+    (_S.FAILED,         _E.ERASED):           Row(_S.FAILED),
+    (_S.CANCELED,       _E.ERASED):           Row(_S.CANCELED),
+    (_S.PAID_ELSEWHERE, _E.ERASED):           Row(_S.PAID_ELSEWHERE),
+}
+# fmt: on
+
+
+def advance(
+    refund: Refund,
+    event: RefundEvent,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    **changes: Any,
+) -> Change[Refund]:
+    """Return the change that `event` makes to `refund` at `now`. Raise IllegalTransition."""
+    found = row(REFUND_TRANSITIONS, refund, event, now)
+    if found.to in (_S.SUCCEEDED, _S.FAILED, _S.CANCELED) and not refund.terminal:
+        changes = {"ended_at": now} | changes
+    return machine.advance(found, refund, event, now=now, writer=writer, note=note, **changes)

@@ -1,0 +1,1 @@
+"""Statements, daily totals and search."""

@@ -1,0 +1,129 @@
+"""Daily totals of a merchant's ended sessions: number, steps reached, money paid, failures.
+
+A session counts once, on the UTC day of its end, with its values at that time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date
+from typing import Final, TypeVar
+
+from checkout.domain.ground.providers import Provider, name_of
+from checkout.domain.payment.events import Event
+from checkout.domain.session.attempts import attempts_of
+from checkout.domain.session.record import Session, Status
+
+# The provider of a wallet that is in no list of providers. Customers choose their hosts, and a day
+# is one row, so it names no other.
+OTHER: Final = ""
+
+K = TypeVar("K")
+Offered = Callable[[str], Sequence[Provider]]  # the providers that a merchant's page offers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayTally:
+    """A funnel of the sessions that ended on a day.
+
+    Of `ended` sessions, `wallet` gave a wallet, `priced` saw a price, `approved` approved, `paid`
+    paid; `amount` is the sum of the paid ones, in minor units: what has arrived, but of too much
+    what was asked. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a
+    wallet that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of
+    each `part` of a merchant are counted apart, and shown as one sum.
+    """
+
+    merchant: str
+    currency: str
+    day: date
+    ended: int = 0
+    wallet: int = 0
+    priced: int = 0
+    approved: int = 0
+    paid: int = 0
+    amount: int = 0
+    part: int = 0
+    hours: Mapping[int, int] = field(default_factory=dict)
+    unpaid: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def plus(self, session: Session, offered: Sequence[Provider] = ()) -> DayTally:
+        """Return the tally with this ended session, whose page offers these providers."""
+        assert session.over_at is not None
+        hour = session.over_at.astimezone(UTC).hour
+        paid = session.status is Status.COMPLETED
+        received = session.amount_received
+        amount = session.amount_total if received is None or session.overpaid else received
+        reason = unpaid_of(session, offered)
+        return DayTally(
+            merchant=self.merchant,
+            currency=self.currency,
+            day=self.day,
+            ended=self.ended + 1,
+            wallet=self.wallet + (session.customer is not None or session.erased),
+            priced=self.priced + (paid or session.happened(Event.PREPARED)),
+            # The customer came back with a verified approval.
+            approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED)),
+            paid=self.paid + paid,
+            amount=self.amount + (amount if paid else 0),
+            part=self.part,
+            hours=_more(self.hours, {hour: amount} if paid else {}),
+            unpaid=_more(self.unpaid, {reason: 1} if reason else {}),
+        )
+
+    def with_all(self, other: DayTally) -> DayTally:
+        """Return the sum of both, as this day."""
+        return DayTally(
+            merchant=self.merchant,
+            currency=self.currency,
+            day=self.day,
+            ended=self.ended + other.ended,
+            wallet=self.wallet + other.wallet,
+            priced=self.priced + other.priced,
+            approved=self.approved + other.approved,
+            paid=self.paid + other.paid,
+            amount=self.amount + other.amount,
+            part=self.part,
+            hours=_more(self.hours, other.hours),
+            unpaid=_more(self.unpaid, other.unpaid),
+        )
+
+
+def unpaid_of(session: Session, offered: Sequence[Provider]) -> tuple[str, str] | None:
+    """Return why an ended session with a wallet was not paid, and the name of its provider.
+
+    The reason is the problem of the last attempt, or else its outcome. Returns None for a paid
+    session, and for one to which nobody gave a wallet.
+    """
+    last = attempts_of(session)[-1:]
+    if session.status is Status.COMPLETED or not last:
+        return None
+    attempt = last[0]
+    reason = attempt.problem or attempt.outcome or attempt.reported
+    if reason is None:
+        return None
+    wallet = attempt.wallet or f"https://{(attempt.typed or '').removeprefix('https://')}"
+    return str(reason), name_of(wallet, offered) or OTHER
+
+
+def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTally, ...]:
+    """Return the tallies of these ended sessions, one per merchant, part, currency and day."""
+    found: dict[tuple[str, int, str, date], DayTally] = {}
+    for session in sessions:
+        assert session.over_at is not None
+        day = session.over_at.astimezone(UTC).date()
+        key = (session.merchant, session.part, session.currency, day)
+        empty = DayTally(
+            merchant=session.merchant, currency=session.currency, day=day, part=session.part
+        )
+        offers = offered(session.merchant) if session.payment_attempts else ()
+        found[key] = found.get(key, empty).plus(session, offers)
+    return tuple(found.values())
+
+
+def _more(counts: Mapping[K, int], more: Mapping[K, int]) -> dict[K, int]:
+    """Return the sums of both. Zeros stay: an amount may be nothing."""
+    total = Counter(counts)
+    total.update(more)
+    return dict(total)

@@ -1,0 +1,135 @@
+"""Search texts: those by which a session is found.
+
+    the customer's wallet     whole in any spelling, or only its name
+    ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
+    the request's id          of the API request that created the session
+    the order number          from its beginning, or the beginning of its last part with a digit
+    the customer's e-mail     whole, if the shop has asked for it: as a keyed hash
+    metadata, item names      further values in full, once a wallet was given; the first words of
+                              the items' names
+
+Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
+`host/path`) make no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from checkout.domain.ground.grammar import LINK_ID
+from checkout.domain.links import METADATA_NAME
+from checkout.domain.payment.events import Event
+from checkout.domain.session.record import Session, metadata_values, order_number
+
+METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
+WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their order
+PREFIX_LEAST: Final = 2  # characters of an order number that find it
+REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
+NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds sessions that were flagged; nobody types a line
+PAID: Final = "all\npaid"  # lists a merchant's completed sessions
+_WORD: Final = re.compile(r"[^\W_]{3,}")
+_PART: Final = re.compile(r"[^\W_]+")
+_DIGIT: Final = re.compile(r"[0-9]")
+_ORDER_MAX: Final = 200  # characters
+
+
+def order_parts(session: Session) -> list[str]:
+    """Return the texts whose beginnings find the order number: the number, and its last part."""
+    number = order_number(session)
+    whole = same_text(number or "")[:_ORDER_MAX]
+    last = next(reversed(_PART.findall(whole)), "")
+    parts = dict.fromkeys((whole, last if _DIGIT.search(last) else whole))
+    return [part for part in parts if len(part) >= PREFIX_LEAST]
+
+
+def metadata_texts(session: Session) -> list[str]:
+    """Return the values of the metadata that find the session in full, each once."""
+    texts = dict.fromkeys(map(same_text, metadata_values(session)[:METADATA_FOUND_MAX]))
+    number = order_parts(session)
+    return [text for text in texts if text and text not in number]
+
+
+def texts_of_a_cart(session: Session) -> list[str]:
+    """Return the values of the metadata that find a session to which no wallet was given yet.
+
+    They are its payment link, and an order number that is too short to be found by its beginning.
+    """
+    found = {same_text(order_number(session) or ""), same_text(_link(session))}
+    return [text for text in metadata_texts(session) if text in found]
+
+
+def _link(session: Session) -> str:
+    value = session.metadata.get(METADATA_NAME)
+    return value if isinstance(value, str) and LINK_ID.fullmatch(value) else ""
+
+
+def words(session: Session) -> list[str]:
+    """Return the words of the items' names that find the session, once it can be paid."""
+    if not session.happened(Event.PREPARED):
+        return []
+    names = " ".join(item.name for item in session.line_items).casefold()
+    return list(dict.fromkeys(_WORD.findall(names)))[:WORDS_FOUND_MAX]
+
+
+def wallets(session: Session) -> list[str]:
+    """Return the name of the customer's wallet, which finds the session once it can be paid."""
+    customer = session.customer if session.happened(Event.PREPARED) else None
+    return [last_part(customer.id)] if customer else []
+
+
+def marks(session: Session) -> list[str]:
+    """Return the hash of the customer's e-mail address, which finds a session that can be paid.
+
+    The search has the address hashed first (flows/merchant/search.py).
+    """
+    known = session.customer_mark if session.happened(Event.PREPARED) else None
+    return [known] if known else []
+
+
+def outer_ids(session: Session) -> list[str]:
+    """Return the outer ids that find the session once it can be paid, the oldest first.
+
+    They are the id of the request that created it, and the last parts of the addresses of payments
+    and quotes at the wallets.
+    """
+    if not session.happened(Event.PREPARED):
+        return []
+    return list(dict.fromkeys(last_part(each) for each in _outer(session) if each))
+
+
+def _outer(session: Session) -> Iterator[str | None]:
+    yield session.request_id
+    for attempt in session.payment_attempts:
+        yield attempt.incoming_payment
+        yield attempt.quote.id if attempt.quote else None
+        yield attempt.outgoing_payment
+    yield session.incoming_payment.id if session.incoming_payment else None
+    yield session.quote.id if session.quote else None
+    yield session.outgoing_payment
+
+
+def last_part(text: str) -> str:
+    """Return the last part of an address: a wallet's name, or an id."""
+    return same_text(text.partition("?")[0]).rsplit("/", 1)[-1]
+
+
+def finds(session: Session, text: str) -> bool:
+    """Return whether `text` finds the session in full."""
+    typed = same_text(text)
+    customer = session.customer
+    if customer is not None and typed in (same_text(customer.id), last_part(customer.id)):
+        return True
+    return typed in (
+        *metadata_texts(session),
+        *order_parts(session),
+        *words(session),
+        *marks(session),
+    )
+
+
+def same_text(text: str) -> str:
+    """Return `text` for comparison: all spellings of one wallet address become equal."""
+    plain = text.strip().casefold()
+    return plain.removeprefix("$").removeprefix("https://").rstrip("/")

@@ -1,0 +1,1 @@
+"""A checkout session: its record, its transitions, and how it is shown."""

@@ -1,0 +1,190 @@
+"""The questions of a shop to its customers: details, addresses, and questions of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.ground.addresses import countries
+from checkout.domain.ground.errors import ParameterInvalid
+
+QUESTIONS_MAX: Final = 3
+KEY_MAX: Final = 200  # characters, ASCII letters and digits
+LABEL_MAX: Final = 100  # characters
+OPTIONS_MAX: Final = 200
+OPTION_MAX: Final = 100  # characters
+ANSWER_MAX: Final = 255  # characters
+
+
+class Detail(StrEnum):
+    """The details that can be asked, in the order of the form."""
+
+    EMAIL = "email"
+    NAME = "name"
+    PHONE = "phone"
+
+
+class Place(StrEnum):
+    """The addresses that can be asked, in the order of the form."""
+
+    SHIPPING = "shipping"
+    BILLING = "billing"
+
+
+class Kind(StrEnum):
+    """The kinds of questions; of a choice the answer is one of its options."""
+
+    TEXT = "text"
+    NUMERIC = "numeric"
+    DROPDOWN = "dropdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of the shop.
+
+    `options` are values and labels of a choice; `least` and `most` bound the characters of a text.
+    """
+
+    key: str
+    label: str
+    kind: Kind
+    required: bool = True
+    options: tuple[tuple[str, str], ...] = ()
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def longest(self) -> int:
+        """Return how many characters an answer may have."""
+        return min(self.most or ANSWER_MAX, ANSWER_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """The things that are asked. Those in `required` cannot be left out.
+
+    `ships_to` are the countries of the shipping address; all, if it is empty. With `email_known`
+    the shop has given the e-mail address, and a customer who leaves it out keeps that one.
+    """
+
+    asked: frozenset[Detail | Place] = frozenset()
+    required: frozenset[Detail | Place] = frozenset()
+    ships_to: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    email_known: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.asked or self.questions)
+
+    @property
+    def requires(self) -> bool:
+        """Return whether anything of it cannot be left out."""
+        return bool(self.required) or any(each.required for each in self.questions)
+
+    @property
+    def details(self) -> tuple[Detail, ...]:
+        """Return the details that have a field of their own. An address asks for the name."""
+        named = bool(self.places)
+        return tuple(
+            each for each in Detail if each in self.asked and not (named and each is Detail.NAME)
+        )
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return tuple(each for each in Place if each in self.asked)
+
+    @property
+    def copies(self) -> bool:
+        """Return whether the billing address may be that of the shipment."""
+        return len(self.places) == len(Place)
+
+    def countries(self, place: Place) -> tuple[str, ...]:
+        """Return the countries in which the address may be."""
+        return self.ships_to if place is Place.SHIPPING and self.ships_to else countries()
+
+    def to_json(self) -> str:
+        """Return this as compact JSON, without what is empty."""
+        found: dict[str, Any] = {}
+        for name in ("asked", "required"):
+            if chosen := getattr(self, name):
+                found[name] = sorted(chosen)
+        if self.ships_to:
+            found["ships_to"] = list(self.ships_to)
+        if self.questions:
+            found["questions"] = [_question_json(each) for each in self.questions]
+        if self.email_known:
+            found["email_known"] = True
+        return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
+NOTHING_ASKED: Final = Collect()
+_ASKABLE: Final[dict[str, Detail | Place]] = {each.value: each for each in (*Detail, *Place)}
+
+
+def from_json(text: str | None) -> Collect:
+    """Return what `to_json` wrote, without the things that only a later release can ask."""
+    if text is None:
+        return NOTHING_ASKED
+    found = json.loads(text)
+    return Collect(
+        asked=_known(found.get("asked", ())),
+        required=_known(found.get("required", ())),
+        ships_to=tuple(found.get("ships_to", ())),
+        questions=tuple(map(_question_from, found.get("questions", ()))),
+        email_known=found.get("email_known", False),
+    )
+
+
+def known_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
+    """Return the codes in capitals, each once. Raise ParameterInvalid for an unknown one."""
+    found = (known_country(each, param=param) for each in codes if each.strip())
+    return tuple(dict.fromkeys(found))
+
+
+def listed_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
+    """Return the codes as `known_countries` does; the error names the place in the list."""
+    found = (known_country(each, param=f"{param}[{at}]") for at, each in enumerate(codes))
+    return tuple(dict.fromkeys(found))
+
+
+def known_country(code: str, *, param: str) -> str:
+    """Return the code of a country in capitals. Raise ParameterInvalid for an unknown one."""
+    found = code.strip().upper()
+    if found not in countries():
+        raise ParameterInvalid(
+            f"{found[:20]} is no country; write its two letters, such as DE or US.", param=param
+        )
+    return found
+
+
+def _known(names: list[str]) -> frozenset[Detail | Place]:
+    return frozenset(_ASKABLE[each] for each in names if each in _ASKABLE)
+
+
+def _question_json(question: Question) -> dict[str, Any]:
+    found = {
+        "key": question.key,
+        "label": question.label,
+        "kind": question.kind.value,
+        "required": question.required,
+        "options": [list(each) for each in question.options],
+        "least": question.least,
+        "most": question.most,
+    }
+    return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _question_from(found: Mapping[str, Any]) -> Question:
+    return Question(
+        key=found["key"],
+        label=found["label"],
+        kind=Kind(found["kind"]),
+        required=found["required"],
+        options=tuple((value, label) for value, label in found.get("options", ())),
+        least=found.get("least"),
+        most=found.get("most"),
+    )

@@ -1,0 +1,128 @@
+"""The parameters of a new session, after the form of the request was checked.
+
+Refuses errors that only the whole request shows: items of several currencies, another currency than
+the merchant wallet's, a total out of bounds, unsafe addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from checkout.domain.ground.errors import CurrencyMismatch, CurrencyNotSupported
+from checkout.domain.ground.grammar import picture_url, redirect_url
+from checkout.domain.ground.money import to_wallet, total
+from checkout.domain.ground.parts import part_of
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.payment.machine import HistoryEntry
+from checkout.domain.session.record import LineItem, Session, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """The validated parameters.
+
+    `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
+    place of `expires_in_seconds`; its bounds must have been checked by the caller. `customer_email`
+    is sealed before it is stored (flows/checkout/create.py), and shows in no log.
+    """
+
+    line_items: tuple[LineItem, ...]
+    success_url: str
+    cancel_url: str
+    metadata_json: str = "{}"
+    expires_in_seconds: int = 86_400
+    locale: str | None = None
+    client_reference_id: str | None = None
+    echo_json: str | None = None
+    expires_at: datetime | None = None
+    collect_json: str | None = None
+    customer_email: str | None = field(default=None, repr=False)
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 in hex of the parameters.
+
+        It is equal for equal requests, with keys in any order, and with or without the defaults. An
+        absent optional field is not hashed, so that a new field changes no fingerprint.
+        """
+        parameters = asdict(self, dict_factory=_present)
+        parameters["metadata_json"] = json.loads(self.metadata_json)
+        canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def opened(
+        self,
+        key: ApiKey,
+        *,
+        session_id: str,
+        writer: str,
+        now: datetime,
+        base_is_http: bool,
+        request_id: str | None = None,
+    ) -> Session:
+        """Return the open session for the merchant of `key`.
+
+        Raises CurrencyMismatch, CurrencyNotSupported, AmountTooSmall, AmountTooLarge,
+        AmountNotRepresentable, UrlInvalid.
+        """
+        currency = self._currency(key)
+        amount_total = total([(item.unit_amount, item.quantity) for item in self.line_items])
+        checked = partial(
+            redirect_url, session_id=session_id, base_is_http=base_is_http, hosts=key.return_hosts
+        )
+        for number, item in enumerate(self.line_items):
+            if item.image is not None:
+                place = f"line_items[{number}].price_data.product_data.image"
+                picture_url(item.image, base_is_http=base_is_http, param=place)
+        return Session(
+            id=session_id,
+            merchant=key.merchant,
+            status=Status.OPEN,
+            version=1,
+            writer=writer,
+            created_at=now,
+            updated_at=now,
+            expires_at=self.expires_at or now + timedelta(seconds=self.expires_in_seconds),
+            amount_total=amount_total,
+            currency=currency,
+            receive=to_wallet(
+                amount_total,
+                currency=currency,
+                asset_code=key.asset_code,
+                asset_scale=key.asset_scale,
+            ),
+            line_items=self.line_items,
+            metadata_json=self.metadata_json,
+            success_url=checked(self.success_url, param="success_url"),
+            cancel_url=checked(self.cancel_url, param="cancel_url"),
+            locale=self.locale,
+            client_reference_id=self.client_reference_id,
+            echo_json=self.echo_json,
+            collect_json=self.collect_json,
+            request_id=request_id,
+            part=part_of(session_id, key.parts),
+            history=(HistoryEntry(at=now, event="created"),),
+        )
+
+    def _currency(self, key: ApiKey) -> str:
+        currency = self.line_items[0].currency
+        for number, item in enumerate(self.line_items):
+            if item.currency != currency:
+                raise CurrencyMismatch(
+                    "All line items must have the same currency.",
+                    param=f"line_items[{number}].price_data.currency",
+                )
+        if currency.upper() != key.asset_code.upper():
+            raise CurrencyNotSupported(
+                f"Your wallet receives {key.asset_code}; {currency.upper()} cannot be charged.",
+                param="line_items[0].price_data.currency",
+            )
+        return currency
+
+
+def _present(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value is not None}

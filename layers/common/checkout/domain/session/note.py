@@ -1,0 +1,67 @@
+"""The words of a merchant's people about a session: a private note, tags, and a mark "dealt with".
+
+It is not the session's (docs/howto/add-a-note.md): no API, webhook or page of a customer shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from checkout.domain.payment.in_flight import Attention
+from checkout.domain.session.record import Session
+
+TEXT_MAX: Final = 2_000  # characters of a note
+TAGS_MAX: Final = 10
+TAG_MAX: Final = 30  # characters
+_BETWEEN: Final = re.compile(r"[,\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """The note on one session, as `author` left it at `at`.
+
+    `dealt_with` names the case that a person has dealt with (`case_of`): another case, or more
+    money, needs somebody again. `version` grows by one with each write.
+    """
+
+    session: str
+    merchant: str
+    text: str = field(default="", repr=False)
+    tags: tuple[str, ...] = ()
+    dealt_with: str | None = None
+    author: str
+    at: datetime
+    version: int = 1
+
+
+def case_of(session: Session) -> str | None:
+    """Return the case for which the session needs a person, or None."""
+    if not session.needs_attention or _sent_back(session):
+        return None
+    return f"{session.attention or 'overpaid'} {session.received or 0}"
+
+
+def needs_somebody(session: Session, note: Note | None) -> bool:
+    """Return whether the session needs a person and nobody has dealt with it."""
+    case = case_of(session)
+    return case is not None and (note is None or note.dealt_with != case)
+
+
+def _sent_back(session: Session) -> bool:
+    """Return whether refunds have sent back, or hold, all that was not asked for.
+
+    A refund that fails or is canceled holds nothing any more, and the session needs somebody again.
+    """
+    if session.attention is Attention.UNDECIDED or not session.terminal:
+        return False
+    wanted = session.amount_total if session.overpaid else 0
+    return session.refunded >= max((session.amount_received or 0) - wanted, 1)
+
+
+def tags_of(typed: str) -> tuple[str, ...]:
+    """Return typed tags, between commas, each once."""
+    tags = (" ".join(each.split()) for each in _BETWEEN.split(typed))
+    return tuple(dict.fromkeys(each for each in tags if each))

@@ -1,0 +1,371 @@
+"""The state machine of a session: everything that moves a session is in the table below.
+
+An absent cell is a refusal. `advance` is the only way to a new version of a session. It writes
+nothing: flows/payment/writes.py writes the Change that it returns, on condition that the session is
+still as it was read.
+
+Theory of operation
+===================
+
+A payment takes several calls to two wallet providers, and each call may fail, arrive twice, or
+have its answer lost. A process may die between any two lines. So every step follows one rule:
+
+    Write the intent, make the call, write the result.
+
+The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them. The pages
+docs/payments.md and docs/reference/states.md are made from this text (`make docs`).
+
+Create (flows/checkout/create.py). The stored answer to the idempotency key, a large cart
+and the session: a write each, and no other call. A replay whose session is missing makes it, the
+same one, until its expiry. At a payment link with a stock, one transaction writes answer and
+session, and takes the item.
+
+Prepare (flows/checkout/prepare.py). No money can move.
+
+    W1  open, awaiting_approval -> preparing. Takes a lease; removes the secrets and the quote of an
+        earlier approval.
+    C1  Read the customer's wallet address.   C2  Grant for an incoming payment.
+    C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
+    W2  Store the incoming payment. A later preparation reads it and uses it again while it is open;
+        one that was closed is replaced once it has been closed for FENCE and shows no money.
+    C4  Grant for a quote.   C5  Create the quote. If the wallet calls the incoming payment no
+        receiver, it is read again: it may just have been paid from outside.
+    W3  Store the quote.
+    C6  Request the grant that the customer approves, limited to this receiver and this debit.
+    W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
+        -> open.
+
+Approve (flows/checkout/approve.py; flows/payment/approval.py, instruct.py). Runs when the customer
+returns and the callback's hash verifies.
+
+    W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
+    C7  Continue the grant. If the wallet stumbles (no answer, 5xx, busy, it cannot read our keys),
+        it is asked again: no money can move before W6, and an interact_ref that was redeemed is
+        refused. If it still stumbles when the request has to end, APPROVAL_KEPT gives the claim
+        back, and the browser comes again with the same interact_ref, from W5, until three minutes
+        after the first of these writes. Refused, or a stumble after that: the token is lost, ->
+        open. If the quote is about to expire, a new one is created for the same incoming payment.
+    W6  phase = paying. Stores the instruction (id and deadline), the access token and the
+        quote in use.
+        This is the point of no return. It is durable before the call that moves money.
+    C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
+        sent again, whatever the answer.
+        201: W7.
+        Certainly not sent (no connection, or the deadline has passed): -> open.
+        A definite refusal, the wallet shows no payment for the quote, and the merchant's incoming
+        payment shows no money: -> open.
+        Anything else: the session stays in paying, and reconciliation decides. Never definite are
+        408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
+        where one of the two cannot be asked. If the incoming payment is completed, the fence begins
+        at once. -> open is PAYMENT_REFUSED, in the same transaction with the event PAYMENT_FAILED,
+        if the merchant asks for it.
+    W7  -> processing, with the outgoing payment. A sweep that rescheduled the session meanwhile must
+        not lose the 201: after a lost race it is written again, over the winner's version, while
+        that is still paying by the same instruction and nobody closes.
+
+Confirm (flows/checkout/completion.py, reconcile.py; flows/payment/proof.py).
+
+    C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
+        may say anything.
+    W8  processing -> completed, and in the same transaction the event that its webhook sends.
+
+Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
+the scheduled sweep: first the merchant's wallet, then the customer's, unless that one has hung.
+Until one of these holds:
+
+    received >= least accepted      W8, after W7 if the session is in paying
+    a payment exists for the quote  W7
+    something, but too little       W7, then flagged for the merchant: PART_ARRIVED, and in the
+                                    same transaction the event PARTIALLY_PAID, if asked for. It is
+                                    written as soon as it is read: by the callback, a check, or the
+                                    fence
+    nothing, and the wait is over   the fence
+
+    The least accepted is the amount; where the money may have been converted, less the merchant's
+    tolerance for roundings (money.py). Of a small price one unit may be missing once the customer's wallet
+    shows the same sum as sent in two looks, a second apart, and no failure.
+    The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
+    if the wallet reports that the payment failed (the callback, too, asks it each second from the
+    first one after W7 on), at once if the incoming payment is completed with too little (somebody
+    else has closed it), and when the merchant asks to end the session. A
+    quote that names no expiry ends 10 minutes after the send. A part of the money makes the quote's
+    expiry void: the rest may come until the incoming payment expires.
+
+The fence proves what will have arrived, so that the customer can pay again, or the merchant decide:
+
+    1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
+    2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet,
+       whatever that answers, and read it again. Without a second answer the first one counts.
+    3. CLOSED: after a read shows it completed or expired, write closed_at. One that its provider
+       never closes counts as closed a day after the session's expiry.
+    4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
+       close may still be fulfilled for 30 s. Money that one read has shown stays: neither a read
+       that shows less nor "not found" takes it back.
+    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment, and
+       in the same transaction the event PAYMENT_FAILED, if the merchant asks for it.
+       Too little received: no further check. The merchant accepts it as paid (-> completed) or
+       gives it up (-> expired).
+
+Money from outside (flows/checkout/outside.py). Anybody who knows an incoming payment can pay it until
+it is closed. A submission that uses a stored incoming payment reads it first, and the customer's
+open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> processing, and on as
+above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
+Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
+event LATE_PAYMENT.
+
+Payment attempts (attempts.py). Each wallet that is given has a record, written with these same
+transitions: it begins with W1, and the transition that ends it copies its evidence into it.
+RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
+is unsigned, so it moves nothing.
+
+Stock (domain/links.py). A session that was begun at a payment link with a stock holds the items that
+it sells from its creation, which takes them in the same transaction. The first write after which
+nothing was sold for certain (`Session.unsold`) gives them back, in its own transaction: the end of a
+session without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write
+is conditional on the version, they are given back once. Money that arrived late keeps them.
+
+Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an ended session has
+received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other means, and
+REFUND_SETTLED gives back what was not sent of it. Each is written in one transaction with the refund.
+
+Details (flows/checkout/give_details.py). DETAILS_GIVEN stores what the customer has said of
+themselves, sealed, in one write. It happens again if they correct it, until they give a wallet. It
+changes nothing of the payment.
+
+Metadata (flows/checkout/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
+else. It is refused while a session is prepared and while a payment is in flight, so that it never
+comes between the writes of a payment.
+
+Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
+is accounted for. No other session can lose it: a payment may still need it.
+
+A session that nobody ever gave a wallet (session.py, left_to_clock) ends by the clock alone:
+nothing is written, unless its merchant wants the event (flows/schedule/expiries.py). A reader
+writes EXPIRY_PASSED only while a write that began in time could still land.
+
+Expiry and cancellation are single conditional writes. They are refused while a payment is in
+flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
+the process died before money could move; the sweep sets the session to open, or to expired.
+
+A request to end a session whose payment is in flight is refused, and begins the fence from 30 s
+after the deadline of the send. An end that leaves an incoming payment sets the time of its check in
+the same write.
+
+A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
+tells a write whose answer was lost from a race that was lost. The process of a lapsed lease may
+still be running; its next write fails because its version is old.
+
+The invariants, and how this order was model-checked: docs/reference/design.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain.payment import machine
+from checkout.domain.payment.attempt import Outcome
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import FENCE, Phase
+from checkout.domain.payment.machine import ALWAYS, Change, Condition, Row, row
+from checkout.domain.session.attempts import recorded
+from checkout.domain.session.record import Session, Status
+from checkout.domain.webhooks.event_types import (
+    CANCELED,
+    CHARGE_REFUNDED,
+    COMPLETED,
+    EXPIRED,
+    LATE_PAYMENT,
+    PARTIALLY_PAID,
+    PAYMENT_FAILED,
+    PAYMENT_SUCCEEDED,
+)
+
+When = Condition[Session]
+IN_TIME = When("not expired", lambda s, now: now < s.expires_at, in_time=True)
+IDLE_IN_TIME = When(
+    "no payment in flight, not expired",
+    lambda s, now: s.phase is None and now < s.expires_at,
+    in_time=True,
+)
+OVERDUE = When("`expires_at` passed", lambda s, now: s.overdue(now))
+NOT_IN_FLIGHT = When(
+    "no payment in flight, not expired",
+    lambda s, now: (
+        now < s.expires_at
+        and s.phase is not Phase.PAYING
+        and not (s.phase is Phase.CONTINUING and s.lease_live(now))
+    ),
+    in_time=True,
+)
+NOT_PAYING = When("no money instructed", lambda s, now: s.phase is not Phase.PAYING)
+CONTINUING = When("approval claimed", lambda s, now: s.phase is Phase.CONTINUING)
+CLAIMED = When(
+    "approval claimed, lease live",
+    lambda s, now: s.phase is Phase.CONTINUING and s.lease_live(now),
+)
+PAYING = When("intent to pay written", lambda s, now: s.phase is Phase.PAYING)
+PAYING_OR_IDLE = When(
+    "intent to pay written, or not expired and no approval claimed",
+    lambda s, now: s.phase is Phase.PAYING or (s.phase is None and now < s.expires_at),
+)
+PAYING_NOT_CLOSING = When(
+    "intent to pay written, not closing",
+    lambda s, now: s.phase is Phase.PAYING and s.closing_at is None,
+)
+IN_FLIGHT_NOT_CLOSING = When(
+    "payment in flight, not closing", lambda s, now: s.payment_in_flight and s.closing_at is None
+)
+CLOSING = When("closing", lambda s, now: s.payment_in_flight and s.closing_at is not None)
+FENCED = When(
+    "incoming payment closed for 35 s, nothing received",
+    lambda s, now: s.payment_in_flight and s.closed_at is not None and now >= s.closed_at + FENCE,
+)
+IN_FLIGHT = When("payment in flight", lambda s, now: s.payment_in_flight)
+PARTLY_PAID = When("flagged as partly paid", lambda s, now: s.partly_paid)
+PARTLY_PAID_FOR_GOOD = When(
+    "flagged as partly paid, incoming payment closed and checked for the last time",
+    lambda s, now: s.partly_paid and s.check_at is None,
+)
+UNACCOUNTED = When("not yet certain what was received", lambda s, now: s.check_at is not None)
+ACCOUNTED = When("certain what was received", lambda s, now: s.check_at is None)
+WITH_MONEY = When(
+    "certain what was received, and it is not nothing",
+    lambda s, now: s.check_at is None and bool(s.received),
+)
+
+# The fields that a step removes. SECRETS never outlive the phase that needs them.
+SECRETS: Final = ("grant", "token", "interact_url")
+APPROVAL: Final = (
+    *SECRETS,
+    "quote",
+    "phase",
+    "lease_until",
+    "approve_until",
+    "look_at",
+    "instruction",
+    "check_at",
+    "hung_until",
+)
+FENCE_MARKS: Final = ("closing_at", "closed_at")
+
+
+_S, _E = Status, Event
+_DONE: Final = (
+    *SECRETS,
+    *("phase", "lease_until", "approve_until", "look_at", "check_at", "hung_until"),
+    *("problem", "attention"),
+)
+_PLACE: Final = ("look_at",)  # from the first check on, a session is where the next one is due
+_FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
+_DISPROVED: Final = (
+    *APPROVAL,
+    *FENCE_MARKS,
+    "incoming_payment",
+    "outgoing_payment",
+    "attention",
+)
+
+# fmt: off
+TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
+    # from                  event                     to                    when, and what goes
+    (_S.OPEN,              _E.WALLET_SUBMITTED):   Row(_S.PREPARING,         IN_TIME, (*APPROVAL, "problem")),
+    (_S.AWAITING_APPROVAL, _E.WALLET_SUBMITTED):   Row(_S.PREPARING,         IDLE_IN_TIME, (*APPROVAL, "problem")),
+    (_S.PREPARING,         _E.REFERENCE_STORED):   Row(_S.PREPARING,         IN_TIME),
+    (_S.PREPARING,         _E.PREPARED):           Row(_S.AWAITING_APPROVAL, IN_TIME, ("lease_until",)),
+    (_S.PREPARING,         _E.PREPARATION_FAILED): Row(_S.OPEN,              ALWAYS, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.RETURN_REPORTED):    Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_KEPT):      Row(_S.AWAITING_APPROVAL, CONTINUING, ("phase", "lease_until")),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until", "approve_until"), phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL, PAYMENT_FAILED),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_CREATED):    Row(_S.PROCESSING,        PAYING, ("phase",)),
+    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE, _PLACE),
+    (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, _PLACE, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.CLOSED):             Row(_S.AWAITING_APPROVAL, CLOSING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
+    (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT, _PLACE),
+    (_S.PROCESSING,        _E.PART_ARRIVED):       Row(_S.PROCESSING,        IN_FLIGHT, _PLACE, PARTIALLY_PAID),
+    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING, _PLACE),
+    (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
+    (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
+    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED, PAYMENT_SUCCEEDED),
+    (_S.PROCESSING,        _E.ACCEPTED_AS_PAID):   Row(_S.COMPLETED,         PARTLY_PAID, _DONE, COMPLETED, PAYMENT_SUCCEEDED, then_check=True),
+    (_S.PROCESSING,        _E.GIVEN_UP):           Row(_S.EXPIRED,           PARTLY_PAID_FOR_GOOD, _DONE, EXPIRED),
+    (_S.OPEN,              _E.CHECKED):            Row(_S.OPEN,              IN_TIME),
+    (_S.OPEN,              _E.MONEY_FOUND):        Row(_S.PROCESSING,        IN_TIME, _FOUND),
+    (_S.PREPARING,         _E.MONEY_FOUND):        Row(_S.PROCESSING,        IN_TIME, _FOUND),
+    (_S.AWAITING_APPROVAL, _E.MONEY_FOUND):        Row(_S.PROCESSING,        IDLE_IN_TIME, _FOUND),
+    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, EXPIRED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, EXPIRED, then_check=True),
+    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, CANCELED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, CANCELED, then_check=True),
+    (_S.COMPLETED,         _E.CHECKED):            Row(_S.COMPLETED,         UNACCOUNTED),
+    (_S.COMPLETED,         _E.CLOSED):             Row(_S.COMPLETED,         UNACCOUNTED),
+    (_S.EXPIRED,           _E.CHECKED):            Row(_S.EXPIRED,           UNACCOUNTED),
+    (_S.EXPIRED,           _E.CLOSED):             Row(_S.EXPIRED,           UNACCOUNTED),
+    (_S.EXPIRED,           _E.LATE_PAYMENT):       Row(_S.EXPIRED,           UNACCOUNTED, (), LATE_PAYMENT),
+    (_S.CANCELED,          _E.CHECKED):            Row(_S.CANCELED,          UNACCOUNTED),
+    (_S.CANCELED,          _E.CLOSED):             Row(_S.CANCELED,          UNACCOUNTED),
+    (_S.CANCELED,          _E.LATE_PAYMENT):       Row(_S.CANCELED,          UNACCOUNTED, (), LATE_PAYMENT),
+    (_S.COMPLETED,         _E.REFUND_REQUESTED):   Row(_S.COMPLETED,         WITH_MONEY),
+    (_S.EXPIRED,           _E.REFUND_REQUESTED):   Row(_S.EXPIRED,           WITH_MONEY),
+    (_S.CANCELED,          _E.REFUND_REQUESTED):   Row(_S.CANCELED,          WITH_MONEY),
+    (_S.COMPLETED,         _E.PAID_ELSEWHERE):     Row(_S.COMPLETED,         WITH_MONEY, beside=CHARGE_REFUNDED),
+    (_S.EXPIRED,           _E.PAID_ELSEWHERE):     Row(_S.EXPIRED,           WITH_MONEY, beside=CHARGE_REFUNDED),
+    (_S.CANCELED,          _E.PAID_ELSEWHERE):     Row(_S.CANCELED,          WITH_MONEY, beside=CHARGE_REFUNDED),
+    (_S.COMPLETED,         _E.REFUND_SETTLED):     Row(_S.COMPLETED),
+    (_S.EXPIRED,           _E.REFUND_SETTLED):     Row(_S.EXPIRED),
+    (_S.CANCELED,          _E.REFUND_SETTLED):     Row(_S.CANCELED),
+    (_S.OPEN,              _E.DETAILS_GIVEN):      Row(_S.OPEN,              IN_TIME),
+    (_S.OPEN,              _E.METADATA_CHANGED):   Row(_S.OPEN),
+    (_S.AWAITING_APPROVAL, _E.METADATA_CHANGED):   Row(_S.AWAITING_APPROVAL, NOT_IN_FLIGHT),
+    (_S.COMPLETED,         _E.METADATA_CHANGED):   Row(_S.COMPLETED),
+    (_S.EXPIRED,           _E.METADATA_CHANGED):   Row(_S.EXPIRED),
+    (_S.CANCELED,          _E.METADATA_CHANGED):   Row(_S.CANCELED),
+    (_S.COMPLETED,         _E.ERASED):             Row(_S.COMPLETED,         ACCOUNTED),
+    (_S.EXPIRED,           _E.ERASED):             Row(_S.EXPIRED,           ACCOUNTED),
+    (_S.CANCELED,          _E.ERASED):             Row(_S.CANCELED,          ACCOUNTED),
+}
+# fmt: on
+
+
+def given_back(change: Change[Session]) -> str | None:
+    """Return the row of a payment link's stock that this write gives items back to, or None."""
+    back = change.before.restocked_at is None and change.after.restocked_at is not None
+    return change.after.link if back else None
+
+
+def advance(
+    session: Session,
+    event: Event,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    typed: str | None = None,
+    reported: Outcome | None = None,
+    **changes: Any,
+) -> Change[Session]:
+    """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
+
+    Beside what any record's change has (machine.py), `typed` and `reported` go into the payment
+    attempt that begins or runs. The items of a payment link's stock are given back by the first
+    write after which it is certain that nothing was sold.
+    """
+    found = row(TRANSITIONS, session, event, now)
+    if found.then_check and session.incoming_payment is not None:
+        changes = {"check_at": now} | changes
+    changes["payment_attempts"] = recorded(
+        session, event, at=now, typed=typed, reported=reported, note=note, changes=changes
+    )
+    change = machine.advance(found, session, event, now=now, writer=writer, note=note, **changes)
+    after = change.after
+    if after.holds_item and after.unsold:
+        change = replace(change, after=replace(after, restocked_at=now))
+    return change

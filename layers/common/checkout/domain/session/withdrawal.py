@@ -1,0 +1,65 @@
+"""A customer's withdrawal from a purchase: a statement to the shop, which moves no money.
+
+It is filed in the two steps of article 11a of the EU's Directive 2011/83 (as Directive 2023/2673
+adds it): the statement, and its confirmation. The shop then pays back, as any refund. It is not the
+session's (docs/howto/add-a-note.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from checkout.domain.session.collect import Collect, Detail
+from checkout.domain.session.record import Session, Status
+
+DAYS_MAX: Final = 365  # days after the payment in which customers can withdraw
+# The form asks who withdraws, and where the acknowledgement goes, as the directive says.
+ASKED: Final = Collect(
+    asked=frozenset({Detail.NAME, Detail.EMAIL}), required=frozenset({Detail.NAME, Detail.EMAIL})
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """The withdrawal from one session, filed at `at`.
+
+    `said` is the customer's name and e-mail address, sealed; None once they were erased.
+    `acknowledge_at` is when the acknowledgement is to be sent if it was not sent by then; None if
+    it was sent, or nobody sends e-mail here. `language` is the tag of the customer's page.
+    `answered_by` is the person who has marked it as answered, None while nobody has. `version`
+    grows by one with each write.
+    """
+
+    session: str
+    merchant: str
+    at: datetime
+    said: str | None = field(default=None, repr=False)
+    answered_by: str | None = None
+    version: int = 1
+    acknowledge_at: datetime | None = None
+    language: str | None = None
+
+    # The sweep asks this of each record: nothing is in flight here, and no history is kept.
+    payment_in_flight: ClassVar[bool] = False
+    terminal: ClassVar[bool] = False
+    attention: ClassVar[None] = None
+    history: ClassVar[tuple[()]] = ()
+
+
+def last_moment(session: Session, days: int) -> datetime | None:
+    """Return the end of the time to withdraw, or None if the session was not paid.
+
+    `days` is the merchant's setting; with 0 nobody can withdraw here.
+    """
+    if not days or session.status is not Status.COMPLETED or session.completed_at is None:
+        return None
+    return session.completed_at + timedelta(days=days)
+
+
+def waits(session: Session, withdrawal: Withdrawal | None) -> bool:
+    """Return whether a withdrawal waits for the shop: nobody has answered, nor refunded all."""
+    if withdrawal is None or withdrawal.answered_by is not None:
+        return False
+    return session.refunded < (session.amount_paid or session.amount_total)

@@ -1,0 +1,1 @@
+"""Webhook events, endpoints and signatures."""

@@ -1,0 +1,386 @@
+"""Webhook events: bodies, delivery attempts, retry schedule.
+
+Pure rules: `flows/webhooks/deliver.py` makes the attempts.
+Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.ground.ids import SESSION, kind_of
+from checkout.domain.ground.json_values import compact
+from checkout.domain.webhooks.event_types import BESIDE, OPTIONAL, PING, stripe_name
+
+ENDPOINTS_MAX: Final = 8  # of a merchant
+
+# The delays after failed attempts (decisions.md "Webhooks").
+DELAYS: Final = (
+    timedelta(seconds=1),
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=24),
+)
+ATTEMPTS_MAX: Final = len(DELAYS) + 1
+TIMEOUT: Final = timedelta(seconds=10)
+# Longer than any attempt can take, so an older lease belongs to a dead process.
+LEASE: Final = timedelta(seconds=30)
+RETRY_AFTER_MAX: Final = timedelta(hours=24)
+# An event has this long from its creation before the sweep enqueues it: the message of its first
+# attempt is in the queue.
+FIRST_MESSAGE: Final = timedelta(minutes=1)
+KEPT: Final = timedelta(days=30)  # after the last attempt; until then the event can be sent again
+ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
+DELIVERIES_MAX: Final = 50
+COPY_MARK: Final = "~"  # between the ids of the event and of the endpoint, in a copy's id
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not varied
+_JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
+
+
+class Format(StrEnum):
+    """The shape of the bodies that an endpoint gets."""
+
+    NATIVE = "native"  # seven fields of the session
+    STRIPE = "stripe"  # an event as Stripe's libraries read it (stripe_objects.py)
+
+
+class EventStatus(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    EXHAUSTED = "exhausted"
+
+
+class GivenUp(StrEnum):
+    """The reason why no more attempts are made."""
+
+    ATTEMPTS = "attempts"  # all were made
+    GONE = "gone"  # the endpoint said 410, which also disabled it
+    DISABLED = "disabled"  # the endpoint was disabled before
+    NO_ENDPOINT = "no_endpoint"  # the merchant has set no endpoint, or has removed it
+    NOT_WANTED = "not_wanted"  # the first endpoint did not ask for it, but another one did
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One attempt.
+
+    Without a duration its process died, and the outcome is unknown. `answer` is the beginning of
+    the response body, as text; `error` says why there is no status.
+    """
+
+    at: datetime
+    duration_ms: int | None = None
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookEvent:
+    """A message to one endpoint of the merchant's, and the state of its delivery.
+
+    An event is for the merchant's first endpoint. For each further endpoint that wants it there is
+    a copy (`copies`), with that endpoint's id in `endpoint`. An event that was resent by hand has
+    the id of the first endpoint at that time; with None it is for the endpoint that existed when
+    the event was made.
+
+    `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
+    attempt sends the same bytes. Events of earlier releases have only one. `attempts` counts the
+    attempts of this round; resending begins a new round. While it is pending, no attempt is made
+    before `next_at`. `subject` is the id of the record that it is about, and `part` that record's;
+    a test event has none. With `details_of`, what the customer of that session has given is put
+    into `stripe_body` when it is sent or read (subjects.with_details), and nothing after an
+    erasure. `writer` is a nonce that distinguishes two leases taken at the same instant.
+    """
+
+    id: str
+    merchant: str
+    subject: str | None
+    type: str
+    body: str
+    created_at: datetime
+    next_at: datetime
+    status: EventStatus = EventStatus.PENDING
+    version: int = 1
+    attempts: int = 0
+    deliveries: tuple[Delivery, ...] = ()
+    ended_at: datetime | None = None
+    given_up: GivenUp | None = None
+    writer: str = ""
+    stripe_body: str | None = None
+    part: int = 0
+    endpoint: str | None = None
+    details_of: str | None = None
+
+    @property
+    def event(self) -> str:
+        """The id that the receiver sees. A copy has the id of its original."""
+        return self.id.partition(COPY_MARK)[0]
+
+    @property
+    def session(self) -> str | None:
+        """The id of the session that it is about, if it is about one."""
+        about = self.subject
+        return about if about and kind_of(about) == SESSION else None
+
+    @property
+    def is_copy(self) -> bool:
+        return COPY_MARK in self.id
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it was given up although an endpoint asked for it."""
+        return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
+
+    @property
+    def undelivered(self) -> bool:
+        """Whether an endpoint that asked for it has not got it yet, or never got it."""
+        return self.status is EventStatus.PENDING or self.in_vain
+
+    @property
+    def due_at(self) -> datetime:
+        """Return when the sweep should enqueue it, if it is pending."""
+        return max(self.next_at, self.created_at + FIRST_MESSAGE)
+
+    def body_for(self, endpoint: Endpoint) -> str:
+        """Return the bytes that this endpoint gets."""
+        if endpoint.format is not Format.STRIPE or self.stripe_body is None:
+            return self.body
+        if endpoint.api_version is None:
+            return self.stripe_body
+        return compact(json.loads(self.stripe_body) | {"api_version": endpoint.api_version})
+
+    def for_endpoints(self, number: int) -> WebhookEvent:
+        """Return the event with the number of endpoints that get it, in Stripe's form."""
+        if number < 2 or self.stripe_body is None:
+            return self
+        told = json.loads(self.stripe_body) | {"pending_webhooks": number}
+        return replace(self, stripe_body=compact(told))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSecret:
+    """A signing secret.
+
+    `sealed` is ciphertext. It signs until `expires_at`; the newest secret has no end.
+    """
+
+    sealed: str = field(repr=False)
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The merchant's URL, the optional events it wants, and its secrets, newest first.
+
+    `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by the
+    names of its form, it gets these and no others; `*` is every type. Bodies in Stripe's form say
+    the `api_version` that its client expects. `set_by` is the id of the key or member who has set
+    the address, and `set_at` when; None if the operator did, or an earlier release. With `withheld`
+    that key may not read, so no event that is sent there has what customers have given.
+    """
+
+    url: str
+    events: tuple[str, ...] = ()
+    secrets: tuple[WebhookSecret, ...] = ()
+    disabled_at: datetime | None = None
+    format: Format = Format.NATIVE
+    id: str | None = None
+    created_at: datetime | None = None
+    description: str | None = None
+    metadata_json: str = "{}"
+    asked: tuple[str, ...] | None = None
+    api_version: str | None = None
+    set_by: str | None = None
+    set_at: datetime | None = None
+    withheld: int | None = None  # 1 if customers' details are
+
+    def wants(self, event_type: str) -> bool:
+        if event_type in BESIDE and self.format is not Format.STRIPE:
+            return False
+        if self.asked:
+            # `events` has what the names meant when they were asked for: the form can have been
+            # another one, and earlier releases took Stripe's names for the native form, too.
+            names = {"*", event_type}
+            if self.format is Format.STRIPE:
+                names.add(stripe_name(event_type))
+            return event_type in self.events or not names.isdisjoint(self.asked)
+        return event_type not in OPTIONAL or event_type in self.events
+
+    def was_there(self, at: datetime) -> bool:
+        """Return whether the endpoint existed at that time. One without a time always existed."""
+        return self.created_at is None or self.created_at <= at
+
+    def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
+        """Return the secrets in use at `now`, the newest first."""
+        return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
+
+
+def endpoint_id(merchant_id: str, endpoint: Endpoint) -> str:
+    """Return the endpoint's id.
+
+    The first one may have none, and gets a hash of the merchant's id.
+    """
+    digest = hashlib.sha256(f"endpoint\n{merchant_id}".encode()).hexdigest()
+    return endpoint.id or f"we_{digest[:22]}"
+
+
+def secret_place(merchant_id: str, further: str | None = None) -> tuple[str, str, str]:
+    """Return the place of an endpoint's secrets in the vault: table, record, field.
+
+    `further` is the id of an endpoint that is not the merchant's first.
+    """
+    return ("merchants", merchant_id, f"webhook_secret {further}" if further else "webhook_secret")
+
+
+def copy_id(event_id: str, endpoint_id: str) -> str:
+    """Return the id of the event's copy for an endpoint that is not the first."""
+    return f"{event_id}{COPY_MARK}{endpoint_id}"
+
+
+def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEvent, ...]:
+    """Return the copies of a new event, one for each of these endpoints that wants it.
+
+    They are the same each time, so that each is stored once.
+    """
+    return tuple(
+        replace(event, id=copy_id(event.id, endpoint.id), endpoint=endpoint.id)
+        for endpoint in further
+        if endpoint.id is not None
+        and endpoint.wants(event.type)
+        and endpoint.was_there(event.created_at)
+    )
+
+
+def ping_body(event_id: str, *, currency: str) -> str:
+    """Return the same seven fields for a test event: no session, nothing paid."""
+    return compact(
+        {
+            "id": event_id,
+            "status": PING,
+            "amount_total": 0,
+            "currency": currency.lower(),
+            "metadata": {"test": True},
+            "outgoing_payment": None,
+            "customer_wallet": None,
+        }
+    )
+
+
+def may_attempt(event: WebhookEvent, now: datetime) -> bool:
+    return event.status is EventStatus.PENDING and now >= event.next_at
+
+
+def waiting(event: WebhookEvent, now: datetime) -> bool:
+    """Whether the last attempt has failed and the next one is not due yet."""
+    ended = bool(event.deliveries) and event.deliveries[-1].duration_ms is not None
+    return event.status is EventStatus.PENDING and ended and now < event.next_at
+
+
+def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
+    """Return the event with one more attempt begun at `now`.
+
+    If its process dies, the next may begin when the lease is over and the usual delay has
+    passed.
+    """
+    attempts = event.attempts + 1
+    return replace(
+        event,
+        version=event.version + 1,
+        attempts=attempts,
+        next_at=now + max(LEASE, _delay(attempts)),
+        deliveries=(*event.deliveries, Delivery(at=now))[-DELIVERIES_MAX:],
+        writer=writer,
+    )
+
+
+def noted_late(event: WebhookEvent, delivery: Delivery, *, now: datetime) -> WebhookEvent:
+    """Record the result of an attempt whose lease has expired.
+
+    A success marks the event delivered, even if it was given up meanwhile.
+    """
+    entries = tuple(
+        delivery if each.at == delivery.at and each.duration_ms is None else each
+        for each in event.deliveries
+    )
+    noted = replace(event, version=event.version + 1, deliveries=entries)
+    if delivery.succeeded and event.status is not EventStatus.DELIVERED:
+        return replace(noted, status=EventStatus.DELIVERED, ended_at=now, given_up=None)
+    return noted
+
+
+def ended(
+    event: WebhookEvent,
+    delivery: Delivery,
+    *,
+    now: datetime,
+    spread: float,
+    retry_after: timedelta | None = None,
+    gone: bool = False,
+) -> WebhookEvent:
+    """Record the result of the leased attempt.
+
+    `spread`, -1..1, places the next attempt within ±10 %; `retry_after` and `gone` (send no more)
+    come from the receiver's response.
+    """
+    entries = (*event.deliveries[:-1], delivery)
+    noted = replace(event, version=event.version + 1, deliveries=entries)
+    if delivery.succeeded:
+        return replace(noted, status=EventStatus.DELIVERED, ended_at=now)
+    if gone or event.attempts >= ATTEMPTS_MAX:
+        reason = GivenUp.GONE if gone else GivenUp.ATTEMPTS
+        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=reason)
+    pause = _delay(event.attempts)
+    if pause >= _JITTER_FROM:
+        pause += pause * _JITTER * spread // _MILLISECOND * _MILLISECOND  # as it is stored
+    if retry_after is not None:
+        pause = max(pause, min(retry_after, RETRY_AFTER_MAX))
+    return replace(noted, next_at=now + pause)
+
+
+def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookEvent:
+    """Return the event with no more attempts, for that reason."""
+    return replace(
+        event,
+        version=event.version + 1,
+        status=EventStatus.EXHAUSTED,
+        ended_at=now,
+        given_up=reason,
+    )
+
+
+def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = None) -> WebhookEvent:
+    """Return the event with a new round of attempts from now on, for `endpoint` if it is given."""
+    return replace(
+        event,
+        version=event.version + 1,
+        status=EventStatus.PENDING,
+        attempts=0,
+        next_at=now,
+        ended_at=None,
+        given_up=None,
+        endpoint=endpoint or event.endpoint,
+    )
+
+
+def _delay(attempts: int) -> timedelta:
+    """Return the delay after this number of attempts."""
+    return DELAYS[min(attempts, len(DELAYS)) - 1]
