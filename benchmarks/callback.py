@@ -2,7 +2,7 @@
 
 The money shows at the merchant's wallet some time after the customer's wallet has answered: on a
 real Rafiki about 200 ms. The callback reads the incoming payment at once and then between pauses
-(flows/checkout/completion.py). This runs the real loop on a clock moved by hand, against a provider
+(flows/session/completion.py). This runs the real loop on a clock moved by hand, against a provider
 with that delay and that round trip, with the pauses in use and with others. It needs no network and
 takes a second; the figures are the same on any machine.
 """
@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 from checkout.domain.payment.in_flight import IncomingPaymentRef
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import completion
-from checkout.flows.checkout.approve import PATIENCE
+from checkout.flows.session import completion
+from checkout.flows.session.approve import PATIENCE
 from checkout.open_payments.models import Amount
 from checkout.ports.wallets import CompletionPolicy
 from tests.support.basics import NOW, HandClock, a_session

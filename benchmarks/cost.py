@@ -28,8 +28,8 @@ from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
-from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
+from checkout.flows.session import close
 from checkout.open_payments.transport import Request
 from checkout.ports.sessions import Walk
 from sandbox.cloud import table_definitions
@@ -326,7 +326,7 @@ def sums(observed: Observed) -> Usage:
     """Return the share of one ended session in the round that counts it."""
     world = observed.deployed.world
     for _ in range(COUNTED):
-        ends.cancel(world.services, world.key(), world.create().id)
+        close.cancel(world.services, world.key(), world.create().id)
     world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds())
     services = replace(world.services, side_by_side=in_turn)
     observed.meter.usage = Usage()

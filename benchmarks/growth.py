@@ -26,8 +26,8 @@ from checkout.adapters.dynamo import places
 from checkout.domain.reports.daily_totals import DayTally
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
+from checkout.flows.session import close
 from checkout.ports.sessions import Stretch, Walk
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -199,7 +199,7 @@ class Grown:
         for _ in range(GONE):
             world.submit(self._create_session(expires_in_seconds=SHORT))
         for _ in range(CANCELED):
-            ends.cancel(world.services, world.key(), self._create_session().id)
+            close.cancel(world.services, world.key(), self._create_session().id)
         world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds() + SHORT)
         for _ in range(IN_DOUBT):
             world.in_doubt()

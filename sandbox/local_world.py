@@ -280,7 +280,7 @@ def _merchant(place: Place, services: PayServices) -> str:
     """
     from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
     from checkout.domain.merchant.people import Scope
-    from checkout.flows.merchant import authentication, setup
+    from checkout.flows.merchant import api_keys, setup
 
     whole = tuple(Scope)
     new = setup.NewMerchant(name=MERCHANT, wallet_address=place.merchant_wallet, scopes=whole)
@@ -294,7 +294,7 @@ def _merchant(place: Place, services: PayServices) -> str:
                 setup.replace_key(services, new)
             known = _read(place.api_key_file)
             try:
-                authentication.authenticate(services, f"Bearer {known}", "POST", "/v1/refunds")
+                api_keys.authenticate(services, f"Bearer {known}", "POST", "/v1/refunds")
             except (ApiKeyInvalid, ApiKeyMissing, PermissionMissing):
                 wallet = place.merchant_wallet
                 done = setup.add_api_key(services, wallet, name="Another key", scopes=whole)

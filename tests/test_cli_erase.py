@@ -24,7 +24,8 @@ from checkout.domain.session.record import Session, Status
 from checkout.domain.session.withdrawal import Withdrawal
 from checkout.domain.webhooks.record import Delivery, EventStatus, Format, WebhookEvent
 from checkout.flows import audit, erase
-from checkout.flows.checkout import details, purchase
+from checkout.flows.links import purchase
+from checkout.flows.session import details
 from checkout.ports.sessions import Stale, StaleRecord, Transaction
 from checkout.ports.webhooks import StaleEvent
 from sandbox.cloud import table_definitions

@@ -18,8 +18,8 @@ from checkout.domain.ground.errors import (
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.merchant.record import Ownership, Suspension
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import purchase
-from checkout.flows.merchant import api_keys, authentication, suspension
+from checkout.flows.links import purchase
+from checkout.flows.merchant import api_keys, suspension
 from tests.support.flows import HARBOR, World
 
 Run = Callable[..., str]
@@ -134,7 +134,7 @@ def test_a_leaked_key_works_no_more_and_another_one_stays(world: World, run: Run
         f"merchant  {world.merchant.id}\nrevoked   Till (…{leaked.plain[-4:]})\n"
     )
     with pytest.raises(ApiKeyInvalid):
-        authentication.active_key(world.services, leaked.plain)
+        api_keys.active_key(world.services, leaked.plain)
     world.create()
 
 

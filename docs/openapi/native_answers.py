@@ -14,7 +14,7 @@ from checkout.domain.session.attempts import KEPT_MAX
 from checkout.domain.session.collect import QUESTIONS_MAX
 from checkout.domain.session.public_attempts import MESSAGES
 from checkout.domain.session.record import Status
-from checkout.flows.checkout.lists import PAGE_MAX
+from checkout.flows.session.lists import PAGE_MAX
 from docs.openapi.parts import ABSENT, Answer
 
 EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from checkout import wiring
-from checkout.flows import clients
+from checkout.flows.merchant import client_documents
 from checkout.ports.services import Services
 from checkout.web import may_be_kept
 
@@ -35,13 +35,15 @@ Injected = Annotated[Services, Depends(services)]
 @router.api_route("", methods=READ)
 async def document(services: Injected, request: Request, client_id: str) -> Response:
     """Return the wallet address document of the client."""
-    return _kept(request, clients.document(services.merchants, services.base_url, client_id))
+    return _kept(
+        request, client_documents.document(services.merchants, services.base_url, client_id)
+    )
 
 
 @router.api_route("/jwks.json", methods=READ)
 async def jwks(services: Injected, request: Request, client_id: str) -> Response:
     """Return the public keys of the client."""
-    return _kept(request, clients.jwks(services.merchants, client_id))
+    return _kept(request, client_documents.jwks(services.merchants, client_id))
 
 
 def _kept(request: Request, answer: dict[str, Any]) -> Response:

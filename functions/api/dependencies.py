@@ -14,7 +14,7 @@ from api.requests import refuse_query
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant.record import ApiKey
-from checkout.flows.merchant import authentication
+from checkout.flows.merchant import api_keys
 from checkout.ports.services import Services
 
 _STARTED_AT: Final = SystemClock().now()
@@ -41,7 +41,7 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
     in `query`; with None the route checks them itself. The routes call it themselves, because a
     dependency of FastAPI costs more time than this function.
     """
-    key = authentication.authenticate(
+    key = api_keys.authenticate(
         services,
         request.headers.get("authorization"),
         request.method,

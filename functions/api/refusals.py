@@ -14,7 +14,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import SESSION_ID
 from checkout.domain.merchant.failed_requests import Refusal
 from checkout.domain.merchant.record import ApiKey
-from checkout.flows.merchant import refusals
+from checkout.flows.merchant import api_keys
 from checkout.ports.services import Services
 from checkout.web import ErrorResponse
 
@@ -62,4 +62,4 @@ def _note(
         request_id=found.request_id,
         param=telemetry.redacted(found.param),
     )
-    refusals.note(services, key, refusal)
+    api_keys.note_failed_request(services, key, refusal)

@@ -44,7 +44,7 @@ from checkout.domain.session.collect import (
 )
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
-from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
+from checkout.flows.session.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, no_parameter, validated
 
 EXPANDABLE: Final = "payment_attempts"

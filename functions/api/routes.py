@@ -21,9 +21,9 @@ from checkout.domain.session.public import public_session
 from checkout.domain.session.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session.record import Session
 from checkout.flows import limits
-from checkout.flows.checkout import details, ends, lists, lookup
-from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
+from checkout.flows.session import close, details, lists, lookup
+from checkout.flows.session.create import create_session, native_answer
 from checkout.ports.services import Services
 from checkout.version import VERSION
 from checkout.web import json_object, no_parameters, request_id, validated
@@ -102,22 +102,22 @@ async def attempts(services: Injected, request: Request, session_id: str) -> Res
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
 async def expire(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, ends.expire)
+    return await _ended(services, request, session_id, close.expire)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/cancel")
 async def cancel(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, ends.cancel)
+    return await _ended(services, request, session_id, close.cancel)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/accept_as_paid")
 async def accept_as_paid(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, ends.accept_as_paid)
+    return await _ended(services, request, session_id, close.accept_as_paid)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/give_up")
 async def give_up(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, ends.give_up)
+    return await _ended(services, request, session_id, close.give_up)
 
 
 @router.get("/health")

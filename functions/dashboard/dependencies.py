@@ -29,10 +29,10 @@ from checkout.domain.ground.providers import name_of
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.people import RIGHTS, Actor, Right, may
 from checkout.domain.merchant.record import Merchant
-from checkout.flows import audit
+from checkout.flows import audit, notices
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
-from checkout.flows.merchant import needs, sign_in
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.people import sign_in
+from checkout.flows.people.sign_in import SignedIn
 from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
 from checkout.ports.services import DashboardServices
@@ -124,7 +124,7 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     request.state.key = found.actor
     request.state.owner = _owner(injected, merchant) if merchant else None
     _require_right(request, found.actor)
-    request.state.needs = partial(needs.of, injected, found.actor)
+    request.state.needs = partial(notices.action_items, injected, found.actor)
     request.state.session = injected.sessions.get
     return found
 

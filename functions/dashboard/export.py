@@ -32,8 +32,8 @@ from checkout.domain.session.collect import Place
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session.record import Session, order_number
-from checkout.flows.checkout import details
-from checkout.flows.merchant import export
+from checkout.flows import reports
+from checkout.flows.session import details
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.dependencies import Page
@@ -76,7 +76,7 @@ class PartShown:
 
 @router.page("", Door(Right.READ, "the files"))
 async def export_page(request: Page, filters: Understood) -> Response:
-    found = export.part(request.services, request.key, filters.text, filters.query)
+    found = reports.export_part(request.services, request.key, filters.text, filters.query)
     times = [moment(session.created_at) for session in found.sessions]
     part = PartShown(
         count=len(times),
@@ -97,12 +97,12 @@ async def export_file(
     """Return as many sessions of the part as fit; `Export-Next` is the cursor of the rest."""
     services, key = request.services, request.key
     name, now = f"{file}.csv", services.clock.now()
-    whole = export.part(services, key, filters.text, filters.query)
+    whole = reports.export_part(services, key, filters.text, filters.query)
     if filters.query.cursor is None:  # the first part stands for all of the copy
         request.note(Action.EXPORTED, name)
     merchant = services.merchants.get(key.merchant)
     opened = partial(details.opened, services.vault, merchant)
-    refunds = export.refunds(services, whole) if file in _WITH_REFUNDS else {}
+    refunds = reports.refunds_of_part(services, whole) if file in _WITH_REFUNDS else {}
     source = Source(now, opened, refunds)
     text, count = _written(file, whole.sessions, source, titles=not append)
     part = whole.cut(key, count)

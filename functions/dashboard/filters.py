@@ -20,7 +20,7 @@ from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.people import Actor
 from checkout.domain.session.attempts import Concern
 from checkout.domain.session.record import Status
-from checkout.flows.checkout.lists import ListQuery
+from checkout.flows.session.lists import ListQuery
 from dashboard.dependencies import Page
 from dashboard.texts import EVERYTHING
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Response
 
 from checkout.flows import merchants
-from checkout.flows.merchant import passkeys
+from checkout.flows.people import sign_in
 from dashboard.dependencies import OpenForm, OpenPage, OpenRequest
 from dashboard.rendering import FIRST, page, see, set_cookie
 from dashboard.routing import OPEN, PageRouter
@@ -18,7 +18,7 @@ def _page(
     request: OpenRequest, token: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
     services = request.services
-    found = passkeys.invitation_of(services, token, client=request.client)
+    found = sign_in.invitation_of(services, token, client=request.client)
     merchant = merchants.get(services.merchants, found.merchant)
     return page(
         request.http,
@@ -41,14 +41,14 @@ async def invitation(request: OpenPage, token: str) -> Response:
 async def options(request: OpenForm, token: str) -> Response:
     """Return the options for a new passkey, with a challenge for this browser."""
     browser = request.visit.token
-    made = passkeys.begin_joining(request.services, token, browser=browser, client=request.client)
+    made = sign_in.begin_joining(request.services, token, browser=browser, client=request.client)
     return Response(made, media_type="application/json")
 
 
 @router.form("", OPEN, again=_page)
 async def accept(request: OpenForm, token: str) -> Response:
     """Make the invited person a member with the new passkey, and sign them in."""
-    signed_in = passkeys.join(
+    signed_in = sign_in.join(
         request.services,
         token,
         browser=request.visit.token,

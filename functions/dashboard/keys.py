@@ -14,8 +14,9 @@ from checkout.domain.merchant.failed_requests import NEWEST
 from checkout.domain.merchant.people import Actor, Right, Scope
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.idempotency import Reserve
-from checkout.flows.merchant import api_keys, people, refusals
+from checkout.flows.merchant import api_keys
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
+from checkout.flows.people import people
 from checkout.pages import Moment
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import DayOrNone, Fields, RollForm, cap_of, message
@@ -146,7 +147,7 @@ async def revoke(request: Form, key_id: str) -> Response:
 @router.page("/{key_id}/refused", Door(Right.READ, "a key's refused requests"))
 async def refused_requests(request: Page, key_id: str) -> Response:
     """List the refused requests of a key, the newest first."""
-    found, log = refusals.of(request.services, request.key, key_id)
+    found, log = api_keys.failed_requests_of(request.services, request.key, key_id)
     return page(
         request.http,
         "refused.html",

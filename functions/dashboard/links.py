@@ -24,8 +24,8 @@ from checkout.domain.session.collect import (
 )
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
-from checkout.flows.merchant import links
-from checkout.flows.merchant.links import DESCRIPTION_MAX, REQUIRED, TypedQuestion
+from checkout.flows.links import manage
+from checkout.flows.links.manage import DESCRIPTION_MAX, REQUIRED, TypedQuestion
 from checkout.open_payments.urls import origin
 from checkout.pages import Moment, allow_pictures
 from checkout.ports.services import DashboardServices
@@ -91,7 +91,7 @@ class StockForm(Fields):
 
 def _list(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
     services, key = request.services, request.key
-    listed = links.list_page(services, key, request.http.query_params.get("cursor") or None)
+    listed = manage.list_page(services, key, request.http.query_params.get("cursor") or None)
     return page(
         request.http,
         "links.html",
@@ -116,7 +116,7 @@ def _one(
     request: PageRequest, link_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
     services, key = request.services, request.key
-    row = _row(services, key, links.get(services, key, link_id))
+    row = _row(services, key, manage.get(services, key, link_id))
     return page(
         request.http,
         "link.html",
@@ -138,7 +138,7 @@ async def list_links(request: Page) -> Response:
 @router.form("", Door(Right.MANAGE, "asks customers for money"), again=_list)
 async def create(request: Form) -> Response:
     def act(reserve: Reserve[PaymentLink] | None) -> PaymentLink:
-        return links.create(
+        return manage.create(
             request.services,
             request.key,
             **request.read(LinkForm).model_dump(),
@@ -157,13 +157,13 @@ async def one_link(request: Page, link_id: str) -> Response:
 
 @router.form("/{link_id}/stop", Door(Right.MANAGE, "a payment link"))
 async def stop(request: Form, link_id: str) -> Response:
-    links.stop(request.services, request.key, link_id)
+    manage.stop(request.services, request.key, link_id)
     return see(request.visit, f"/links/{link_id}")
 
 
 @router.form("/{link_id}/start", Door(Right.MANAGE, "a payment link"))
 async def start(request: Form, link_id: str) -> Response:
-    links.start(request.services, request.key, link_id)
+    manage.start(request.services, request.key, link_id)
     return see(request.visit, f"/links/{link_id}")
 
 
@@ -171,7 +171,7 @@ async def start(request: Form, link_id: str) -> Response:
 async def set_stock(request: Form, link_id: str) -> Response:
     """Set the number of items left, unless it is no longer what the merchant saw."""
     typed = request.read(StockForm)
-    links.set_stock(request.services, request.key, link_id, read=typed.read, left=typed.left)
+    manage.set_stock(request.services, request.key, link_id, read=typed.read, left=typed.left)
     return see(request.visit, f"/links/{link_id}")
 
 
@@ -179,14 +179,14 @@ async def set_stock(request: Form, link_id: str) -> Response:
 async def qr_code(request: Page, link_id: str) -> Response:
     from pay.pictures import qr_code as drawn  # it loads segno, which few merchants need
 
-    return drawn(_url(request.services, links.get(request.services, request.key, link_id)))
+    return drawn(_url(request.services, manage.get(request.services, request.key, link_id)))
 
 
 @router.page("/{link_id}/poster", Door(Right.READ, "a payment link"))
 async def poster(request: Page, link_id: str) -> Response:
     """Return the poster, a page to print."""
     services, key = request.services, request.key
-    link = links.get(services, key, link_id)
+    link = manage.get(services, key, link_id)
     merchant = merchants.get(services.merchants, key.merchant)
     row = _row(services, key, link)
     allow_pictures(request.http, [origin(link.image)] if link.image else [])

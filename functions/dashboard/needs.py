@@ -9,7 +9,7 @@ from fastapi import Response
 
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
-from checkout.flows.merchant.needs import Case, Need
+from checkout.flows.notices import ActionItem, Case
 from checkout.pages import Moment
 from dashboard.dependencies import Page
 from dashboard.rendering import page, session_of, strip
@@ -54,7 +54,7 @@ async def needs(request: Page) -> Response:
     )
 
 
-def _row(need: Need, read: Read) -> NeedRow:
+def _row(need: ActionItem, read: Read) -> NeedRow:
     text, todo = NEED[need.case]
     return NeedRow(
         text=text,

@@ -17,10 +17,9 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.notices import Pace, Topic
 from checkout.domain.merchant.people import Member, Right
 from checkout.domain.merchant.reach import Effect, refusal
-from checkout.flows import mailing, merchants
+from checkout.flows import mailing, merchants, notices
 from checkout.flows.idempotency import Reserve
-from checkout.flows.merchant import notices
-from checkout.flows.merchant.notices import Chosen
+from checkout.flows.notices import Chosen
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields

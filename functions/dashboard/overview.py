@@ -17,8 +17,8 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
 from checkout.domain.reports.daily_totals import OTHER, DayTally
 from checkout.domain.reports.statement import less, statement, total
-from checkout.flows.merchant import figures
-from checkout.flows.merchant.statement import READ_FOR, refunds_of
+from checkout.flows import reports
+from checkout.flows.reports import READ_FOR, refunds_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -129,7 +129,7 @@ async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) ->
     now = services.clock.now().astimezone(UTC)
     last = now.date() - timedelta(days=period is Period.YESTERDAY)
     first = last - timedelta(days=2 * period.length - 1)
-    found = figures.days(services, key, first=first, last=last)
+    found = reports.daily_figures(services, key, first=first, last=last)
     before, these = found.days[: period.length], found.days[period.length :]
     money = partial(sum_of, key)
     return page(

@@ -15,8 +15,9 @@ from checkout.domain.merchant.people import NAME_MAX, Member, Right, Role
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
-from checkout.flows.merchant import people, settings
-from checkout.flows.merchant.people import Invited
+from checkout.flows.merchant import settings
+from checkout.flows.people import people
+from checkout.flows.people.people import Invited
 from checkout.pages import Moment
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes, cap_of, message

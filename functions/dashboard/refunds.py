@@ -27,11 +27,11 @@ from checkout.domain.refund.record import (
     RefundProblem,
     RefundStatus,
 )
-from checkout.flows.checkout import lookup
 from checkout.flows.idempotency import Reserve
 from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.session import lookup
 from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment

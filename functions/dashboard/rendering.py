@@ -21,7 +21,7 @@ from checkout import wiring
 from checkout.domain.ground.errors import CheckoutError, RateLimited
 from checkout.domain.merchant.people import Actor, rights_of
 from checkout.domain.session.record import Session
-from checkout.flows.merchant.needs import Needs
+from checkout.flows.notices import ActionItems
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
@@ -86,7 +86,7 @@ def wait_page(request: Request, seconds: int) -> Response:
     return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
 
 
-def strip(request: Request) -> Needs | None:
+def strip(request: Request) -> ActionItems | None:
     """Return what needs somebody, looked up once for each request; None if that has failed.
 
     A page that works should not fail because of it.
@@ -96,7 +96,7 @@ def strip(request: Request) -> Needs | None:
             request.state.found = request.state.needs()
         except CheckoutError:
             request.state.found = None
-    found: Needs | None = request.state.found
+    found: ActionItems | None = request.state.found
     return found
 
 

@@ -9,8 +9,8 @@ from fastapi import Response
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right, SignUp
-from checkout.flows.merchant import passkeys, sign_in
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.people import sign_in
+from checkout.flows.people.sign_in import SignedIn
 from dashboard.dependencies import (
     Form,
     OpenForm,
@@ -74,14 +74,14 @@ async def sign_in_with_key(request: OpenPage) -> Response:
 async def passkey_options(request: OpenForm) -> Response:
     """Return the options for signing in with a passkey, with a challenge for this browser."""
     browser = request.visit.token
-    made = passkeys.begin_sign_in(request.services, browser=browser, client=request.client)
+    made = sign_in.begin_sign_in(request.services, browser=browser, client=request.client)
     return Response(made, media_type="application/json")
 
 
 @router.form("/sign-in/passkey", OPEN, again=_form)
 async def sign_in_with_passkey(request: OpenForm) -> Response:
     """Sign in the member whose passkey signed this browser's challenge."""
-    signed_in = passkeys.sign_in_with(
+    signed_in = sign_in.sign_in_with(
         request.services,
         browser=request.visit.token,
         answer=request.read(SignInForm).credential,

@@ -43,7 +43,7 @@ def _page(
     status: int = 200,
 ) -> Response:
     """Return the page; with `looks`, of the wallet that was typed. Raise as the flow does."""
-    from checkout.flows.merchant import sign_up
+    from checkout.flows.people import sign_up
 
     services, form, client = request.services, request.read(SignUpForm), request.client
     token = token or form.invitation
@@ -95,7 +95,7 @@ async def look_up(request: OpenForm) -> Response:
 @router.form("/sign-up/options", OPEN)
 async def options(request: OpenForm) -> Response:
     """Return the options for a new passkey, with a challenge for this browser."""
-    from checkout.flows.merchant import sign_up
+    from checkout.flows.people import sign_up
 
     form = request.read(SignUpForm)
     made = sign_up.begin(
@@ -111,7 +111,7 @@ async def options(request: OpenForm) -> Response:
 @router.form("/sign-up/passkey", OPEN, again=_page)
 async def finish(request: OpenForm) -> Response:
     """Make the shop, sign its owner in, and show the first steps."""
-    from checkout.flows.merchant import sign_up
+    from checkout.flows.people import sign_up
 
     form = request.read(SignUpForm)
     signed_in = sign_up.finish(
@@ -133,7 +133,7 @@ async def finish(request: OpenForm) -> Response:
 )
 async def confirm(request: Form) -> Response:
     """Ask the wallet for the approval that proves whose it is, and lead there."""
-    from checkout.flows.merchant import ownership
+    from checkout.flows.people import ownership
 
     asked = ownership.begin(
         request.services, request.key, browser=request.visit.token, client=request.client
@@ -144,7 +144,7 @@ async def confirm(request: Form) -> Response:
 @router.page("/wallet/callback", Door(Right.MANAGE, "lets the shop sell"))
 async def confirmed(request: Page) -> Response:
     """Continue with what the wallet appended to the address of its return."""
-    from checkout.flows.merchant import ownership
+    from checkout.flows.people import ownership
 
     returned = callback_of(request.http)
     if returned.result is not None:  # it is unsigned, so it decides nothing

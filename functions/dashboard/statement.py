@@ -13,8 +13,8 @@ from checkout.domain.ground.money import from_minor_units
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
 from checkout.domain.reports.statement import StatementDay, total
-from checkout.flows.merchant import statement
-from checkout.flows.merchant.statement import DAYS_MAX
+from checkout.flows import reports
+from checkout.flows.reports import STATEMENT_DAYS_MAX
 from checkout.open_payments.models import Amount
 from dashboard.dependencies import Page
 from dashboard.export import csv_file, lines
@@ -64,8 +64,8 @@ async def chosen(request: Page) -> Days:
     first = first or (last.replace(day=1))
     if first > last:
         wrong.append("The first day is after the last day.")
-    elif (last - first).days >= DAYS_MAX:
-        wrong.append(f"A statement has at most {DAYS_MAX} days.")
+    elif (last - first).days >= STATEMENT_DAYS_MAX:
+        wrong.append(f"A statement has at most {STATEMENT_DAYS_MAX} days.")
     if wrong:
         raise ParameterInvalid(wrong[0])
     return Days(first, last)
@@ -78,7 +78,7 @@ Chosen = Annotated[Days, Depends(chosen)]
 async def statement_page(request: Page, days: Chosen) -> Response:
     """Show a row a day, the sums below, and the way to the files for accounting."""
     key = request.key
-    found = statement.read(request.services, key, first=days.first, last=days.last)
+    found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     before = days.first - timedelta(days=1)
     return page(
         request.http,
@@ -97,7 +97,7 @@ async def statement_page(request: Page, days: Chosen) -> Response:
 async def statement_file(request: Page, days: Chosen) -> Response:
     """Return the days as CSV. Raise ParameterInvalid if there was too much to read."""
     key = request.key
-    found = statement.read(request.services, key, first=days.first, last=days.last)
+    found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     if not found.whole:
         raise ParameterInvalid("So many sessions are too many for a statement. Use the export.")
     return csv_file("statement.csv", lines([TITLES, *(_line(each, key) for each in found.days)]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.session.record import Session
-from checkout.flows.merchant.needs import Case, Need, Needs
+from checkout.flows.notices import ActionItem, ActionItems, Case
 from dashboard.texts import NEED_NOW
 from dashboard.view import minor
 
@@ -51,7 +51,7 @@ class Strip:
     things: tuple[Thing, ...]
 
 
-def strip_of(needs: Needs, read: Read) -> Strip | None:
+def strip_of(needs: ActionItems, read: Read) -> Strip | None:
     """Return the strip, or None if nothing needs somebody. The payments that it names are read."""
     if not needs.found:
         return None
@@ -64,7 +64,7 @@ def strip_of(needs: Needs, read: Read) -> Strip | None:
     )
 
 
-def _thing(need: Need, read: Read) -> Thing:
+def _thing(need: ActionItem, read: Read) -> Thing:
     sentence, verb = NEED_NOW[need.case]
     return Thing(
         words=sentence.format(named(need, read)),
@@ -74,7 +74,7 @@ def _thing(need: Need, read: Read) -> Thing:
     )
 
 
-def named(need: Need, read: Read) -> str:
+def named(need: ActionItem, read: Read) -> str:
     """Return what people call the thing; a payment by its sum and its order, if it has one."""
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
@@ -85,6 +85,6 @@ def named(need: Need, read: Read) -> str:
     return f"{total} of order {name}" if need.name != need.target else total
 
 
-def page_of(need: Need) -> str:
+def page_of(need: ActionItem) -> str:
     """Return the path under the dashboard where the thing is solved."""
     return _PAGES.get(need.case, "/transactions/{}").format(need.target)

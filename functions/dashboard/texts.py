@@ -15,7 +15,7 @@ from checkout.domain.session.attempts import Concern
 from checkout.domain.session.collect import Detail, Kind, Place
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import EventStatus, Format, GivenUp
-from checkout.flows.merchant.needs import Case
+from checkout.flows.notices import Case
 from checkout.open_payments.errors import Reason
 
 USED_ALREADY: Final = (

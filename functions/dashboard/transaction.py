@@ -25,10 +25,9 @@ from checkout.domain.session.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.session.record import Session, Status, order_number
 from checkout.domain.session.withdrawal import waits
 from checkout.flows import merchants
-from checkout.flows.checkout import details, ends, lookup
-from checkout.flows.merchant import notes, withdrawals
 from checkout.flows.refund import budget_request
-from checkout.flows.webhooks import delivery_log
+from checkout.flows.session import close, details, lookup, notes, withdrawals
+from checkout.flows.webhooks import event_log
 from checkout.open_payments.models import Quote
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -192,7 +191,7 @@ def transaction_page(
     services, key = request.services, request.key
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
-    event = delivery_log.of_session(services, session)
+    event = event_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
     given, refunds = _given(services, session), _refunds(services, session)
     return page(
@@ -269,22 +268,22 @@ async def answer_withdrawal(request: Form, session_id: str) -> Response:
 
 @router.form("/expire", Door(Right.MANAGE, "ends a session"))
 async def expire(request: Form, session_id: str) -> Response:
-    return _end(request, session_id, ends.expire, Action.SESSION_EXPIRED)
+    return _end(request, session_id, close.expire, Action.SESSION_EXPIRED)
 
 
 @router.form("/cancel", Door(Right.MANAGE, "ends a session"))
 async def cancel(request: Form, session_id: str) -> Response:
-    return _end(request, session_id, ends.cancel, Action.SESSION_CANCELED)
+    return _end(request, session_id, close.cancel, Action.SESSION_CANCELED)
 
 
 @router.form("/accept_as_paid", Door(Right.MANAGE, "takes less money as paid"))
 async def accept_as_paid(request: Form, session_id: str) -> Response:
-    return _end(request, session_id, ends.accept_as_paid, Action.SESSION_ACCEPTED)
+    return _end(request, session_id, close.accept_as_paid, Action.SESSION_ACCEPTED)
 
 
 @router.form("/give_up", Door(Right.MANAGE, "ends a session"))
 async def give_up(request: Form, session_id: str) -> Response:
-    return _end(request, session_id, ends.give_up, Action.SESSION_GIVEN_UP)
+    return _end(request, session_id, close.give_up, Action.SESSION_GIVEN_UP)
 
 
 def _end(

@@ -20,10 +20,9 @@ from checkout.domain.session.attempts import Concern, failure_of
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.note import case_of
 from checkout.domain.session.record import Session, Status, order_number
-from checkout.flows import merchants
-from checkout.flows.checkout import details
-from checkout.flows.checkout.lists import ListQuery, SessionList, cursor_behind
-from checkout.flows.merchant import search
+from checkout.flows import merchants, reports
+from checkout.flows.session import details
+from checkout.flows.session.lists import ListQuery, SessionList, cursor_behind
 from checkout.pages import Moment
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
@@ -109,11 +108,13 @@ async def transactions(request: Page, filters: Filtered) -> Response:
     """
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
-    found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
+    found = (
+        NOTHING if filters.wrong else reports.find_transactions(services, key, filters.text, query)
+    )
     whole = not filters.active and query.cursor is None and found.next_cursor is None
     if not filters.active and not whole:
         query = replace(query, concern=Concern.PAYMENT)
-        found = search.find(services, key, "", query)
+        found = reports.find_transactions(services, key, "", query)
     usual = Concern.PAYMENT.value if query.concern is Concern.PAYMENT else EVERYTHING
     stopped = query.filters and found.next_cursor is not None
     tab = filters.typed["status"] or ("" if filters.active else usual)

@@ -29,8 +29,8 @@ from checkout.domain.webhooks.record import (
 )
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
-from checkout.flows.merchant.needs import health
-from checkout.flows.webhooks import delivery_log, endpoints
+from checkout.flows.notices import health
+from checkout.flows.webhooks import endpoints, event_log
 from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -145,7 +145,7 @@ def _page(
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") or None if http.method == "GET" else None
-    found = delivery_log.page(
+    found = event_log.page(
         services,
         key,
         status=state,
@@ -191,7 +191,7 @@ def _event_page(
     request: PageRequest, event_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
     services, key = request.services, request.key
-    event = delivery_log.get(services, key.merchant, event_id, DELIVERY_ID)
+    event = event_log.get(services, key.merchant, event_id, DELIVERY_ID)
     known = services.merchants if event.is_copy else services.known_merchants
     merchant = known.get(key.merchant)
     to = merchant.endpoint_of(event.endpoint) if merchant and event.is_copy else None
@@ -296,7 +296,7 @@ async def resend_failed(request: Form) -> Response:
     if "sure" not in request.form:
         found = endpoints.count_failed(services, key.merchant, since=typed.since, endpoint=chosen)
         return _again(request, failed=found)
-    done = delivery_log.resend_failed(
+    done = event_log.resend_failed(
         services, key, since=typed.since, after=typed.after or None, endpoint=chosen
     )
     request.note(Action.EVENTS_RESENT, f"{done.count}, since {typed.since.date()}")
@@ -326,7 +326,7 @@ def elsewhere(
     if merchant is None or event.is_copy:
         return []
     urls = {each.id: each.url for each in merchant.further_endpoints}
-    found = [(each, delivered(each)) for each in delivery_log.of_others(services, merchant, event)]
+    found = [(each, delivered(each)) for each in event_log.of_others(services, merchant, event)]
     return [
         Elsewhere(each.id, urls[each.endpoint], shown.status, shown.look) for each, shown in found
     ]

@@ -25,9 +25,9 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.attempt import Outcome
 from checkout.domain.session.attempts import attempts_of
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import details
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
+from checkout.flows.session import details
 from checkout.open_payments.urls import split
 from checkout.pages import see_other
 from checkout.ports.services import PayServices

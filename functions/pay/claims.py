@@ -12,8 +12,8 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.money import from_minor_units
 from checkout.domain.refund.record import Refund
-from checkout.flows.checkout import lookup
 from checkout.flows.refund import claim
+from checkout.flows.session import lookup
 from checkout.open_payments.slips import Slip
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices

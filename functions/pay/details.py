@@ -15,7 +15,7 @@ from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.session import customer_details
 from checkout.domain.session.collect import Place
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import give_details, reconcile
+from checkout.flows.session import details, reconcile
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
 from pay import browser, fields, pages
@@ -34,7 +34,7 @@ async def ask(services: Injected, request: Request, session_id: str) -> Response
     """Show the form, also to correct what was given, or lead to the page of the session's stage."""
     counted(services, request)
     session = reconcile.view(services, session_id)
-    if not give_details.may_give(services, session):
+    if not details.may_give(services, session):
         return see_other(paths_of(session, services.base_url).home)
     return form(services, request, session)
 
@@ -46,7 +46,7 @@ async def give(services: Injected, request: Request, session_id: str) -> Respons
     session = reconcile.view(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
     here = browser.asked_here(services, request)
-    if not session.collect or not (here or give_details.may_give(services, session)):
+    if not session.collect or not (here or details.may_give(services, session)):
         return see_other(paths_of(session, services.base_url).home)
     if not here:
         return form(services, request, session, unproven=True)
@@ -57,7 +57,7 @@ async def give(services: Injected, request: Request, session_id: str) -> Respons
     if wrong:
         return form(services, request, session, typed=typed, wrong=wrong)
     try:
-        stored = give_details.give(services, session, given)
+        stored = details.give(services, session, given)
     except CheckoutError as error:
         return form_again(error, services, request, session_id)
     return see_other(paths_of(stored, services.base_url).home)

@@ -21,7 +21,7 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.session import customer_details
 from checkout.domain.session.collect import Place
 from checkout.flows import merchants
-from checkout.flows.checkout import purchase
+from checkout.flows.links import purchase
 from checkout.open_payments.urls import origin, split
 from checkout.pages import allow_pictures, form_fields, see_other
 from checkout.ports.services import PayServices

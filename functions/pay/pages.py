@@ -19,8 +19,8 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.customer_details import NONE_GIVEN
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import details, receipt_mail, withdrawal
-from checkout.flows.checkout.approve import Finish
+from checkout.flows.session import details, receipt_mail, withdrawals
+from checkout.flows.session.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
@@ -174,8 +174,8 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     given = details.opened(services.vault, merchant, session)
     theirs = browser.has_paid(services, request, session, merchant)
     known = given if theirs else NONE_GIVEN
-    filed = withdrawal.find(services, merchant, session)
-    withdraws = filed is not None or withdrawal.is_open(services, merchant, session)
+    filed = withdrawals.find(services, merchant, session)
+    withdraws = filed is not None or withdrawals.is_open(services, merchant, session)
     return stage_page(
         request,
         now_shown,

@@ -13,7 +13,8 @@ from fastapi import Request, Response
 
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.grammar import EMAIL_MAX, SESSION_ID
-from checkout.flows.checkout import purchase, reconcile
+from checkout.flows.links import purchase
+from checkout.flows.session import reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type, see_other
 from checkout.ports.services import PayServices

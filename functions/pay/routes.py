@@ -12,7 +12,8 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.errors import CheckoutError, RateLimited
 from checkout.domain.ground.limits import POLL
-from checkout.flows.checkout import approve, give_details, prepare, receipt_mail, reconcile
+from checkout.flows.session import approve, prepare, receipt_mail, reconcile
+from checkout.flows.session.details import may_give
 from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
 from checkout.ports.services import PayServices
@@ -42,7 +43,7 @@ async def checkout(services: Injected, request: Request, session_id: str) -> Res
     query = request.query_params
     if browser.DEVICE in query:
         return browser.taken_over(services, request, session, query[browser.DEVICE])
-    if session.asks_first and give_details.may_give(services, session):
+    if session.asks_first and may_give(services, session):
         return details.form(services, request, session)
     return pages.session_page(services, request, session, was=query.get("was", ""))
 

@@ -19,7 +19,7 @@ from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import ASKED, Withdrawal, last_moment
 from checkout.flows import merchants
-from checkout.flows.checkout import details, lookup, withdrawal
+from checkout.flows.session import details, lookup, withdrawals
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
 from pay import browser, fields, letters, pages, render
@@ -39,7 +39,7 @@ async def withdraw(services: Injected, request: Request, session_id: str) -> Res
     """Show the first step, or the acknowledgement of what was filed."""
     counted(services, request)
     session, merchant = _paid(services, session_id)
-    filed = withdrawal.find(services, merchant, session)
+    filed = withdrawals.find(services, merchant, session)
     if filed is not None:
         return _page(services, request, session, merchant, filed=filed)
     given = details.opened(services.vault, merchant, session)
@@ -55,9 +55,9 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     session, merchant = _paid(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
     path = request.url.path
-    if withdrawal.find(services, merchant, session) is not None:
+    if withdrawals.find(services, merchant, session) is not None:
         return see_other(path)
-    if not withdrawal.is_open(services, merchant, session):
+    if not withdrawals.is_open(services, merchant, session):
         return _page(services, request, session, merchant)
     said, wrong = customer_details.checked(typed, ASKED)
     if wrong or _CHANGE in typed:
@@ -67,11 +67,11 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     if not browser.asked_here(services, request):
         return _page(services, request, session, merchant, said=said, unproven=True)
     language = pages.reader_of(request, session=session, default=merchant.locale).tag
-    filed, first = withdrawal.file(services, merchant, session, said, language=language)
+    filed, first = withdrawals.file(services, merchant, session, said, language=language)
     if not first:
         return see_other(path)
     # The page says the same; what cannot be sent now is sent by the sweep.
-    withdrawal.acknowledge(services, merchant, session, filed, letters.acknowledgement)
+    withdrawals.acknowledge(services, merchant, session, filed, letters.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
 
@@ -80,7 +80,7 @@ def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
     session = lookup.load(services, session_id)
     merchant = merchants.get(services.merchants, session.merchant)
     if last_moment(session, merchant.withdrawal_days) is None:
-        raise ResourceMissing(withdrawal.NONE)
+        raise ResourceMissing(withdrawals.NONE)
     return session, merchant
 
 
@@ -105,7 +105,7 @@ def _page(
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader
     until = last_moment(session, merchant.withdrawal_days)
-    asks = filed is None and said is None and withdrawal.is_open(services, merchant, session)
+    asks = filed is None and said is None and withdrawals.is_open(services, merchant, session)
     if filed is not None:
         said = details.opened_said(services.vault, merchant, filed)
         if not (

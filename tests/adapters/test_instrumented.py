@@ -17,8 +17,8 @@ from checkout.adapters.instrumented import (
 from checkout.domain.payment.events import Event
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.signature import signed_headers
-from checkout.flows.checkout import prepare
-from checkout.flows.checkout.create import create_session
+from checkout.flows.session import prepare
+from checkout.flows.session.create import create_session
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleRecord, Transaction

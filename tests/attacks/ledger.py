@@ -22,9 +22,9 @@ import pytest
 
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground import ids
-from checkout.flows.checkout import details
-from checkout.flows.merchant import sign_in
 from checkout.flows.payment.sealed import Grant
+from checkout.flows.people import sign_in
+from checkout.flows.session import details
 from tests.support.overheard import SHORTEST, Overheard
 
 # Kinds of secrets, and the places where they may be. Nothing else may be anywhere.

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import approve
+from checkout.flows.session import approve
 from tests.support.attack_counts import Attack
 from tests.support.doors import Doors, Visitor
 from tests.support.flows import CEDAR

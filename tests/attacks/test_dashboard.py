@@ -16,7 +16,7 @@ import pytest
 
 from checkout.domain.merchant.people import Role
 from checkout.domain.session.record import Status
-from checkout.flows.merchant import people
+from checkout.flows.people import people
 from tests.support.attack_counts import Attack
 from tests.support.basics import a_link, a_refund, count_ends
 from tests.support.cases import PICTURES

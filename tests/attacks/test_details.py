@@ -83,7 +83,7 @@ def leaks(texts: list[str]) -> set[str]:
 class Door:
     """A way in: `begin` makes a session, `after` comes when it is paid.
 
-    `seals` is the module and the function of flows/checkout/details.py that seals what comes in;
+    `seals` is the module and the function of flows/session/details.py that seals what comes in;
     None if nothing is stored, or if the shop has it stored in the clear (`in_rows`).
     """
 

@@ -21,8 +21,8 @@ from checkout.clients import client_of
 from checkout.domain.ground.limits import POLL, REQUEST, RETURN, SUBMISSION
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
 from checkout.flows.payment.cleanup import TryLater, clean_up
+from checkout.flows.session import close
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from expirer.cleanup import queued
@@ -543,7 +543,7 @@ def test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(patience: flo
     world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
     for _ in range(5):
         session = world.submit(world.create())
-        ends.cancel(world.services, world.key(), session.id)
+        close.cancel(world.services, world.key(), session.id)
     together = threading.Barrier(5, timeout=patience)
     world.transport.before = on("DELETE", "/continue/", together.wait)
     done = queued(lambda: world.services)(sqs_event(*sqs.bodies), None)
@@ -554,7 +554,7 @@ def test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(patience: flo
 def test_a_clean_up_leaves_a_hanging_wallet_after_three_seconds() -> None:
     world = World()
     session = world.submit(world.create())
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     [task] = world.tasks.left
     hanging(world)
     begun = world.clock.now()

@@ -24,7 +24,7 @@ from checkout.domain.merchant import doors
 from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
 from checkout.domain.refund.record import Refund, RefundRef, RefundStatus
 from checkout.domain.session.record import Session, Status
-from checkout.flows.merchant import sign_in
+from checkout.flows.people import sign_in
 from checkout.flows.refund import claim
 from checkout.flows.refund import request as refunds
 from checkout.ports.services import PayServices

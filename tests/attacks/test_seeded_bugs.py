@@ -38,13 +38,14 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import Delivery
 from checkout.flows import cursors, erase, idempotency, limits
-from checkout.flows.checkout import approve, lookup, prepare, reconcile
-from checkout.flows.merchant import api_keys, authentication, people, sign_in
+from checkout.flows.merchant import api_keys
 from checkout.flows.payment import proof
 from checkout.flows.payment.sealed import Grant
+from checkout.flows.people import people, sign_in
 from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refund_request
-from checkout.flows.webhooks import deliver, delivery_log, endpoints
+from checkout.flows.session import approve, lookup, prepare, reconcile
+from checkout.flows.webhooks import deliver, endpoints, event_log
 from checkout.open_payments import (
     answers,
     client,
@@ -361,7 +362,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "budgets_for_the_limited": (budget_request, "require_unlimited", lambda key: None),
     "keys_move_money_by_signing_in": (ApiKey, "moves_money", True),
     "details_to_any_address": (endpoints, "_set_by", lambda services, key: {}),
-    "writing_does_all": (authentication, "API", OneScope()),
+    "writing_does_all": (api_keys, "API", OneScope()),
     "keys_outlive_their_maker": (ApiKey, "lasts_until", None),
     "left_keys_are_hidden": (people, "_gives", lambda maker, key: True),
     "frames_of_others": (passkeys, "_require_here", lambda client_data: None),
@@ -394,7 +395,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_claim": (proof, "enough", lambda visit, record, received: True),
     "any_answer": (Delivery, "succeeded", property(lambda delivery: delivery.status is not None)),
     "any_receiver": (grammar, "_webhook_problem", lambda url, allow_loopback: None),
-    "anybodys_event": (delivery_log, "get", lambda services, _, found: services.events.get(found)),
+    "anybodys_event": (event_log, "get", lambda services, _, found: services.events.get(found)),
     "any_origin": (dependencies, "_require", lambda request, injected, wanted: None),
     "any_form_token": (dependencies, "_verify", lambda visited, presented: None),
     "a_cookie_for_all": (sign_in, "new_token", lambda random_bytes: "ab" * 32),

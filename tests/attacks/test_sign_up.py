@@ -15,7 +15,8 @@ import pytest
 
 from checkout.domain.merchant.people import Role, SignUp
 from checkout.domain.merchant.record import Merchant, Ownership, Suspension
-from checkout.flows.merchant import people, setup, suspension
+from checkout.flows.merchant import setup, suspension
+from checkout.flows.people import people
 from tests.attacks.texts import HIDDEN, LEADING, SCRIPTS
 from tests.support import services
 from tests.support.attack_counts import Attack

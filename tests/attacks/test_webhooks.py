@@ -28,7 +28,7 @@ from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.webhooks.record import EventStatus, WebhookEvent
 from checkout.domain.webhooks.signature import hex_signature, standard_signature
-from checkout.flows.checkout import give_details
+from checkout.flows.session import details
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.webhooks import Receipt
 from expirer.cleanup import queued as cleans
@@ -89,7 +89,7 @@ def heard(doors: Doors) -> dict[str, bytes]:
     world.receivers.got.clear()
     asks = Collect(asked=frozenset({Detail.EMAIL, Detail.NAME}))
     asked = world.create(collect_json=asks.to_json())
-    world.pay(give_details.give(world.services, asked, ANA))
+    world.pay(details.give(world.services, asked, ANA))
     while world.queue.messages:
         world.deliver_hinted()
     found: dict[str, bytes] = {}

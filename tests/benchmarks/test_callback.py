@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import mean
 
 from benchmarks.callback import CALLBACKS, SCHEDULES, waits
-from checkout.flows.checkout.completion import POLL_SECONDS
+from checkout.flows.session.completion import POLL_SECONDS
 
 
 def test_the_pauses_in_use_find_the_money_sooner_with_hardly_more_reads() -> None:

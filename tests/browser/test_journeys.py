@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import reconcile
+from checkout.flows.session import reconcile
 from tests.browser.judge import faults, violations
 from tests.browser.served import Served, new_context, without_fetch_metadata, without_origin
 from tests.browser.steps import OFFER, begin, focus, leave, type_wallet

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from checkout.domain.session.collect import Collect, Detail, Kind, Question
 from checkout.domain.session.collect import Place as Asked
 from checkout.domain.session.customer_details import CustomerDetails
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from sandbox.place import Place
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context

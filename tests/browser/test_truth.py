@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, Request, expect
 
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends, reconcile
+from checkout.flows.session import close, reconcile
 from tests.browser.served import Served, new_context
 from tests.browser.steps import begin, leave
 
@@ -250,7 +250,7 @@ def test_a_cancellation_by_the_merchant_reaches_the_open_page(record: Begun) -> 
     recording = record("alice")
     recording.run(5)
     world = recording.pages.world
-    ends.cancel(world.services, world.key(), recording.id)
+    close.cancel(world.services, world.key(), recording.id)
     recording.run(SOON + 2, until=lambda now: now.title == CANCELED)
     recording.judge()
     assert recording.seconds[-1].title == CANCELED
@@ -281,7 +281,7 @@ def test_every_page_that_asks_for_something_learns_of_a_cancellation(
     recording = record("", session, address)
     assert recording.page.get_by_role("main").get_by_role("button").count()
     recording.run(4)
-    ends.cancel(pages.world.services, pages.world.key(), session.id)
+    close.cancel(pages.world.services, pages.world.key(), session.id)
     recording.run(SOON + 2, until=lambda now: now.title == CANCELED)
     recording.judge()
     assert recording.seconds[-1].title == CANCELED
@@ -293,7 +293,7 @@ def test_without_script_what_was_typed_stays_when_something_is_told(
 ) -> None:
     recording = record("", pages.world.create())
     recording.page.locator("#wallet_address").fill("https://cedar.example/al")
-    ends.cancel(pages.world.services, pages.world.key(), recording.id)
+    close.cancel(pages.world.services, pages.world.key(), recording.id)
     recording.run(4)
     assert recording.seconds[-1].title == CANCELED
     assert recording.page.locator("#wallet_address").input_value() == "https://cedar.example/al"
@@ -307,7 +307,7 @@ def test_without_script_the_line_renews_itself(browser: Browser, pages: Served) 
     page.goto(pages.address(session))
     line = page.frame_locator("iframe").locator("body")
     expect(line).to_have_text("This page is up to date.")
-    ends.cancel(pages.world.services, pages.world.key(), session.id)
+    close.cancel(pages.world.services, pages.world.key(), session.id)
     expect(line).to_contain_text(CANCELED, timeout=30_000)
     context.close()
 
@@ -335,7 +335,7 @@ def test_a_hand_at_the_page_learns_of_a_cancellation_at_once(record: Begun, sign
     recording = record("alice")
     recording.run(5)
     world, page = recording.pages.world, recording.page
-    ends.cancel(world.services, world.key(), recording.id)
+    close.cancel(world.services, world.key(), recording.id)
     if sign == "pointer":
         page.locator("h1").click()
     elif sign == "key":

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from checkout.domain.session.collect import Detail
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import purchase
+from checkout.flows.links import purchase
 from tests.browser.judge import faults, violations
 from tests.browser.served import Served, new_context
 from tests.support.hosted_pages import PAID, line

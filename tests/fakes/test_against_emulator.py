@@ -29,10 +29,10 @@ from checkout.domain.merchant.audit import Action, AuditEntry
 from checkout.domain.merchant.people import SignIn
 from checkout.domain.payment.events import Event
 from checkout.domain.webhooks.event_types import OPTIONAL
-from checkout.flows.checkout import ends, lists
-from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import setup
 from checkout.flows.schedule import expiries, sweep
+from checkout.flows.session import close, lists
+from checkout.flows.session.create import create_session
 from checkout.flows.webhooks import deliver, endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
@@ -128,14 +128,14 @@ def _outside(world: World) -> None:
     world.pay_from_outside(paid, 2000)
     world.submit(paid)
     late = world.submit(world.create())
-    ends.cancel(world.services, world.key(), late.id)
+    close.cancel(world.services, world.key(), late.id)
     world.pay_from_outside(late, 700)
-    for decide in (ends.accept_as_paid, ends.give_up):
+    for decide in (close.accept_as_paid, close.give_up):
         part = world.submit(world.create())
         world.pay_from_outside(part, 700)
         world.submit(part)
         with suppress(CheckoutError):
-            ends.give_up(world.services, world.key(), part.id)
+            close.give_up(world.services, world.key(), part.id)
         world.sweep(rounds=3)
         decide(world.services, world.key(), part.id)
 
@@ -171,10 +171,10 @@ def _merchant(world: World) -> None:
     services, key = world.services, world.key()
     for _ in range(2):
         create_session(services, key, world.new(), "order 1")
-    for ending in (ends.cancel, ends.expire):
+    for ending in (close.cancel, close.expire):
         ending(services, key, world.create().id)
     for session in (world.create(), world.submit(world.create())):
-        ends.cancel(services, key, session.id)
+        close.cancel(services, key, session.id)
     page = lists.list_page(services, key, lists.ListQuery(limit=2))
     lists.list_page(services, key, lists.ListQuery(limit=2, cursor=page.next_cursor))
     now = world.clock.now()
@@ -197,7 +197,7 @@ def _webhooks(world: World) -> None:
     """An endpoint's life, and events that are delivered, fail, are given up and sent again."""
     hooks, merchant = world.endpoints, world.merchant.id
     world.listen(*OPTIONAL)
-    for ending in (ends.cancel, ends.expire):
+    for ending in (close.cancel, close.expire):
         ending(world.services, world.key(), world.create().id)
     world.clock.pass_time(600)
     _enqueue_due(world)

@@ -19,7 +19,7 @@ from checkout.domain.merchant import doors
 from checkout.domain.merchant.record import Suspension
 from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Phase
 from checkout.domain.session.record import LineItem, Status
-from checkout.flows.checkout import metadata
+from checkout.flows.session import metadata
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
 from tests.support.basics import NOW, HandClock, between

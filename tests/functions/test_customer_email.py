@@ -11,7 +11,7 @@ import pytest
 from api.requests import CreateSession
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from tests.support.basics import seeded
 from tests.support.hosted_pages import Answer as PageAnswer
 from tests.support.hosted_pages import Customer

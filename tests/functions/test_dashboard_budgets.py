@@ -16,7 +16,7 @@ from checkout.domain.ground.grammar import position
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.domain.webhooks.record import EventStatus, WebhookEvent
-from checkout.flows.merchant import statement
+from checkout.flows import reports
 from tests.support.basics import NOW, a_link, a_refund
 from tests.support.cases import PICTURES
 from tests.support.dashboard_pages import Browser, Dashboard, upload
@@ -135,7 +135,7 @@ def test_every_page_has_its_budget() -> None:
 def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop: Dashboard, browser: Browser, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement, "ROUNDS", 5)
+    monkeypatch.setattr(reports, "ROUNDS", 5)
     sample = paid(shop, customer=AWAITING["customer"], metadata_json='{"order":"A-1"}')
     fill(shop, sample, count)
     ended = {"status": EventStatus.DELIVERED, "ended_at": NOW}

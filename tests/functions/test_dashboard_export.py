@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from checkout.domain.session.record import LineItem, Status
-from checkout.flows.merchant.export import PART_MAX
+from checkout.flows.reports import PART_MAX
 from tests.support.basics import NOW, words
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, parts, rows
 from tests.support.flows import World

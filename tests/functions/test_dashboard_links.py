@@ -6,7 +6,7 @@ import pytest
 
 from checkout.domain.links import PaymentLink
 from checkout.domain.session.customer_details import Detail
-from checkout.flows.merchant.links import PAGE
+from checkout.flows.links.manage import PAGE
 from tests.support.basics import a_link
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.hosted_pages import Answer

@@ -18,9 +18,9 @@ from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.record import Delivery, Endpoint, EventStatus, GivenUp
-from checkout.flows.checkout import details
-from checkout.flows.merchant import needs
-from checkout.flows.merchant.needs import Case
+from checkout.flows import notices
+from checkout.flows.notices import Case
+from checkout.flows.session import details
 from dashboard.texts import NEED, NEED_NOW
 from tests.support.basics import NOW
 from tests.support.dashboard_pages import Browser, Dashboard
@@ -210,7 +210,7 @@ def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
     assert "An API key that your server uses ends soon" in page.main
     assert "Web shop" in page.main
     shop.clock.pass_time(6 * 86_400)
-    assert needs.of(shop.services, shop.key).found == ()
+    assert notices.action_items(shop.services, shop.key).found == ()
 
 
 def refused_key(shop: Dashboard, at: int, event: Event, note: str | None) -> None:
@@ -237,10 +237,10 @@ def test_a_wallet_that_refuses_the_key_needs_somebody_until_it_takes_it(
 def test_many_flagged_sessions_are_read_up_to_a_limit_which_is_said(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(needs, "SESSIONS_MAX", 2)
+    monkeypatch.setattr(notices, "SESSIONS_MAX", 2)
     for _ in range(7):
         flag(shop)
-    found = needs.of(shop.services, shop.key)
+    found = notices.action_items(shop.services, shop.key)
     assert (len(found.found), found.more) == (6, True)
     assert "not all were read" in browser.get("/needs").page.main
 

@@ -14,7 +14,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
-from checkout.flows.merchant import statement
+from checkout.flows import reports
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
 from dashboard import chart, overview, texts
@@ -107,7 +107,7 @@ def test_what_was_refunded_is_among_the_figures(shop: Dashboard, browser: Browse
 def test_very_many_refunds_are_not_added_up_for_the_overview(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement, "PAGE", 1)
+    monkeypatch.setattr(reports, "PAGE", 1)
     for number in range(4):
         store_refund(shop.dynamo, PREFIX, a_refund(id=f"re_{number:022d}", created_at=NOW))
     assert "Refunded – too many refunds to add up" in browser.get("/overview").page.main

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.ground.limits import CHALLENGE, WRONG_KEY
 from checkout.domain.merchant.people import MEMBERS_MAX, USUAL, Role
 from checkout.domain.session.record import Status
-from checkout.flows.merchant import people
+from checkout.flows.people import people
 from dashboard import app
 from tests.support.authenticator import Authenticator, b64
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, linked, members, path_of

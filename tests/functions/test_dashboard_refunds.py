@@ -12,9 +12,9 @@ import pytest
 from checkout.domain.payment.in_flight import Instruction
 from checkout.domain.refund.record import AmountMode, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import ends, reconcile
 from checkout.flows.refund import claim
 from checkout.flows.refund.request import get as get_refund
+from checkout.flows.session import close, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refund_texts as texts
@@ -230,7 +230,7 @@ def test_an_open_page_looks_at_a_refund_that_was_sent(
 
 def test_money_from_outside_asks_for_the_wallet(world: World, owner: Browser) -> None:
     session = world.submit(world.create())
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
     page = owner.get(f"/transactions/{session.id}").page
@@ -366,7 +366,7 @@ def sent_back(world: World, owner: Browser, session: Session, fields: dict[str, 
 def test_late_money_that_is_still_counted_says_when_it_can_be_refunded(
     world: World, local: Browser
 ) -> None:
-    late = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    late = close.cancel(world.services, world.key(), world.submit(world.create()).id)
     world.pay_from_outside(late, 2000)
     world.sweep()
     shown = local.get(f"/transactions/{late.id}").page
@@ -379,7 +379,7 @@ def test_late_money_is_sent_back_to_the_wallet_that_the_shop_names(
     world: World, local: Browser
 ) -> None:
     bob = f"{HARBOR}/bob"
-    late = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    late = close.cancel(world.services, world.key(), world.submit(world.create()).id)
     world.pay_from_outside(late, 2000)
     world.sweep(rounds=3)
     text, fields = surplus_of(local, late)
@@ -418,7 +418,7 @@ def test_a_part_that_was_given_up_is_sent_back_to_the_wallet_that_paid_it(
     payer = f"{CEDAR}/partial"
     part = world.settle(world.pay(world.create(2000), payer))
     assert part.partly_paid
-    ends.give_up(world.services, world.key(), part.id)
+    close.give_up(world.services, world.key(), part.id)
     text, fields = surplus_of(owner, part)
     assert (text, fields) == ("Send 10.00 USD back", {"amount": "10.00"})
     before = balance(world, payer)

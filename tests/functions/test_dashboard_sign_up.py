@@ -12,8 +12,9 @@ import pytest
 from checkout.domain.ground.errors import Conflict, MerchantUnproven, Unavailable
 from checkout.domain.merchant.people import Role, SignUp
 from checkout.domain.merchant.record import Merchant, Ownership, Suspension
-from checkout.flows.checkout.create import create_session
-from checkout.flows.merchant import authentication, people, setup, suspension
+from checkout.flows.merchant import api_keys, setup, suspension
+from checkout.flows.people import people
+from checkout.flows.session.create import create_session
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Response
 from tests.support import services
@@ -63,13 +64,11 @@ def test_from_a_wallet_address_to_a_paid_session_without_key_file_or_shell(
     key = browser.post("/keys", {"name": "Server", "preset": "usual"}).secret
     merchant = newest(shop)
     with pytest.raises(MerchantUnproven):
-        create_session(
-            world.services, authentication.active_key(world.services, key), world.new(), None
-        )
+        create_session(world.services, api_keys.active_key(world.services, key), world.new(), None)
     assert confirm(world, browser).location == "/dashboard"
     assert "Confirm that the wallet is yours" not in browser.get().page.main
     world.clock.pass_time(60)  # a process may know the merchant from before
-    active = authentication.active_key(world.services, key)
+    active = api_keys.active_key(world.services, key)
     asked = world.new(2000, "jpy")
     made = json.loads(create_session(world.services, active, asked, None).body)
     paid = world.pay(world.session(made["id"]))

@@ -21,10 +21,10 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.refund.record import AmountMode, RefundStatus
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
-from checkout.flows.merchant import statement
+from checkout.flows import reports
 from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
+from checkout.flows.session import close
 from checkout.open_payments.models import Amount, Quote
 from checkout.ports.sessions import Walk
 from tests.support.basics import NOW, a_refund
@@ -134,7 +134,7 @@ def test_days_that_are_none_are_said(browser: Browser) -> None:
 def test_a_statement_that_is_not_whole_says_so(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement, "ROUNDS", 1)
+    monkeypatch.setattr(reports, "ROUNDS", 1)
     for number in range(101):
         refund_of(shop, paid(shop, created_at=NOW - number * timedelta(seconds=1)), 1)
     assert "these sums are not complete" in browser.get("/statement").page.main
@@ -162,7 +162,7 @@ def test_a_slow_store_is_not_asked_for_long(shop: Dashboard, browser: Browser, s
 def test_refunds_of_long_ago_are_not_read(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement, "ROUNDS", 1)
+    monkeypatch.setattr(reports, "ROUNDS", 1)
     session = paid(shop, created_at=NOW - 90 * DAY, updated_at=NOW - 90 * DAY)
     for number in range(101):
         refund = a_refund(id=f"re_{number:022d}", session=session.id, created_at=NOW - 80 * DAY)
@@ -191,13 +191,13 @@ def test_what_ended_long_after_it_began_is_in_the_sums_of_its_day(
 def part_that_came_and_was_accepted(world: World) -> Session:
     """Half of the price arrives, and the merchant accepts it as paid."""
     session = world.settle(world.pay(world.create(), f"{CEDAR}/partial"))
-    ended = ends.accept_as_paid(world.services, world.key(), session.id)
+    ended = close.accept_as_paid(world.services, world.key(), session.id)
     world.sweep(rounds=4)
     return ended
 
 
 def late_money(world: World) -> Session:
-    session = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    session = close.cancel(world.services, world.key(), world.submit(world.create()).id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
     return session

@@ -27,7 +27,7 @@ from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.domain.webhooks.record import Delivery, EventStatus
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from checkout.open_payments.models import Amount
 from dashboard import texts
 from tests.support.basics import NOW, a_refund

@@ -23,7 +23,7 @@ from checkout.domain.merchant.people import Role
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.record import Status
-from checkout.flows.merchant import people
+from checkout.flows.people import people
 from checkout.flows.refund import claim
 from pay import claims, details, links, routes, withdrawals
 from sandbox.cloud import table_definitions

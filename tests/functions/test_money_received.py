@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
+from checkout.flows.session import close
 from checkout.open_payments.errors import OutcomeUnknown
 from dashboard import texts
 from tests.support.dashboard_pages import dashboard_of
@@ -159,7 +159,7 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
 def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer) -> None:
     world = visitor.world
     session = world.submit(world.create())
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     world.pay_from_outside(session, 2000)
     world.clock.pass_time(1)
     page = visitor.open(session).page
@@ -186,7 +186,7 @@ def test_an_ended_session_whose_wallet_does_not_answer_for_a_week_says_so(
 ) -> None:
     world = visitor.world
     session = world.submit(world.create(expires_in_seconds=1800))
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     world.clock.pass_time(1)
     world.transport.before = on("GET", "/incoming-payments/", raising(OutcomeUnknown("down")))
     for _ in range(10):

@@ -12,7 +12,7 @@ from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question, from_json
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from tests.support.hosted_pages import Answer, Customer
 from tests.support.merchant_api import a_body
 

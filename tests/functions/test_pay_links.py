@@ -16,7 +16,7 @@ from checkout.domain.reports import search_terms
 from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from tests.support import services
 from tests.support.cases import PICTURES
 from tests.support.flows import CEDAR

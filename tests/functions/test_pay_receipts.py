@@ -13,8 +13,8 @@ from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.ground.limits import RECEIPT
 from checkout.domain.merchant.record import Footer
 from checkout.domain.session.customer_details import CustomerDetails, Detail
-from checkout.flows.checkout import purchase
-from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
+from checkout.flows.links import purchase
+from checkout.flows.session.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
 from tests.functions.receipts import TO, ask, paid
 from tests.support import services
 from tests.support.basics import NOW

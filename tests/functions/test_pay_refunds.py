@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import ends
 from checkout.flows.refund import request
+from checkout.flows.session import close
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Customer
 from tests.support.outbox import Outbox
@@ -61,7 +61,7 @@ def test_the_receipt_by_email_tells_it_too(buyer: Customer, outbox: Outbox) -> N
 
 def test_late_money_that_was_sent_back_is_told_on_the_page_of_the_end(buyer: Customer) -> None:
     world = buyer.world
-    session = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    session = close.cancel(world.services, world.key(), world.submit(world.create()).id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
     assert "Refund" not in buyer.open(session).page.main

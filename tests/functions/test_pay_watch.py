@@ -10,7 +10,7 @@ import pytest
 
 from checkout.domain.ground.limits import POLL
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
+from checkout.flows.session import close
 from checkout.ports.wallets import CompletionPolicy
 from tests.support import services
 from tests.support.flows import CEDAR, PREFIX, World
@@ -38,7 +38,7 @@ def test_a_line_says_nothing_new_until_something_is_and_comes_again_each_time(
     line = line_of(visitor, session)
     before = visitor.open(session, line)
     assert said(before) == "This page is up to date."
-    ends.cancel(visitor.world.services, visitor.world.key(), session.id)
+    close.cancel(visitor.world.services, visitor.world.key(), session.id)
     after = visitor.open(session, line)
     assert said(after) == "This checkout was canceled Show"
     [link] = Page(after.body).all("a")
@@ -101,7 +101,7 @@ def test_pages_that_reload_by_themselves_or_are_over_have_no_line(
     world = visitor.world
     session = world.create()
     if stage == "ended":
-        session = ends.cancel(world.services, world.key(), session.id)
+        session = close.cancel(world.services, world.key(), session.id)
     else:
         wallet = "never-credits" if stage == "waiting" else "alice"
         session = world.pay(session, f"{CEDAR}/{wallet}")

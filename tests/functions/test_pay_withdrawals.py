@@ -12,9 +12,9 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import details, withdrawal
-from checkout.flows.merchant import withdrawals as marks
 from checkout.flows.schedule import sweep
+from checkout.flows.session import details, withdrawals
+from checkout.flows.session import withdrawals as marks
 from checkout.ports.mail import Letter
 from checkout.ports.runtime import SecretUnreadable
 from pay import letters
@@ -116,8 +116,8 @@ def test_it_is_filed_once_whatever_is_sent_again(
 def test_of_two_that_are_sent_at_once_the_first_is_kept(buyer: Customer, paid: Session) -> None:
     services, merchant = buyer.world.services, buyer.world.stored()
     said = CustomerDetails(name="Eva", email="eva@customer.example")
-    first, is_first = withdrawal.file(services, merchant, paid, said)
-    second, is_second = withdrawal.file(services, merchant, paid, said)
+    first, is_first = withdrawals.file(services, merchant, paid, said)
+    second, is_second = withdrawals.file(services, merchant, paid, said)
     assert (is_first, is_second) == (True, False)
     assert second == first
 
@@ -183,7 +183,7 @@ def test_the_time_ends_and_what_was_filed_stays(buyer: Customer, paid: Session) 
     assert "The time to withdraw" in send(buyer, late, CONFIRMED).page.main
     assert filed(buyer, late) is None
     with pytest.raises(ResourceMissing):
-        withdrawal.file(buyer.world.services, buyer.world.stored(), late, NONE_GIVEN)
+        withdrawals.file(buyer.world.services, buyer.world.stored(), late, NONE_GIVEN)
     assert "has received your withdrawal" in buyer.get(f"/pay/{paid.id}/withdrawal").page.main
 
 
@@ -270,8 +270,8 @@ def test_of_two_rounds_at_once_one_acknowledges(
         buyer.world.services, mail=outbox, write_acknowledgement=letters.acknowledgement
     )
     for _ in range(2):  # both have read the same record
-        withdrawal.acknowledge_if_due(services, read)
-    withdrawal.acknowledge_if_due(services, filed(buyer, paid))
+        withdrawals.acknowledge_if_due(services, read)
+    withdrawals.acknowledge_if_due(services, filed(buyer, paid))
     assert len(outbox.letters) == 1
 
 
@@ -302,13 +302,13 @@ def test_without_a_mail_service_or_a_session_nothing_is_acknowledged(
     buyer.world.clock.pass_time(3700)
     services, read = replace(buyer.world.services, mail=None), filed(buyer, paid)
     for write in (None, letters.acknowledgement):
-        again = withdrawal.acknowledge_if_due(
+        again = withdrawals.acknowledge_if_due(
             replace(services, write_acknowledgement=write), filed(buyer, paid)
         )
         assert again.acknowledge_at == buyer.world.clock.now() + timedelta(hours=1)
         buyer.world.clock.pass_time(3700)
     with pytest.raises(ResourceMissing):
-        withdrawal.acknowledge_if_due(services, replace(read, session="cs_none"))
+        withdrawals.acknowledge_if_due(services, replace(read, session="cs_none"))
 
 
 def test_an_acknowledgement_is_tried_for_two_weeks_and_never_after_an_erasure(

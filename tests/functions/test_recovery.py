@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import reconcile
 from checkout.flows.merchant import setup
+from checkout.flows.session import reconcile
 from tests.support.flows import CEDAR, World
 from tests.support.hosted_pages import Answer, Customer, customer
 

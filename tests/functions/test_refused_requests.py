@@ -17,7 +17,7 @@ from checkout.domain.merchant.failed_requests import (
     Refusal,
     Refusals,
 )
-from checkout.flows.merchant import refusals
+from checkout.flows.merchant import api_keys
 from tests.support.basics import NOW
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.merchant_api import PREFIX, SESSIONS, a_body
@@ -156,7 +156,7 @@ def test_a_log_that_cannot_be_written_fails_no_request(shop: Dashboard) -> None:
 
     [key] = shop.services.api_keys.of("mer_1")
     away: Any = Away()
-    refusals.note(replace(shop.services, refusals=away), key, a_refusal())
+    api_keys.note_failed_request(replace(shop.services, refusals=away), key, a_refusal())
     assert stored(shop) == []
 
 

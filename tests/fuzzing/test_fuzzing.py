@@ -13,7 +13,7 @@ import pay.pages
 from checkout import web
 from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.session.public import public_session
-from checkout.flows.checkout import create, ends
+from checkout.flows.session import close, create
 from sandbox.server import Incoming
 from tests.fuzzing.__main__ import DOCUMENTS, Run, fuzz
 from tests.fuzzing.target import Heard, function_of, problems
@@ -41,7 +41,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 def test_a_5xx_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends, "expire", broken)
+    monkeypatch.setattr(close, "expire", broken)
     monkeypatch.setattr(pay.pages, "confirmation", broken)
     found = run()
     assert found.counts["5xx"] >= found.found["status 500"] > 1

@@ -25,7 +25,7 @@ from api.v1 import dependencies as v1
 from api.v1.app import app
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
-from checkout.flows.checkout import ends
+from checkout.flows.session import close
 from tests.interop.packages import STRIPE, environment, installed
 from tests.support.deployment import sqs_event
 from tests.support.flows import World
@@ -165,7 +165,7 @@ def test_the_recipe_finds_exactly_the_events_that_an_endpoint_missed(fails: int)
                 if number % 2:
                     sell()
                 elif number % 10 == 0:
-                    ends.expire(world.services, world.key(), world.create().id)
+                    close.expire(world.services, world.key(), world.create().id)
                 sender.minute()
             missed = [each for each in shops[1 - fails].got if each not in before]
             assert len(missed) == 36 > 3 * PAGE

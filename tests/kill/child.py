@@ -18,10 +18,10 @@ from typing import Any, Final
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session
-from checkout.flows.checkout import prepare
-from checkout.flows.checkout.create import create_session
-from checkout.flows.checkout.lookup import load
-from checkout.flows.merchant import authentication, setup
+from checkout.flows.merchant import api_keys, setup
+from checkout.flows.session import prepare
+from checkout.flows.session.create import create_session
+from checkout.flows.session.lookup import load
 from checkout.flows.webhooks.deliver import MessageResult
 from checkout.ports.services import PayServices
 from checkout.version import VERSION
@@ -50,7 +50,7 @@ def new_session() -> NewSession:
 
 
 def create(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
-    key = authentication.authenticate(services, f"Bearer {job['api_key']}", "POST")
+    key = api_keys.authenticate(services, f"Bearer {job['api_key']}", "POST")
     marks.armed = True
     create_session(services, key, new_session(), job["idempotency_key"])
 

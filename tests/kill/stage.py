@@ -25,11 +25,10 @@ from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import Endpoint, EventStatus, WebhookSecret, secret_place
-from checkout.flows import clients
-from checkout.flows.checkout import ends, prepare
-from checkout.flows.checkout.create import create_session
-from checkout.flows.checkout.lookup import load
-from checkout.flows.merchant import authentication, setup
+from checkout.flows.merchant import api_keys, client_documents, setup
+from checkout.flows.session import close, prepare
+from checkout.flows.session.create import create_session
+from checkout.flows.session.lookup import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
@@ -104,8 +103,8 @@ class Stage:
         merchants = self.services.merchants
         try:
             if rest == "jwks.json":
-                return json.dumps(clients.jwks(merchants, client_id)).encode()
-            return json.dumps(clients.document(merchants, BASE_URL, client_id)).encode()
+                return json.dumps(client_documents.jwks(merchants, client_id)).encode()
+            return json.dumps(client_documents.document(merchants, BASE_URL, client_id)).encode()
         except CheckoutError:
             raise OSError("404") from None
 
@@ -152,7 +151,7 @@ class Stage:
         return f"{self._customers}/{name}"
 
     def create(self, idempotency_key: str | None = None) -> Session:
-        key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
+        key = api_keys.authenticate(self.services, f"Bearer {self.api_key}", "POST")
         created = create_session(self.services, key, new_session(), idempotency_key)
         return self.session(json.loads(created.body)["id"])
 
@@ -180,8 +179,8 @@ class Stage:
     # --- the merchant's server ---
 
     def cancel(self, session: Session) -> Session:
-        key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
-        return ends.cancel(self.services, key, session.id)
+        key = api_keys.authenticate(self.services, f"Bearer {self.api_key}", "POST")
+        return close.cancel(self.services, key, session.id)
 
     def send_hinted(self) -> None:
         """The sender gets every message that is in the queue, each in its time."""

@@ -22,18 +22,11 @@ from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session, Status
-from checkout.flows.checkout import (
-    approve,
-    ends,
-    give_details,
-    lookup,
-    prepare,
-    purchase,
-    reconcile,
-)
-from checkout.flows.checkout.create import create_session
+from checkout.flows.links import purchase
 from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
+from checkout.flows.session import approve, close, details, lookup, prepare, reconcile
+from checkout.flows.session.create import create_session
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleRecord
 from checkout.ports.wallets import Cleanup
@@ -124,7 +117,7 @@ class Merchant:
     def _decide(self, session_id: str) -> None:
         """Look into the dashboard now and then; accept a partial payment, or give it up."""
         world, rng = self.world, self.world.rng
-        decision = ends.accept_as_paid if rng.random() < 0.5 else ends.give_up
+        decision = close.accept_as_paid if rng.random() < 0.5 else close.give_up
         for _ in range(20):
             world.scheduler.sleep(rng.randrange(10 * MINUTE))
             session = world.checker.sessions[session_id]
@@ -206,7 +199,7 @@ class Merchant:
     def _change_mind(self, session_id: str) -> None:
         """End the session at some time, or just when the customer is at the wallet."""
         world, rng = self.world, self.world.rng
-        ending = ends.cancel if rng.random() < 0.5 else ends.expire
+        ending = close.cancel if rng.random() < 0.5 else close.expire
         tries, longest = 3, (10_000, MINUTE, 10 * MINUTE)[rng.randrange(3)]
         if rng.random() < 0.5:
             self._follow(session_id, until=Status.AWAITING_APPROVAL)
@@ -337,9 +330,7 @@ class Customer(Reader):
         rng = world.apart(f"details {self.session_id} {world.scheduler.now}")
         said = CustomerDetails(email=f"ana{rng.randrange(3)}@customer.example")
         if rng.random() < 0.8:
-            self.ask(
-                "details", lambda s: give_details.give(s, lookup.load(s, self.session_id), said)
-            )
+            self.ask("details", lambda s: details.give(s, lookup.load(s, self.session_id), said))
 
     def _pay(self) -> Session | None:
         """From the wallet address to what the callback shows; None where it went astray."""

@@ -24,7 +24,7 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.in_flight import Phase
 from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
-from checkout.flows import clients
+from checkout.flows.merchant import client_documents
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, move_wallet, replace_key
 from checkout.open_payments.transport import Request
 from checkout.ports.services import PayServices
@@ -181,7 +181,7 @@ class IdentityChecks:
         self._over: dict[int, int] = {}  # number -> when it was followed by another
         self._keys: list[tuple[int, frozenset[str]]] = []  # since when our document has these
         self._copies: dict[str, tuple[int, bytes]] = {}
-        self._client = _last(clients.client_url(world.base_url, MERCHANT))
+        self._client = _last(client_documents.client_url(world.base_url, MERCHANT))
         self._table = f"{world.prefix}-merchants"
         self.begun = False
 
@@ -300,8 +300,8 @@ class IdentityChecks:
         merchants: Any = _One(dynamo.DynamoMerchants(self._world.tables, self._world.prefix))
         try:
             if path[1:] == ["jwks.json"]:
-                return json.dumps(clients.jwks(merchants, WELL_FORMED)).encode()
-            shown = clients.document(merchants, self._world.base_url, WELL_FORMED)
+                return json.dumps(client_documents.jwks(merchants, WELL_FORMED)).encode()
+            shown = client_documents.document(merchants, self._world.base_url, WELL_FORMED)
         except ResourceMissing:
             raise OSError("there is no such client") from None
         return json.dumps(shown).encode()

@@ -174,11 +174,11 @@ _APPROVAL: Final = "checkout.flows.payment.approval"
 _INSTRUCT: Final = "checkout.flows.payment.instruct"
 _PROOF: Final = "checkout.flows.payment.proof"
 _SCHEDULE: Final = "checkout.flows.payment.schedule"
-_APPROVE: Final = "checkout.flows.checkout.approve"
-_COMPLETION: Final = "checkout.flows.checkout.completion"
-_OUTSIDE: Final = "checkout.flows.checkout.outside"
-_PREPARE: Final = "checkout.flows.checkout.prepare"
-_RECONCILE: Final = "checkout.flows.checkout.reconcile"
+_APPROVE: Final = "checkout.flows.session.approve"
+_COMPLETION: Final = "checkout.flows.session.completion"
+_OUTSIDE: Final = "checkout.flows.session.unsolicited"
+_PREPARE: Final = "checkout.flows.session.prepare"
+_RECONCILE: Final = "checkout.flows.session.reconcile"
 _TRANSITIONS: Final = "checkout.domain.session.transitions"
 _DELIVER: Final = "checkout.flows.webhooks.deliver"
 _SWEEP: Final = "checkout.flows.schedule.sweep"
@@ -505,7 +505,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "the sweep takes over a live lease",
-        "checkout.flows.checkout.clock:_decided",
+        "checkout.flows.session.lookup:_decided",
         "if session.lease_live(now):",
         "if False:",
     ),
@@ -838,7 +838,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a wallet is taken without the details that the shop requires",
-        "checkout.flows.checkout.prepare:submit_wallet",
+        "checkout.flows.session.prepare:submit_wallet",
         "if session.lacks_details and session.status_at(services.clock.now()) is Status.OPEN:",
         "if False:",
         only=actors.ASKED_DETAILS,
@@ -860,7 +860,7 @@ SALE_MUTANTS: Final = (
     # A session and its stored answer are two writes.
     line(
         "an answer is given again though its session was never made",
-        "checkout.flows.checkout.create:open_session",
+        "checkout.flows.session.create:open_session",
         "_make_sure(services, opened, held)",
         "pass",
     ),
@@ -1865,7 +1865,7 @@ IDENTITY_MUTANTS: Final = (
     ),
     line(
         "a shop with a key file shows no keys of before",
-        "checkout.flows.clients:_of",
+        "checkout.flows.merchant.client_documents:_of",
         "or not found.service_keys",
         "or found.client is None",
     ),

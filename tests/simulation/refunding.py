@@ -18,10 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import metadata
 from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, reconcile, request
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.session import metadata
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleRecord
 from sandbox.wallets.interaction import NoInteraction, NoRedirect

@@ -24,8 +24,8 @@ from unittest.mock import patch
 from zipfile import ZipFile
 
 from checkout.adapters.dynamo import places
-from checkout.flows.checkout import prepare
 from checkout.flows.payment import approval
+from checkout.flows.session import prepare
 from tests import released
 
 TODAY: Final = "checkout"

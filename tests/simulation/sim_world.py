@@ -35,9 +35,9 @@ from checkout.domain.merchant.record import ApiKey, Merchant, ServiceKey, privat
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
 from checkout.domain.webhooks.record import Endpoint, Format, WebhookSecret, secret_place
-from checkout.flows.checkout import details
-from checkout.flows.clients import client_url
+from checkout.flows.merchant.client_documents import client_url
 from checkout.flows.schedule import expiries
+from checkout.flows.session import details
 from checkout.flows.webhooks.deliver import MessageResult as Delivered
 from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError

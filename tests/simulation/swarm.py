@@ -19,8 +19,8 @@ from unittest.mock import patch
 
 from checkout.adapters.dynamo import places
 from checkout.adapters.dynamo.compression import deflated, inflated
-from checkout.flows.checkout import prepare
 from checkout.flows.payment import approval
+from checkout.flows.session import prepare
 from tests.simulation.faults import Rates
 from tests.simulation.providers import HARBOR, Kind
 from tests.support.protected import LEASE

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import reconcile
+from checkout.flows.session import reconcile
 from tests.simulation.mutants import Line, Mutant, applied
 from tests.support.flows import World, interrupt, on, raising
 
@@ -50,7 +50,7 @@ def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> Non
 
 def test_and_that_is_because_the_verified_grant_must_be_the_claimed_one() -> None:
     sabotage = Line(
-        "checkout.flows.checkout.approve:finish",
+        "checkout.flows.session.approve:finish",
         "if session.grant != verified.grant or session.phase",
         "if session.phase",
     )

@@ -8,8 +8,8 @@ import pytest
 
 from checkout.domain.ground.errors import ParameterInvalid
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import lookup
 from checkout.flows.payment import sealed
+from checkout.flows.session import lookup
 from checkout.ports.runtime import ShardRange
 from checkout.ports.webhooks import Receipt
 from tests.simulation import releases, sim_world

@@ -18,8 +18,8 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
 from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
 from checkout.domain.session.record import LineItem, Session, Status
-from checkout.flows.checkout.approve import Finish, finish
 from checkout.flows.schedule import expiries
+from checkout.flows.session.approve import Finish, finish
 from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from checkout.adapters import dynamo
 from checkout.domain.merchant.people import Member, Role, Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
-from checkout.flows.merchant import people
+from checkout.flows.people import people
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app

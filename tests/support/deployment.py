@@ -36,7 +36,7 @@ from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
-from checkout.flows.checkout import ends
+from checkout.flows.session import close
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
@@ -345,6 +345,6 @@ def canceled(world: World, count: int) -> list[str]:
     world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
     for _ in range(count):
         session = world.submit(world.create())
-        ends.cancel(world.services, world.key(), session.id)
+        close.cancel(world.services, world.key(), session.id)
     world.forget()
     return sqs.bodies

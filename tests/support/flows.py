@@ -30,13 +30,12 @@ from checkout.domain.payment.in_flight import Phase
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.record import Endpoint, WebhookEvent
-from checkout.flows import clients
-from checkout.flows.checkout import approve, prepare, reconcile
-from checkout.flows.checkout.approve import Finish
-from checkout.flows.checkout.create import create_session
-from checkout.flows.merchant import authentication, setup
+from checkout.flows.merchant import api_keys, client_documents, setup
 from checkout.flows.payment import sealed
 from checkout.flows.schedule import expiries, sweep
+from checkout.flows.session import approve, prepare, reconcile
+from checkout.flows.session.approve import Finish
+from checkout.flows.session.create import create_session
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
@@ -284,14 +283,14 @@ class World:
             raise OSError("nobody answers")
         try:
             if rest == "jwks.json":
-                return json.dumps(clients.jwks(self.documents, client_id)).encode()
-            found = clients.document(self.documents, BASE_URL, client_id)
+                return json.dumps(client_documents.jwks(self.documents, client_id)).encode()
+            found = client_documents.document(self.documents, BASE_URL, client_id)
         except CheckoutError:
             raise OSError("404") from None
         return json.dumps(found).encode()
 
     def key(self) -> ApiKey:
-        return authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
+        return api_keys.authenticate(self.services, f"Bearer {self.api_key}", "POST")
 
     def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
         """Return a merchant's request: one line item of `amount` minor units."""

@@ -18,7 +18,7 @@ from api.v1.forms import parsed
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import item_of, line_items
-from checkout.flows.checkout import lookup
+from checkout.flows.session import lookup
 from checkout.ports.services import Services
 
 router = APIRouter(prefix="/v1")

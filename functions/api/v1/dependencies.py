@@ -17,7 +17,7 @@ from checkout.domain.ground.errors import ContentTypeInvalid, ParameterInvalid, 
 from checkout.domain.ground.strict_json import parse_object
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import account_id
-from checkout.flows.merchant import authentication
+from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes, require_json
 
@@ -54,7 +54,7 @@ async def api_key(
     Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
     its money would go to this key's wallet. Its own name changes nothing, as at Stripe.
     """
-    key = authentication.authenticate(
+    key = api_keys.authenticate(
         injected,
         _bearer(authorization),
         request.method,

@@ -15,9 +15,9 @@ from checkout.domain.record_kinds import with_details
 from checkout.domain.stripe.objects import envelope, event_json
 from checkout.domain.webhooks.event_types import stripe_name
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.flows.checkout import details
-from checkout.flows.webhooks import delivery_log, event_list
-from checkout.flows.webhooks.event_list import EventQuery
+from checkout.flows.session import details
+from checkout.flows.webhooks import event_log
+from checkout.flows.webhooks.event_log import EventQuery
 from checkout.ports.services import Services
 from checkout.web import validated
 
@@ -28,7 +28,7 @@ def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
     """Return the events as they are sent, each with the number of endpoints that lack it."""
-    pending = event_list.undelivered(services, key, events)
+    pending = event_log.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body or _made_now(services, each))
         | {"pending_webhooks": pending[each.id]}
@@ -60,12 +60,12 @@ def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
     event = None
     if name is not None:
         try:
-            event = delivery_log.get(services, key.merchant, anchor)
+            event = event_log.get(services, key.merchant, anchor)
         except ResourceMissing:
             raise ResourceMissing(f"No such event: '{anchor[:100]}'", param=name) from None
     return EventQuery(
         limit=limit,
-        after=event_list.place(event) if event else None,
+        after=event_log.place(event) if event else None,
         upward=name == "ending_before",
         created_from=created_from,
         created_before=created_before,

@@ -34,8 +34,8 @@ from checkout.domain.session.record import Session
 from checkout.domain.stripe.objects import has_charge, session_of
 from checkout.domain.stripe.refunds import refund_of
 from checkout.flows import limits
-from checkout.flows.checkout import details, lists, lookup
 from checkout.flows.refund import request as refunds
+from checkout.flows.session import details, lists, lookup
 from checkout.ports.services import Services
 
 router = APIRouter(prefix="/v1")

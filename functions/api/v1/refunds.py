@@ -31,10 +31,10 @@ from checkout.domain.refund.record import Reason, Refund
 from checkout.domain.stripe.objects import from_stripe, session_of
 from checkout.domain.stripe.refunds import refund_object
 from checkout.flows import limits
-from checkout.flows.checkout import details, lookup
 from checkout.flows.idempotency import json_text
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.session import details, lookup
 from checkout.ports.services import Services
 
 router = APIRouter(prefix="/v1/refunds")

@@ -27,10 +27,10 @@ from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing, Ses
 from checkout.domain.session.record import Session
 from checkout.domain.stripe.objects import line_items, livemode
 from checkout.flows import limits
-from checkout.flows.checkout import details, ends, lists, lookup, metadata
-from checkout.flows.checkout.create import open_session
 from checkout.flows.idempotency import Reserve, json_text
-from checkout.flows.webhooks import delivery_log, event_list
+from checkout.flows.session import close, details, lists, lookup, metadata
+from checkout.flows.session.create import open_session
+from checkout.flows.webhooks import event_log
 from checkout.ports.services import Services
 from checkout.web import request_id
 
@@ -143,7 +143,7 @@ async def expire(
 
     def end(reserve: Reserve[Session] | None) -> Session:
         try:
-            return ends.expire(services, key, session_id, reserve)
+            return close.expire(services, key, session_id, reserve)
         except SessionUnexpectedState:  # its words are of our own statuses
             raise SessionUnexpectedState(
                 "Only a session with the status `open` can be expired."
@@ -182,7 +182,7 @@ async def events(services: Injected, key: Key, request: Request, query: Query) -
     given = parsed(query, parity.LIST_EVENTS)
     limits.admit_list(services, key.merchant)
     asked = event_query(services, key, given)
-    found, behind = event_list.page(services, key, asked)
+    found, behind = event_log.events_page(services, key, asked)
     data = event_objects(services, key, found)
     after = None if behind is None else behind.partition("#")[2]
     return listed(request, data, more=after is not None, upward=asked.upward, after=after)
@@ -193,7 +193,7 @@ async def event(
     services: Injected, key: Key, request: Request, query: Query, event_id: str
 ) -> Response:
     parsed(query, parity.ONE)
-    found = delivery_log.get(services, key.merchant, event_id)
+    found = event_log.get(services, key.merchant, event_id)
     [one] = event_objects(services, key, [found])
     return shown(request, one)
 

@@ -44,8 +44,8 @@ from checkout.domain.stripe.objects import (
     line_items,
     session_of,
 )
-from checkout.flows.checkout import lists, lookup
-from checkout.flows.checkout.lists import ListQuery, SessionList
+from checkout.flows.session import lists, lookup
+from checkout.flows.session.lists import ListQuery, SessionList
 from checkout.open_payments.urls import split
 from checkout.ports.services import Services
 from checkout.web import PARAM_MAX, validated

@@ -37,7 +37,8 @@ from checkout.domain.merchant.record import Merchant, Ownership, Suspension
 from checkout.domain.webhooks.event_types import COMPLETED, OPTIONAL
 from checkout.domain.webhooks.record import Format, endpoint_id
 from checkout.flows import erase, show
-from checkout.flows.merchant import people, rotation, settings, setup, suspension
+from checkout.flows.merchant import rotation, settings, setup, suspension
+from checkout.flows.people import people
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
 from checkout.ports.services import DashboardServices

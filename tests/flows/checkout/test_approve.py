@@ -14,8 +14,8 @@ from checkout.domain.session.attempts import attempts_of, running
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.flows import limits
-from checkout.flows.checkout import approve, ends
 from checkout.flows.payment import instruct
+from checkout.flows.session import approve, close
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleRecord, Transaction
@@ -138,7 +138,7 @@ def test_an_approval_that_no_wallet_takes_is_kept_for_three_minutes_and_then_los
     assert world.received() == 0
 
 
-@pytest.mark.parametrize("ending", [ends.cancel, ends.expire])
+@pytest.mark.parametrize("ending", [close.cancel, close.expire])
 def test_a_session_whose_approval_is_kept_can_be_ended_or_paid_from_another_wallet(
     world: World, ending: Callable[..., object]
 ) -> None:
@@ -243,7 +243,7 @@ def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status:
     assert world.received() == 2000
 
 
-@pytest.mark.parametrize("ending", [ends.expire, ends.cancel])
+@pytest.mark.parametrize("ending", [close.expire, close.cancel])
 def test_a_payment_in_flight_is_never_taken_back(ending: Callable[..., object]) -> None:
     world = World()
     session, callback = world.awaiting()
@@ -453,7 +453,7 @@ def test_a_session_that_does_not_wait_takes_no_report(world: World) -> None:
 def test_a_report_that_comes_too_late_changes_nothing(world: World) -> None:
     session = world.submit(world.create())
     browser = world.proof(session)
-    ended = ends.cancel(world.services, world.key(), session.id)
+    ended = close.cancel(world.services, world.key(), session.id)
     told = approve.note_reported(world.services, session, "grant_rejected", browser=browser)
     assert told == ended
     expired = world.submit(world.create())

@@ -10,9 +10,9 @@ import pytest
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
 from checkout.flows.merchant import setup
 from checkout.flows.schedule import sweep
+from checkout.flows.session import close
 from checkout.ports.services import Services
 from tests.support.flows import BASE_URL, CEDAR, World, client_id
 from tests.support.keys import new_key_pair
@@ -85,7 +85,7 @@ def test_the_way_from_callback_to_confirmation_costs_three_wallet_calls_and_seve
     assert len(world.aws_calls()) + len(world.queue.messages) <= 7
 
 
-@pytest.mark.parametrize("end", [ends.cancel, ends.expire])
+@pytest.mark.parametrize("end", [close.cancel, close.expire])
 def test_ending_a_session_costs_three_calls_one_message_and_no_wallet(
     end: Callable[[Services, ApiKey, str], Session],
 ) -> None:

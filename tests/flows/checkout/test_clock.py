@@ -9,8 +9,8 @@ import pytest
 
 from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends
-from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.session import close
+from checkout.flows.session.lookup import apply_clock
 from tests.support.basics import NOW
 from tests.support.merchant_api import MerchantApi
 
@@ -89,6 +89,6 @@ def test_a_dead_preparation_can_be_ended_and_a_settler_that_lost_takes_that(
     api: MerchantApi,
 ) -> None:
     session = api.store(status=Status.PREPARING, lease_until=EARLIER)
-    winner = ends.cancel(api.services, api.key, session.id)
+    winner = close.cancel(api.services, api.key, session.id)
     assert winner.status is Status.CANCELED
     assert apply_clock(api.services, session) == winner

@@ -10,7 +10,7 @@ from checkout.domain.ground.errors import PaymentInProgress, SessionUnexpectedSt
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import approve, ends, reconcile
+from checkout.flows.session import approve, close, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
@@ -185,7 +185,7 @@ def test_after_the_first_look_pages_ask_once_per_interval(world: World) -> None:
 
 def test_a_part_that_is_accepted_completes_with_who_accepted_it(world: World) -> None:
     session = world.partly_paid()
-    done = ends.accept_as_paid(world.services, world.key(), session.id)
+    done = close.accept_as_paid(world.services, world.key(), session.id)
     assert (done.status, done.received, done.attention) == (Status.COMPLETED, 1000, None)
     assert done.completed_at == world.clock.now()
     [note] = [e.note for e in done.history if e.event == Event.ACCEPTED_AS_PAID]
@@ -200,7 +200,7 @@ def test_a_part_that_is_accepted_while_more_may_come_is_closed(world: World) -> 
     session = world.unsent()
     world.pay_from_outside(session, 1200)
     world.settle(session, seconds=20)
-    ends.accept_as_paid(world.services, world.key(), session.id)
+    close.accept_as_paid(world.services, world.key(), session.id)
     world.sweep(rounds=3)
     assert world.incoming(session).completed
     assert world.session(session.id).received == 1200
@@ -212,20 +212,20 @@ def test_a_part_can_be_given_up_once_nothing_more_can_come(world: World) -> None
     world.pay_from_outside(session, 1200)
     world.settle(session, seconds=20)
     with pytest.raises(PaymentInProgress, match=r"12\.00 USD of 20\.00 USD has arrived"):
-        ends.give_up(world.services, world.key(), session.id)
+        close.give_up(world.services, world.key(), session.id)
     world.sweep(rounds=3)
     assert world.incoming(session).completed, "the first try has begun to close it"
-    done = ends.give_up(world.services, world.key(), session.id)
+    done = close.give_up(world.services, world.key(), session.id)
     assert (done.status, done.received, done.needed_at) == (Status.EXPIRED, 1200, None)
     assert [row["type"] for row in world.events()] == ["checkout.session.expired"]
     with pytest.raises(SessionUnexpectedState):
-        ends.accept_as_paid(world.services, world.key(), session.id)
+        close.accept_as_paid(world.services, world.key(), session.id)
 
 
 # --- a payment in doubt that the merchant wants to end ---
 
 
-@pytest.mark.parametrize("end", [ends.cancel, ends.expire])
+@pytest.mark.parametrize("end", [close.cancel, close.expire])
 def test_an_end_asked_for_in_doubt_begins_the_fence_and_is_possible_after_it(
     world: World, end: object
 ) -> None:
@@ -242,7 +242,7 @@ def test_an_end_asked_for_in_doubt_begins_the_fence_and_is_possible_after_it(
 def test_an_end_asked_for_just_after_the_payment_was_sent_closes_nothing(world: World) -> None:
     session = world.unsent()
     with pytest.raises(PaymentInProgress, match="under way"):
-        ends.cancel(world.services, world.key(), session.id)
+        close.cancel(world.services, world.key(), session.id)
     assert world.session(session.id).closing_at is None
 
 

@@ -10,8 +10,8 @@ import pytest
 from checkout.adapters.dynamo import DynamoSessions
 from checkout.domain.ground.errors import CurrencyNotSupported, IdempotencyKeyReused
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout.create import create_session, native_answer
 from checkout.flows.idempotency import Answer, Posted, answer, fingerprint_of
+from checkout.flows.session.create import create_session, native_answer
 from tests.flows.deadly import Killed
 from tests.support.basics import NOW
 from tests.support.flows import World

@@ -12,7 +12,7 @@ from checkout.domain.ground.errors import Unavailable
 from checkout.domain.session.collect import Kind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import details
+from checkout.flows.session import details
 from checkout.ports.runtime import SecretUnreadable
 from tests.support.basics import SESSION_ID, a_session, seeded
 from tests.support.flows import World

@@ -24,10 +24,10 @@ from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED
 from checkout.domain.webhooks.record import Endpoint, WebhookEvent
-from checkout.flows.checkout import ends, lookup
-from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
+from checkout.flows.session import close, lookup
+from checkout.flows.session.lookup import apply_clock
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleRecord
 from tests.support.basics import NOW, between
@@ -43,7 +43,7 @@ End = Callable[[Services, ApiKey, str], Session]
 
 @pytest.mark.parametrize(
     ("action", "status"),
-    [(ends.expire, Status.EXPIRED), (ends.cancel, Status.CANCELED)],
+    [(close.expire, Status.EXPIRED), (close.cancel, Status.CANCELED)],
 )
 @pytest.mark.parametrize(
     "changes",
@@ -80,7 +80,9 @@ def test_an_open_or_awaiting_session_ends_in_one_write(
         {"status": Status.PROCESSING, "instruction": JUST_SENT},
     ],
 )
-@pytest.mark.parametrize("action", [ends.expire, ends.cancel, ends.accept_as_paid, ends.give_up])
+@pytest.mark.parametrize(
+    "action", [close.expire, close.cancel, close.accept_as_paid, close.give_up]
+)
 def test_a_payment_in_flight_is_not_taken_back(
     api: MerchantApi, action: End, changes: dict[str, Any]
 ) -> None:
@@ -101,7 +103,7 @@ def test_a_payment_in_flight_is_not_taken_back(
         ({"status": AWAITING, "expires_at": NOW}, "expired"),
     ],
 )
-@pytest.mark.parametrize("action", [ends.expire, ends.cancel])
+@pytest.mark.parametrize("action", [close.expire, close.cancel])
 def test_in_another_state_the_refusal_names_it_and_the_allowed_ones(
     api: MerchantApi, action: End, changes: dict[str, Any], named: str
 ) -> None:
@@ -126,7 +128,7 @@ def test_a_loser_decides_anew_from_what_the_winner_left(api: MerchantApi) -> Non
     winner = api.store(status=Status.COMPLETED)
     services = interfering(api, 1, lambda: winner)
     with pytest.raises(SessionUnexpectedState, match="completed"):
-        ends.cancel(services, api.key, session.id)
+        close.cancel(services, api.key, session.id)
     assert api.stored(session.id).status is AWAITING
 
 
@@ -134,11 +136,11 @@ def test_a_loser_tries_again_while_that_may_help_and_then_says_busy(api: Merchan
     for times in (1, TRIES - 1):
         session = api.store()
         services = interfering(api, times, partial(api.stored, session.id))
-        assert ends.cancel(services, api.key, session.id).status is Status.CANCELED
+        assert close.cancel(services, api.key, session.id).status is Status.CANCELED
     session = api.store()
     services = interfering(api, 100, partial(api.stored, session.id))
     with pytest.raises(SessionBusy):
-        ends.cancel(services, api.key, session.id)
+        close.cancel(services, api.key, session.id)
 
 
 def test_an_end_asked_for_in_doubt_is_refused_also_where_the_fence_cannot_begin(
@@ -148,7 +150,7 @@ def test_an_end_asked_for_in_doubt_is_refused_also_where_the_fence_cannot_begin(
     session = api.store(status=Status.PROCESSING, instruction=long_ago)
     services = interfering(api, 100, lambda: session)
     with pytest.raises(PaymentInProgress):
-        ends.cancel(services, api.key, session.id)
+        close.cancel(services, api.key, session.id)
     assert api.stored(session.id) == session
 
 
@@ -177,8 +179,8 @@ def passed(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 ENDS: list[tuple[End, str, timedelta]] = [
-    (ends.cancel, CANCELED, timedelta(0)),
-    (ends.expire, EXPIRED, timedelta(0)),
+    (close.cancel, CANCELED, timedelta(0)),
+    (close.expire, EXPIRED, timedelta(0)),
     (passed, EXPIRED, timedelta(days=1)),
 ]
 
@@ -231,10 +233,10 @@ def test_an_end_that_nobody_asked_for_is_told_to_nobody(
 def test_of_two_ends_at_once_one_is_told_of(api: MerchantApi) -> None:
     listen(api, CANCELED, EXPIRED)
     session = api.store()
-    cancel = partial(ends.cancel, api.services, api.key, session.id)
+    cancel = partial(close.cancel, api.services, api.key, session.id)
     services = replace(api.services, sessions=between(api.services.sessions, "save", cancel))
     with pytest.raises(SessionUnexpectedState):
-        ends.expire(services, api.key, session.id)
+        close.expire(services, api.key, session.id)
     assert [event.type for event in told(api)] == [CANCELED]
 
 

@@ -19,7 +19,7 @@ from checkout.domain.payment.in_flight import Phase
 from checkout.domain.session.collect import Collect, Detail, Kind, Question
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import details, give_details, metadata
+from checkout.flows.session import details, metadata
 from tests.support.basics import a_session
 from tests.support.flows import CEDAR, World, interrupt
 
@@ -41,7 +41,7 @@ def given(world: World, session: Session) -> CustomerDetails:
 def test_what_is_given_is_sealed_and_the_session_is_paid(world: World) -> None:
     session = asking(world)
     assert session.asks_first
-    stored = give_details.give(world.services, session, ANA)
+    stored = details.give(world.services, session, ANA)
     assert stored == world.session(session.id)
     assert (stored.status, stored.asks_first, stored.lacks_details) == (Status.OPEN, False, False)
     assert "ana@example.com" not in f"{stored.customer_details}"
@@ -74,37 +74,37 @@ def test_who_was_too_late_is_told_that_the_session_has_expired(world: World) -> 
     session = asking(world)
     world.clock.pass_time(30 * 3600)
     with pytest.raises(SessionUnexpectedState, match="expired"):
-        give_details.give(world.services, session, ANA)
+        details.give(world.services, session, ANA)
     with pytest.raises(SessionUnexpectedState, match="expired"):
         world.submit(session)
 
 
 def test_they_are_corrected_until_a_wallet_is_given(world: World) -> None:
-    session = give_details.give(world.services, asking(world), ANA)
-    assert give_details.may_give(world.services, session)
-    give_details.give(world.services, session, EVA)
+    session = details.give(world.services, asking(world), ANA)
+    assert details.may_give(world.services, session)
+    details.give(world.services, session, EVA)
     priced = world.submit(world.session(session.id))
-    assert not give_details.may_give(world.services, priced)
+    assert not details.may_give(world.services, priced)
     with pytest.raises(SessionUnexpectedState):
-        give_details.give(world.services, priced, ANA)
+        details.give(world.services, priced, ANA)
     assert given(world, session) == EVA
     assert world.finish(priced, world.approve(priced)).session.status is Status.COMPLETED
 
 
 def test_a_wallet_that_failed_ends_the_corrections_too(world: World) -> None:
-    session = give_details.give(world.services, asking(world), ANA)
+    session = details.give(world.services, asking(world), ANA)
     with pytest.raises(CheckoutError):
         world.submit(session, f"{CEDAR}/nobody")
     tried = world.session(session.id)
     assert tried.status is Status.OPEN
     with pytest.raises(SessionUnexpectedState):
-        give_details.give(world.services, tried, EVA)
+        details.give(world.services, tried, EVA)
     assert world.session(session.id) == tried
 
 
 def test_a_session_that_asks_for_nothing_takes_none(world: World) -> None:
     with pytest.raises(SessionUnexpectedState, match="asks for no details"):
-        give_details.give(world.services, world.create(), ANA)
+        details.give(world.services, world.create(), ANA)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_what_is_under_way_or_has_ended_is_left_alone(
     fields = {"check_at": now, "lease_until": now + timedelta(minutes=1), **changes}
     session = a_session(merchant=world.merchant.id, collect_json=MUST.to_json(), **fields)
     world.services.sessions.create(session, None)
-    assert not give_details.may_give(world.services, session)
+    assert not details.may_give(world.services, session)
     with pytest.raises(refusal):
-        give_details.give(world.services, session, ANA)
+        details.give(world.services, session, ANA)
     assert world.session(session.id) == session
 
 
@@ -140,7 +140,7 @@ def test_a_change_meanwhile_is_not_undone(world: World) -> None:
 
     for operation in ("update_item", "transact_write_items"):
         interrupt(world, operation, meanwhile, times=99)
-    give_details.give(world.services, session, ANA)
+    details.give(world.services, session, ANA)
     assert world.session(session.id).metadata == {"a": "1"}
     assert given(world, session) == ANA
 
@@ -158,12 +158,12 @@ def test_a_session_that_always_changes_is_told_to_try_again(world: World) -> Non
     for operation in ("update_item", "transact_write_items"):
         interrupt(world, operation, meanwhile, times=99)
     with pytest.raises(SessionBusy):
-        give_details.give(world.services, session, ANA)
+        details.give(world.services, session, ANA)
     assert world.session(session.id).details_at is None
 
 
 def test_a_wallet_and_details_at_the_same_time_lose_nothing(world: World) -> None:
-    session = give_details.give(world.services, asking(world), ANA)
+    session = details.give(world.services, asking(world), ANA)
     said: list[bool] = []
 
     def meanwhile() -> None:
@@ -171,7 +171,7 @@ def test_a_wallet_and_details_at_the_same_time_lose_nothing(world: World) -> Non
             return
         said.append(False)
         try:
-            give_details.give(world.services, world.session(session.id), EVA)
+            details.give(world.services, world.session(session.id), EVA)
         except (PaymentInProgress, SessionBusy, SessionUnexpectedState):
             return
         said[0] = True

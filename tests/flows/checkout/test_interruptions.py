@@ -17,7 +17,7 @@ from checkout.domain.ground.errors import (
 )
 from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends, reconcile
+from checkout.flows.session import close, reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from tests.flows.deadly import Killed
@@ -117,7 +117,7 @@ def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends(world: 
 # --- approval and payment ---
 
 
-@pytest.mark.parametrize("ending", [ends.cancel, ends.expire])
+@pytest.mark.parametrize("ending", [close.cancel, close.expire])
 def test_a_callback_that_an_end_overtakes_asks_nobody_and_shows_the_end(
     world: World, ending: Callable[..., Session]
 ) -> None:

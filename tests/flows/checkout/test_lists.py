@@ -11,9 +11,9 @@ import pytest
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import lists
-from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.payment.writes import move
+from checkout.flows.session import lists
+from checkout.flows.session.lists import ListQuery
 from tests.support.basics import NOW, between
 from tests.support.merchant_api import MerchantApi
 

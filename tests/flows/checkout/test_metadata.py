@@ -10,8 +10,8 @@ import pytest
 from checkout.domain.ground.errors import PaymentInProgress, SessionBusy
 from checkout.domain.payment.in_flight import Phase
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import ends, metadata
 from checkout.flows.retry_on_conflict import TRIES
+from checkout.flows.session import close, metadata
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR, World, interrupt
 from tests.support.merchant_api import MerchantApi
@@ -43,7 +43,7 @@ def test_nothing_else_of_the_session_changes(world: World, text: str) -> None:
     assert world.received() == 2000
 
 
-@pytest.mark.parametrize("end", [ends.expire, ends.cancel])
+@pytest.mark.parametrize("end", [close.expire, close.cancel])
 def test_an_ended_session_is_annotated(world: World, end: Any) -> None:
     session = world.submit(world.create())
     end(world.services, world.key(), session.id)

@@ -13,9 +13,10 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import LATE_PAYMENT
-from checkout.flows.checkout import ends, reconcile
 from checkout.flows.payment.writes import move
 from checkout.flows.schedule import sweep
+from checkout.flows.session import close as ends
+from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy

@@ -20,7 +20,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.record import Status
 from checkout.domain.session.transitions import advance
-from checkout.flows.checkout import lookup
+from checkout.flows.session import lookup
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import Transaction

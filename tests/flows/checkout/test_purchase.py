@@ -24,10 +24,11 @@ from checkout.domain.ground.parts import part_of
 from checkout.domain.links import LASTS, PaymentLink, order_of
 from checkout.domain.session.customer_details import CustomerDetails, Detail
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import details, ends, purchase
-from checkout.flows.checkout.approve import finish
-from checkout.flows.checkout.clock import write_clock
-from checkout.flows.checkout.purchase import Begun
+from checkout.flows.links import purchase
+from checkout.flows.links.purchase import Begun
+from checkout.flows.session import close, details
+from checkout.flows.session.approve import finish
+from checkout.flows.session.lookup import write_clock
 from tests.support import services
 from tests.support.basics import at_once, between, seeded
 from tests.support.flows import BASE_URL, CEDAR, PREFIX, World
@@ -162,7 +163,7 @@ class TestStock:
     def test_it_comes_back_only_when_the_incoming_payment_is_closed(self, world: World) -> None:
         link = world.link(left=1)
         awaiting = world.submit(begun(world, link))
-        ends.cancel(world.services, world.key(), awaiting.id)
+        close.cancel(world.services, world.key(), awaiting.id)
         assert world.left(link) == 0  # somebody may still pay the incoming payment
         world.sweep(rounds=3)
         ended = world.session(awaiting.id)
@@ -193,7 +194,7 @@ class TestStock:
     ) -> None:
         link = world.link(left=1)
         session = world.submit(begun(world, link))
-        ends.cancel(world.services, world.key(), session.id)
+        close.cancel(world.services, world.key(), session.id)
         world.pay_from_outside(session, 2000)
         world.sweep(rounds=3)
         ended = world.session(session.id)
@@ -244,7 +245,7 @@ class TestStock:
         real = world.services.sessions
 
         def expire() -> None:
-            ends.expire(replace(world.services, sessions=real), world.key(), session.id)
+            close.expire(replace(world.services, sessions=real), world.key(), session.id)
 
         world.services = replace(world.services, sessions=between(real, "save", expire))
         with pytest.raises(CheckoutError):
@@ -311,7 +312,7 @@ class TestRows:
     def test_an_item_comes_back_to_its_row_and_is_sold_again(self, world: World) -> None:
         link = world.link(left=8, rows=8)
         first, *_ = [begun(world, link, number) for number in range(8)]
-        ends.expire(world.services, world.key(), first.id)
+        close.expire(world.services, world.key(), first.id)
         assert world.left(link) == 1
         assert begun(world, link, 9).link == first.link
         assert world.left(link) == 0
@@ -336,7 +337,7 @@ class TestQuantity:
         link = world.link(left=5, most=4)
         session = world.session(several(world, link, 3).session_id)
         assert (session.amount_total, world.left(link)) == (6000, 2)
-        ends.expire(world.services, world.key(), session.id)
+        close.expire(world.services, world.key(), session.id)
         assert world.left(link) == 5
 
     def test_a_form_that_is_sent_twice_takes_them_once(self, world: World) -> None:

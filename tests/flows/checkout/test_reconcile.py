@@ -11,9 +11,9 @@ from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.flows.checkout import reconcile
 from checkout.flows.payment.writes import move
 from checkout.flows.retry_on_conflict import TRIES
+from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleRecord, Transaction

@@ -10,7 +10,7 @@ from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, Permissi
 from checkout.domain.ground.ids import new_api_key
 from checkout.domain.merchant.doors import API
 from checkout.domain.merchant.people import Scope
-from checkout.flows.merchant.authentication import authenticate, scope_of
+from checkout.flows.merchant.api_keys import authenticate, scope_of
 from tests.support.basics import NOW, seeded
 from tests.support.merchant_api import PREFIX, MerchantApi
 from tests.support.services import put_key

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.flows.merchant import needs
+from checkout.flows import notices
 from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW, a_mandate
 from tests.support.flows import World
@@ -34,8 +34,8 @@ DAY = timedelta(days=1)
 def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
     changes: dict[str, Any], needed: bool
 ) -> None:
-    found = list(needs._keys((a_key(**changes),), NOW))
-    assert [each.case for each in found] == [needs.Case.KEY_ENDS] * needed
+    found = list(notices._keys((a_key(**changes),), NOW))
+    assert [each.case for each in found] == [notices.Case.KEY_ENDS] * needed
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
 def test_a_budget_that_pays_no_more_needs_somebody(
     changes: dict[str, Any], since: datetime | None
 ) -> None:
-    found = [each.at for each in needs._budget(a_mandate(**changes), NOW)]
+    found = [each.at for each in notices._budget(a_mandate(**changes), NOW)]
     assert found == ([] if since is None else [since])
 
 
@@ -74,7 +74,7 @@ def test_an_address_of_webhooks_that_somebody_else_has_set_needs_a_look_for_thre
     fields = {"set_by": set_by, "set_at": world.clock.now()}
     endpoints.update(world.endpoints, world.merchant.id, fields)
     world.clock.pass_time(after * 3600)
-    found = needs.of(world.endpoints, world.key()).found
+    found = notices.action_items(world.endpoints, world.key()).found
     assert [each.case.value for each in found] == ["endpoint_set"] * told
     assert [each.name for each in found] == ["https://shop.example/hooks"] * told
 
@@ -96,4 +96,4 @@ def test_an_address_stays_with_the_one_who_has_set_it_while_others_change_its_ev
 def test_a_merchant_who_is_no_more_has_no_needs(world: World) -> None:
     gone = replace(world.key(), merchant="mer_gone")
     with pytest.raises(ResourceMissing):
-        needs.of(world.endpoints, gone)
+        notices.action_items(world.endpoints, gone)

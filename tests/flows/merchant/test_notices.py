@@ -30,8 +30,8 @@ from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.domain.webhooks.record import Delivery, Endpoint
-from checkout.flows.merchant import notices
-from checkout.flows.merchant.needs import Case
+from checkout.flows import notices
+from checkout.flows.notices import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter

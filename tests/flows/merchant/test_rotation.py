@@ -17,11 +17,11 @@ from checkout.domain.merchant.record import Merchant, details_key_place, private
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
-from checkout.flows.checkout import details, prepare
-from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import rotation, setup
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
+from checkout.flows.session import details, prepare
+from checkout.flows.session.create import create_session
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
 from tests.support.basics import NOW, SESSION_ID, a_session, between, come_back, seeded

@@ -14,17 +14,20 @@ from checkout.domain.reports.search_terms import METADATA_FOUND_MAX
 from checkout.domain.session.collect import Detail
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import LineItem, Session, Status
-from checkout.flows.checkout import details, purchase
-from checkout.flows.checkout.create import create_session
-from checkout.flows.checkout.lists import ListQuery
-from checkout.flows.merchant import search
+from checkout.flows import reports
+from checkout.flows.links import purchase
+from checkout.flows.session import details
+from checkout.flows.session.create import create_session
+from checkout.flows.session.lists import ListQuery
 from tests.support.basics import seeded
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World
 from tests.support.rows import row_text
 
 
 def found(world: World, text: str, **bounds: object) -> list[str]:
-    listed = search.find(world.services, world.key(), text, ListQuery(limit=100, **bounds))  # type: ignore[arg-type]
+    listed = reports.find_transactions(
+        world.services, world.key(), text, ListQuery(limit=100, **bounds)
+    )  # type: ignore[arg-type]
     return [session.id for session in listed.sessions]
 
 
@@ -86,7 +89,7 @@ def test_a_session_that_is_found_twice_is_shown_once_and_pages_do_not_repeat_it(
     cursor = None
     for expected in (2, 2, 1):
         query = ListQuery(limit=2, cursor=cursor)
-        page = search.find(world.services, world.key(), f"{CEDAR}/alice", query)
+        page = reports.find_transactions(world.services, world.key(), f"{CEDAR}/alice", query)
         assert len(page.sessions) == expected
         seen += [session.id for session in page.sessions]
         cursor = page.next_cursor
@@ -109,12 +112,12 @@ def test_amount_and_status_are_looked_for_a_bounded_number_of_pages_at_a_time(wo
         world.create()
     world.forget()
     query = ListQuery(limit=10, amount_to=1000, rounds=2)
-    page = search.find(world.services, world.key(), "", query)
+    page = reports.find_transactions(world.services, world.key(), "", query)
     assert page.sessions == ()
     assert page.looked_to == rare.created_at + timedelta(seconds=51)
     assert world.aws_calls().count("query") == 2
     query = ListQuery(limit=10, amount_to=1000, rounds=2, cursor=page.next_cursor)
-    last = search.find(world.services, world.key(), "", query)
+    last = reports.find_transactions(world.services, world.key(), "", query)
     assert [session.id for session in last.sessions] == [rare.id]
     assert last.next_cursor is None
 

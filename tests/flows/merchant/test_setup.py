@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checkout.flows.merchant import authentication, setup
+from checkout.flows.merchant import api_keys, setup
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
@@ -33,7 +33,7 @@ def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
     assert done.merchant.id.startswith("mer_")
     assert (done.merchant.asset_code, done.merchant.asset_scale) == ("JPY", 0)
     assert done.api_key is not None
-    key = authentication.authenticate(world.services, f"Bearer {done.api_key}", "POST")
+    key = api_keys.authenticate(world.services, f"Bearer {done.api_key}", "POST")
     assert key.merchant == done.merchant.id
     assert world.services.merchants.get(done.merchant.id) == done.merchant
     stored = str([world.dynamo.rows(f"test-{table}") for table in ("merchants", "api_keys")])
@@ -108,7 +108,7 @@ def test_a_lost_api_key_is_replaced_by_another_one(world: World) -> None:
     assert second.merchant == first.merchant
     assert second.api_key != first.api_key
     for done in (first, second):
-        key = authentication.authenticate(world.services, f"Bearer {done.api_key}", "POST")
+        key = api_keys.authenticate(world.services, f"Bearer {done.api_key}", "POST")
         assert key.merchant
 
 

@@ -7,11 +7,12 @@ import pytest
 from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED
-from checkout.flows.checkout import ends, lists
-from checkout.flows.checkout.lists import ListQuery
-from checkout.flows.merchant import api_keys, export, search, settings
-from checkout.flows.webhooks import delivery_log, endpoints, event_list
-from checkout.flows.webhooks.event_list import EventQuery
+from checkout.flows import reports
+from checkout.flows.merchant import api_keys, settings
+from checkout.flows.session import close, lists
+from checkout.flows.session.lists import ListQuery
+from checkout.flows.webhooks import endpoints, event_log
+from checkout.flows.webhooks.event_log import EventQuery
 from tests.support.flows import CEDAR, World
 
 
@@ -36,13 +37,13 @@ def test_filters_search_and_export_see_all_shards(world: World) -> None:
     made = grown(world)
     ended = [each.id for each in made[::5]]
     for each in ended:
-        ends.cancel(world.services, world.key(), each)
+        close.cancel(world.services, world.key(), each)
     query = ListQuery(limit=100, status=Status.CANCELED)
     listed = lists.list_page(world.services, world.key(), query)
     assert [each.id for each in listed.sessions] == ended
-    found = search.find(world.services, world.key(), "main", ListQuery(limit=100))
+    found = reports.find_transactions(world.services, world.key(), "main", ListQuery(limit=100))
     assert [each.id for each in found.sessions] == [each.id for each in made]
-    part = export.part(world.endpoints, world.key(), "", ListQuery())
+    part = reports.export_part(world.endpoints, world.key(), "", ListQuery())
     assert [each.id for each in part.sessions] == [each.id for each in made]
 
 
@@ -50,7 +51,9 @@ def test_a_wallet_is_found_in_all_shards(world: World) -> None:
     made = grown(world)[::4]
     for each in made:
         world.submit(each, f"{CEDAR}/alice")
-    found = search.find(world.services, world.key(), f"{CEDAR}/alice", ListQuery(limit=100))
+    found = reports.find_transactions(
+        world.services, world.key(), f"{CEDAR}/alice", ListQuery(limit=100)
+    )
     assert [each.id for each in found.sessions] == [each.id for each in made]
 
 
@@ -65,9 +68,9 @@ def test_events_are_in_the_shard_of_their_session(world: World) -> None:
     events = [world.event(each) for each in ids if each]
     assert [each.part for each in events] == [each.part for each in paid]
     assert {each.type for each in events} == {COMPLETED}
-    found, behind = event_list.page(world.services, key, EventQuery(limit=100, rounds=1))
+    found, behind = event_log.events_page(world.services, key, EventQuery(limit=100, rounds=1))
     assert ([each.id for each in found], behind) == (ids, None)
-    log = delivery_log.page(world.endpoints, key, status=None, after=None)
+    log = event_log.page(world.endpoints, key, status=None, after=None)
     assert [each.id for each in log.events] == ids
 
 
@@ -80,7 +83,7 @@ def test_failed_events_of_all_shards_are_sent_again(world: World) -> None:
         world.pay(each)
     world.deliver_hinted()  # the endpoint is disabled: they are given up
     endpoints.enable(world.endpoints, world.merchant.id)
-    done = delivery_log.resend_failed(world.endpoints, world.key(), since=since, after=None)
+    done = event_log.resend_failed(world.endpoints, world.key(), since=since, after=None)
     assert done.count == 9
 
 

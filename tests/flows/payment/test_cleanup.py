@@ -8,9 +8,9 @@ from checkout.adapters.queue import NoQueue
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.flows.checkout import ends
-from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment.cleanup import TryLater, clean_up
+from checkout.flows.session import close
+from checkout.flows.session.lookup import apply_clock
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.sessions import Transaction
 from checkout.ports.wallets import Cleanup
@@ -20,9 +20,9 @@ from tests.support.flows import CEDAR, World, on, raising
 def ended(world: World, how: str, session: Session) -> Session:
     key = world.key()
     if how == "cancel":
-        return ends.cancel(world.services, key, session.id)
+        return close.cancel(world.services, key, session.id)
     if how == "expire":
-        return ends.expire(world.services, key, session.id)
+        return close.expire(world.services, key, session.id)
     world.clock.pass_time(24 * 3600)
     return apply_clock(world.services, session)
 

@@ -16,8 +16,8 @@ from checkout.domain.payment.machine import ALWAYS, Row
 from checkout.domain.session import transitions
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import TRANSITIONS, advance
-from checkout.flows.checkout import reconcile
 from checkout.flows.payment.writes import move
+from checkout.flows.session import reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from sandbox.wallets.provider import Rules
 from tests.support.basics import NOW, a_session

@@ -17,9 +17,9 @@ from checkout.domain.session import transitions
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.flows import erase
-from checkout.flows.checkout import ends, give_details, metadata, reconcile
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.session import close, details, metadata, reconcile
 from tests.support.flows import CEDAR, PREFIX, World, on
 from tests.support.protected import LEASE
 from tests.support.sources import nodes
@@ -178,7 +178,7 @@ def annotate(world: World, session: Session) -> None:
 
 
 def say(world: World, session: Session) -> None:
-    give_details.give(world.services, session, CustomerDetails(email="ana@customer.example"))
+    details.give(world.services, session, CustomerDetails(email="ana@customer.example"))
 
 
 def annotate_after(how: Callable[..., Session]) -> Callable[[World], None]:
@@ -222,42 +222,42 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.PROCESSING, E.CLOSED): fail_to_pay,
     (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,
     (S.PROCESSING, E.RECONCILED): pay,
-    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(ends.accept_as_paid, World.partly_paid),
-    (S.PROCESSING, E.GIVEN_UP): end(ends.give_up, World.partly_paid),
+    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(close.accept_as_paid, World.partly_paid),
+    (S.PROCESSING, E.GIVEN_UP): end(close.give_up, World.partly_paid),
     (S.OPEN, E.CHECKED): lambda world: find_money(world, opened_again(world)),
     (S.OPEN, E.MONEY_FOUND): lambda world: find_money(world, opened_again(world)),
     (S.PREPARING, E.MONEY_FOUND): find_money_at_submission,
     (S.AWAITING_APPROVAL, E.MONEY_FOUND): lambda world: find_money(world, submit(world)),
     (S.COMPLETED, E.CHECKED): pay_short,
     (S.COMPLETED, E.CLOSED): pay_short,
-    (S.EXPIRED, E.CHECKED): pay_late(ends.expire),
-    (S.EXPIRED, E.CLOSED): end_unpaid(ends.expire),
-    (S.EXPIRED, E.LATE_PAYMENT): pay_late(ends.expire),
-    (S.CANCELED, E.CHECKED): pay_late(ends.cancel),
-    (S.CANCELED, E.CLOSED): end_unpaid(ends.cancel),
-    (S.CANCELED, E.LATE_PAYMENT): pay_late(ends.cancel),
+    (S.EXPIRED, E.CHECKED): pay_late(close.expire),
+    (S.EXPIRED, E.CLOSED): end_unpaid(close.expire),
+    (S.EXPIRED, E.LATE_PAYMENT): pay_late(close.expire),
+    (S.CANCELED, E.CHECKED): pay_late(close.cancel),
+    (S.CANCELED, E.CLOSED): end_unpaid(close.cancel),
+    (S.CANCELED, E.LATE_PAYMENT): pay_late(close.cancel),
     (S.COMPLETED, E.REFUND_REQUESTED): refund_after(pay),
-    (S.EXPIRED, E.REFUND_REQUESTED): refund_after(pay_late(ends.expire)),
-    (S.CANCELED, E.REFUND_REQUESTED): refund_after(pay_late(ends.cancel)),
+    (S.EXPIRED, E.REFUND_REQUESTED): refund_after(pay_late(close.expire)),
+    (S.CANCELED, E.REFUND_REQUESTED): refund_after(pay_late(close.cancel)),
     (S.COMPLETED, E.PAID_ELSEWHERE): note_after(pay),
-    (S.EXPIRED, E.PAID_ELSEWHERE): note_after(pay_late(ends.expire)),
-    (S.CANCELED, E.PAID_ELSEWHERE): note_after(pay_late(ends.cancel)),
+    (S.EXPIRED, E.PAID_ELSEWHERE): note_after(pay_late(close.expire)),
+    (S.CANCELED, E.PAID_ELSEWHERE): note_after(pay_late(close.cancel)),
     (S.OPEN, E.DETAILS_GIVEN): lambda world: say(world, world.create(collect_json=ASKED)),
     (S.OPEN, E.METADATA_CHANGED): lambda world: annotate(world, world.create()),
     (S.AWAITING_APPROVAL, E.METADATA_CHANGED): lambda world: annotate(world, submit(world)),
     (S.COMPLETED, E.METADATA_CHANGED): lambda world: annotate(world, world.pay(world.create())),
-    (S.EXPIRED, E.METADATA_CHANGED): annotate_after(ends.expire),
-    (S.CANCELED, E.METADATA_CHANGED): annotate_after(ends.cancel),
+    (S.EXPIRED, E.METADATA_CHANGED): annotate_after(close.expire),
+    (S.CANCELED, E.METADATA_CHANGED): annotate_after(close.cancel),
     (S.COMPLETED, E.ERASED): erase_after(pay),
-    (S.EXPIRED, E.ERASED): erase_after(end_unpaid(ends.expire)),
-    (S.CANCELED, E.ERASED): erase_after(end_unpaid(ends.cancel)),
+    (S.EXPIRED, E.ERASED): erase_after(end_unpaid(close.expire)),
+    (S.CANCELED, E.ERASED): erase_after(end_unpaid(close.cancel)),
     (S.OPEN, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, world.create()),
     (S.PREPARING, E.EXPIRY_PASSED): submit_too_late,
     (S.AWAITING_APPROVAL, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, submit(world)),
-    (S.OPEN, E.EXPIRE_REQUESTED): end(ends.expire, World.create),
-    (S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED): end(ends.expire, submit),
-    (S.OPEN, E.CANCEL_REQUESTED): end(ends.cancel, World.create),
-    (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED): end(ends.cancel, submit),
+    (S.OPEN, E.EXPIRE_REQUESTED): end(close.expire, World.create),
+    (S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED): end(close.expire, submit),
+    (S.OPEN, E.CANCEL_REQUESTED): end(close.cancel, World.create),
+    (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED): end(close.cancel, submit),
 }
 
 

@@ -18,7 +18,8 @@ from checkout.domain.merchant.people import Actor, Member, RefundCap, Right, Rol
 from checkout.domain.merchant.record import ApiKey, Suspension
 from checkout.domain.payment.mandate import Margin
 from checkout.domain.refund.record import RefundProblem, RefundStatus
-from checkout.flows.merchant import api_keys, people, suspension
+from checkout.flows.merchant import api_keys, suspension
+from checkout.flows.people import people
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
 from tests.support.basics import at_once, between

@@ -36,12 +36,12 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.refund.record import AmountMode, Refund, RefundProblem, RefundStatus
 from checkout.domain.session.record import Status
 from checkout.flows import erase
-from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of
 from checkout.flows.merchant import setup
 from checkout.flows.payment import writes
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.session import close
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import StaleRecord
@@ -170,7 +170,7 @@ def test_a_session_that_has_not_ended_is_not_refunded(world: World) -> None:
 
 
 def test_an_end_without_money_is_not_refunded(world: World) -> None:
-    session = ends.cancel(world.services, world.key(), world.create().id)
+    session = close.cancel(world.services, world.key(), world.create().id)
     with pytest.raises(SessionUnexpectedState, match="received nothing"):
         ask(world, session)
 
@@ -180,7 +180,7 @@ def test_a_part_is_decided_first_and_then_sent_back_at_cost(world: World) -> Non
     assert session.partly_paid
     with pytest.raises(PaymentInProgress, match="Accept it as paid"):
         ask(world, session)
-    ended = ends.accept_as_paid(world.services, world.key(), session.id)
+    ended = close.accept_as_paid(world.services, world.key(), session.id)
     with pytest.raises(PaymentInProgress, match="about a minute"):
         ask(world, ended)
     world.sweep(rounds=4)
@@ -191,7 +191,7 @@ def test_a_part_is_decided_first_and_then_sent_back_at_cost(world: World) -> Non
 
 
 def test_late_money_goes_to_the_wallet_that_the_shop_names(world: World) -> None:
-    session = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    session = close.cancel(world.services, world.key(), world.submit(world.create()).id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
     with pytest.raises(ParameterMissing, match="came from outside"):

@@ -20,9 +20,9 @@ from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import tallied
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
-from checkout.flows.checkout import ends, lists, lookup, reconcile
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
+from checkout.flows.session import close, lists, lookup, reconcile
 from checkout.ports.sessions import Positions, Walk
 from tests.support.basics import NOW, HandClock, between
 from tests.support.flows import PREFIX, World, interrupt, raising
@@ -98,7 +98,7 @@ def test_reading_it_shows_it_as_expired_and_writes_nothing(world: World) -> None
     query = lists.ListQuery(status=Status.EXPIRED)
     (listed,) = lists.list_page(world.services, world.key(), query).sessions
     assert listed.id == session_id
-    for end in (ends.expire, ends.cancel):
+    for end in (close.expire, close.cancel):
         with pytest.raises(SessionUnexpectedState, match="is expired"):
             end(world.services, world.key(), session_id)
     assert stored(world) == before
@@ -142,7 +142,7 @@ def test_who_asks_for_the_event_later_is_told_of_what_expires_then(world: World)
 
 def test_what_ends_by_a_write_is_counted_by_a_walk_of_its_own(world: World) -> None:
     (canceled,) = abandon(world)
-    ends.cancel(world.services, world.key(), canceled)
+    close.cancel(world.services, world.key(), canceled)
     world.pay(world.create(expires_in_seconds=HALF_AN_HOUR))
     world.abandoned(expires_in_seconds=HALF_AN_HOUR)
     world.clock.pass_time(HALF_AN_HOUR)

@@ -18,9 +18,9 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.flows.checkout import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
+from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority

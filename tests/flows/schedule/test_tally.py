@@ -11,9 +11,9 @@ import pytest
 from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import DayTally
 from checkout.domain.session.record import Status
-from checkout.flows.checkout import ends, lookup
 from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
+from checkout.flows.session import close, lookup
 from checkout.open_payments.errors import NotSent
 from checkout.ports.sessions import Walk
 from tests.support.basics import NOW, count_ends
@@ -50,12 +50,12 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
     assert world.pay(world.create(2000)).status is Status.COMPLETED
     assert world.pay(world.create(550)).status is Status.COMPLETED
     for session in (world.create(), world.submit(world.create())):
-        ends.cancel(world.services, world.key(), session.id)
+        close.cancel(world.services, world.key(), session.id)
     refused, callback = world.awaiting()
     world.transport.before = on("POST", "/continue/", raising(NotSent("")))
     world.finish(refused, callback)
     world.transport.before = lambda request: None
-    ends.cancel(world.services, world.key(), refused.id)
+    close.cancel(world.services, world.key(), refused.id)
     world.create()  # has not ended
     assert counted(world) == 5
     assert today(world) == DayTally(
@@ -82,14 +82,14 @@ def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
 
 
 def test_a_part_that_was_accepted_counts_with_what_has_arrived(world: World) -> None:
-    ends.accept_as_paid(world.services, world.key(), world.partly_paid().id)
+    close.accept_as_paid(world.services, world.key(), world.partly_paid().id)
     counted(world)
     assert (today(world).paid, today(world).amount) == (1, 1000)
 
 
 def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
     session = world.submit(world.create())
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     assert counted(world) == 1
     before = place(world, session.id)
     world.pay_from_outside(session, 2000)
@@ -128,8 +128,8 @@ def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
 def test_a_round_counts_more_than_a_stretch_and_those_of_every_merchant(world: World) -> None:
     other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
     for _ in range(3 * STRETCH):
-        ends.cancel(world.services, world.key(), world.create().id)
-    ends.cancel(other.services, other.key(), other.create(20, "jpy").id)
+        close.cancel(world.services, world.key(), world.create().id)
+    close.cancel(other.services, other.key(), other.create(20, "jpy").id)
     assert counted(world) == 3 * STRETCH + 1
     assert today(world).ended == 3 * STRETCH
     (theirs,) = other.services.tallies.days(Lists(other.merchant.id), "jpy", [TODAY])
@@ -147,7 +147,7 @@ def test_an_end_is_counted_when_no_write_that_says_it_can_still_come(world: Worl
 
 def test_many_ends_are_counted_without_waiting_for_more(world: World) -> None:
     for _ in range(20 * STRETCH):
-        ends.cancel(world.services, world.key(), world.create().id)
+        close.cancel(world.services, world.key(), world.create().id)
     until = world.clock.now() + timedelta(days=1)
     world.clock.pass_time(CLOCK_IS_FINAL_AFTER.total_seconds() - 1)
     assert expiries.run(world.services, until=until).counted == 0

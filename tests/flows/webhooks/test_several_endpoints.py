@@ -20,12 +20,12 @@ from checkout.domain.webhooks.record import (
     WebhookEvent,
     given_up,
 )
-from checkout.flows.checkout import ends
 from checkout.flows.merchant import rotation
-from checkout.flows.webhooks import delivery_log, endpoints, event_list, signature_check
+from checkout.flows.session import close
+from checkout.flows.webhooks import endpoints, event_log, signature_check
 from checkout.flows.webhooks.deliver import MessageResult, due_events
 from checkout.flows.webhooks.endpoints import Failed, Resent
-from checkout.flows.webhooks.event_list import EventQuery
+from checkout.flows.webhooks.event_log import EventQuery
 from checkout.ports.webhooks import Receipt
 from tests.flows.deadly import Killed
 from tests.support.basics import NOW
@@ -125,7 +125,7 @@ def test_what_one_of_two_endpoints_missed_for_an_hour_is_found_and_nothing_else(
 
     def listed(*, delivered: bool) -> list[str]:
         query = EventQuery(limit=100, rounds=1, delivered=delivered)
-        return [each.id for each in event_list.page(world.services, world.key(), query)[0]]
+        return [each.id for each in event_log.events_page(world.services, world.key(), query)[0]]
 
     before = sold()
     down = True
@@ -135,7 +135,7 @@ def test_what_one_of_two_endpoints_missed_for_an_hour_is_found_and_nothing_else(
     assert listed(delivered=False) == missed[::-1]
     assert listed(delivered=True) == [after, before]
     some = [world.event(each) for each in (before, *missed)]
-    assert event_list.undelivered(world.services, world.key(), some) == {
+    assert event_log.undelivered(world.services, world.key(), some) == {
         before: 0,
         **dict.fromkeys(missed, 1),
     }
@@ -161,7 +161,7 @@ def test_an_event_that_nobody_asked_for_is_not_missed(world: World) -> None:
     all_delivered(world)
     assert world.event(event.id).given_up is GivenUp.NOT_WANTED
     query = EventQuery(limit=9, rounds=1, delivered=False)
-    assert event_list.page(world.services, world.key(), query) == ((), None)
+    assert event_log.events_page(world.services, world.key(), query) == ((), None)
 
 
 def test_one_that_is_gone_is_disabled_alone(world: World) -> None:
@@ -187,7 +187,7 @@ def test_one_that_is_gone_is_disabled_alone(world: World) -> None:
 
 def test_an_endpoint_gets_only_what_it_has_asked_for(world: World) -> None:
     books = add(world, BOOKS, EXPIRED)
-    session = ends.expire(world.core, world.key(), world.create().id)
+    session = close.expire(world.core, world.key(), world.create().id)
     event = world.event(session.event)
     assert all_delivered(world) == [BOOKS]
     first = world.event(event.id)
@@ -196,7 +196,7 @@ def test_an_endpoint_gets_only_what_it_has_asked_for(world: World) -> None:
     assert copy_of(world, event, books).status is EventStatus.DELIVERED
     failed = endpoints.count_failed(world.endpoints, world.merchant.id, since=NOW)
     assert failed == Failed(0, more=False)
-    other = ends.cancel(world.core, world.key(), world.create().id)
+    other = close.cancel(world.core, world.key(), world.create().id)
     assert other.event is None, "nobody asked for it, so nothing is written"
 
 
@@ -294,7 +294,7 @@ def test_a_test_event_goes_to_one_endpoint(world: World) -> None:
     assert all_delivered(world) == [BOOKS]
     [(_, headers, body)] = world.receivers.got
     assert headers["Checkout-Event-Id"] == json.loads(body)["id"] == event.event
-    listed = delivery_log.page(
+    listed = event_log.page(
         world.endpoints, world.key(), status=None, after=None, endpoint=books.id
     )
     assert [each.id for each in listed.events] == [event.id]

@@ -32,8 +32,8 @@ from checkout.domain.webhooks.event_types import (
 )
 from checkout.domain.webhooks.record import Format
 from checkout.flows import erase
-from checkout.flows.checkout import ends, give_details, metadata
 from checkout.flows.payment.writes import move
+from checkout.flows.session import close, details, metadata
 from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import Receipt
 from tests.support.basics import NOW, a_session
@@ -89,7 +89,7 @@ def test_a_payment_is_an_event_with_the_session_in_it(world: World) -> None:
 def test_a_cancel_is_an_expiry_there(world: World) -> None:
     secret = listens(world)
     session = world.create()
-    ends.cancel(world.services, world.key(), session.id)
+    close.cancel(world.services, world.key(), session.id)
     event = got(world, secret)
     assert event.type == "checkout.session.expired"
     assert event.data.object["status"] == "expired"
@@ -332,7 +332,7 @@ ASKED = Collect(asked=frozenset({Detail.EMAIL, Place.SHIPPING}))
 def bought(world: World) -> Session:
     """Pay a session whose customer has given details."""
     session = world.create(collect_json=ASKED.to_json())
-    return world.pay(give_details.give(world.services, session, ANA))
+    return world.pay(details.give(world.services, session, ANA))
 
 
 def test_an_event_is_sent_with_what_was_given_and_stored_without(world: World) -> None:

@@ -37,10 +37,10 @@ from checkout.domain.session.note import Note
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal
 from checkout.domain.webhooks.record import EventStatus, WebhookEvent
-from checkout.flows.checkout import details
-from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import retry_on_conflict
+from checkout.flows.session import details
+from checkout.flows.session.lookup import write_clock
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import Reservation, StaleRecord

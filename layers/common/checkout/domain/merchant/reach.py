@@ -1,7 +1,7 @@
 """What a shop causes that reaches others than its own people, and when that happens.
 
 Anybody may sign up with anybody's wallet address and with any name. So until the owner of the
-wallet has confirmed it (flows/merchant/ownership.py), a shop reaches nobody: `Effect` has a row for
+wallet has confirmed it (flows/people/ownership.py), a shop reaches nobody: `Effect` has a row for
 each effect that leaves us, and is asked before each that is not always allowed. docs/security.md
 shows the table.
 """

@@ -92,7 +92,7 @@ class Merchant:
     """The receiver of payments.
 
     `private_key` is sealed, and so is `details_key`, under which what customers give is sealed
-    (flows/checkout/details.py); `details_key_kms` is that key for the API, wrapped by KMS. Asset
+    (flows/session/details.py); `details_key_kms` is that key for the API, wrapped by KMS. Asset
     and servers are from the wallet address document at setup. `version` grows by one with each
     write. The operator sets `parts`, the number of parts of the merchant's lists
     (domain/ground/parts.py), and `suspended`: then no session is created and no wallet taken, and

@@ -82,7 +82,7 @@ def wallets(session: Session) -> list[str]:
 def marks(session: Session) -> list[str]:
     """Return the hash of the customer's e-mail address, which finds a session that can be paid.
 
-    The search has the address hashed first (flows/merchant/search.py).
+    The search has the address hashed first (flows/reports.py).
     """
     known = session.customer_mark if session.happened(Event.PREPARED) else None
     return [known] if known else []

@@ -28,7 +28,7 @@ class NewSession:
 
     `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
     place of `expires_in_seconds`; its bounds must have been checked by the caller. `customer_email`
-    is sealed before it is stored (flows/checkout/create.py), and shows in no log.
+    is sealed before it is stored (flows/session/create.py), and shows in no log.
     """
 
     line_items: tuple[LineItem, ...]

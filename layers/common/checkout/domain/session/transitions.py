@@ -15,12 +15,12 @@ have its answer lost. A process may die between any two lines. So every step fol
 The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them. The pages
 docs/payments.md and docs/reference/states.md are made from this text (`make docs`).
 
-Create (flows/checkout/create.py). The stored answer to the idempotency key, a large cart
+Create (flows/session/create.py). The stored answer to the idempotency key, a large cart
 and the session: a write each, and no other call. A replay whose session is missing makes it, the
 same one, until its expiry. At a payment link with a stock, one transaction writes answer and
 session, and takes the item.
 
-Prepare (flows/checkout/prepare.py). No money can move.
+Prepare (flows/session/prepare.py). No money can move.
 
     W1  open, awaiting_approval -> preparing. Takes a lease; removes the secrets and the quote of an
         earlier approval.
@@ -35,7 +35,7 @@ Prepare (flows/checkout/prepare.py). No money can move.
     W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
         -> open.
 
-Approve (flows/checkout/approve.py; flows/payment/approval.py, instruct.py). Runs when the customer
+Approve (flows/session/approve.py; flows/payment/approval.py, instruct.py). Runs when the customer
 returns and the callback's hash verifies.
 
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
@@ -63,7 +63,7 @@ returns and the callback's hash verifies.
         not lose the 201: after a lost race it is written again, over the winner's version, while
         that is still paying by the same instruction and nobody closes.
 
-Confirm (flows/checkout/completion.py, reconcile.py; flows/payment/proof.py).
+Confirm (flows/session/completion.py, reconcile.py; flows/payment/proof.py).
 
     C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
         may say anything.
@@ -106,7 +106,7 @@ The fence proves what will have arrived, so that the customer can pay again, or 
        Too little received: no further check. The merchant accepts it as paid (-> completed) or
        gives it up (-> expired).
 
-Money from outside (flows/checkout/outside.py). Anybody who knows an incoming payment can pay it until
+Money from outside (flows/session/unsolicited.py). Anybody who knows an incoming payment can pay it until
 it is closed. A submission that uses a stored incoming payment reads it first, and the customer's
 open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> processing, and on as
 above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
@@ -128,11 +128,11 @@ Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an end
 received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other means, and
 REFUND_SETTLED gives back what was not sent of it. Each is written in one transaction with the refund.
 
-Details (flows/checkout/give_details.py). DETAILS_GIVEN stores what the customer has said of
+Details (flows/session/details.py). DETAILS_GIVEN stores what the customer has said of
 themselves, sealed, in one write. It happens again if they correct it, until they give a wallet. It
 changes nothing of the payment.
 
-Metadata (flows/checkout/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
+Metadata (flows/session/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
 else. It is refused while a session is prepared and while a payment is in flight, so that it never
 comes between the writes of a payment.
 

@@ -1,8 +1,13 @@
-"""A merchant's API keys: create them with a name, replace them with an overlap, revoke them.
+"""A merchant's API keys: create, replace with an overlap, revoke; authenticate a request by one.
 
-A key in clear text is only in the return value of the call that created it. The last full-access
-key without an expiry date cannot be revoked: without it, the merchant's server could not get
-another key in time.
+A key in clear text is only in the return value of the call that created it, and in no error, log or
+record. A request's key is looked up by its hash, and rejected without an answer whether it ever
+existed. The last full-access key without an expiry date cannot be revoked: without it, the
+merchant's server could not get another key in time.
+
+The refused requests of a key are kept for its merchant. Nothing is written for a request that
+succeeds, nor for one without a valid key. Each process writes few of them, and of a key each minute
+gets few: a flood of wrong requests costs a read or nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.ground.errors import (
+    ApiKeyInvalid,
+    ApiKeyMissing,
+    CheckoutError,
     Conflict,
     KeyUnexpectedState,
     ParameterInvalid,
@@ -20,9 +28,19 @@ from checkout.domain.ground.errors import (
     PermissionMissing,
     ResourceMissing,
 )
-from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id, new_nonce
+from checkout.domain.ground.grammar import API_KEY
+from checkout.domain.ground.ids import (
+    api_key_hash,
+    api_key_prefix,
+    new_api_key,
+    new_key_id,
+    new_nonce,
+)
+from checkout.domain.ground.limits import REFUSAL
 from checkout.domain.ground.names import is_name
 from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.doors import API
+from checkout.domain.merchant.failed_requests import Refusal
 from checkout.domain.merchant.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows import audit, merchants
@@ -242,3 +260,92 @@ def _age(key: ApiKey) -> tuple[float, str]:
 
 def _busy() -> Conflict:
     return Conflict("Your keys or settings have changed in the meantime. Check them and try again.")
+
+
+_READING: Final = ("GET", "HEAD")
+
+
+def scope_of(method: str, route: str) -> Scope:
+    """Return the scope that a route needs; `route` is its path, with names in place of ids.
+
+    GET only reads. What is no route needs the scope to manage.
+    """
+    door = API.get((method, route))
+    if door is not None:
+        return door.needs
+    return Scope.READ if method in _READING else Scope.MANAGE
+
+
+def authenticate(
+    services: Services,
+    authorization: str | None,
+    method: str,
+    route: str = "",
+    known: Callable[[ApiKey], None] = lambda key: None,
+) -> ApiKey:
+    """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
+
+    The key needs the scope of the method and the route (`scope_of`); `known` gets it before that
+    is checked. Raises ApiKeyMissing if there
+    are no bearer credentials, PermissionMissing, and as `active_key` does.
+    """
+    scheme, _, credentials = (authorization or "").strip().partition(" ")
+    presented = credentials.strip()
+    if scheme.lower() != "bearer" or not presented:
+        raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
+    key = active_key(services, presented)
+    known(key)
+    scope = scope_of(method, route)
+    if scope not in key.scopes:
+        raise PermissionMissing(
+            f"This API key lacks the scope “{scope}”, which this needs. Make a key with it at "
+            "/dashboard/keys."
+        )
+    return key
+
+
+def active_key(services: Services, presented: str) -> ApiKey:
+    """Return the presented key, and record its use.
+
+    Raises ApiKeyInvalid: an unknown, a revoked and an expired key get the same answer.
+    """
+    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so no
+    # comparison leaks time.
+    known = API_KEY.fullmatch(presented)
+    key = services.api_keys.find(api_key_hash(presented)) if known else None
+    if key is None and known and presented.startswith(prefix := api_key_prefix(services.test)):
+        # Software that asks for this form gets a key from before in it, too.
+        key = services.api_keys.find(api_key_hash("sk_" + presented.removeprefix(prefix)))
+    if key is None or not key.active_at(services.clock.now()):
+        raise ApiKeyInvalid(
+            "This API key is unknown, revoked or ended. Send it whole, without quotes; make one at "
+            "/dashboard/keys."
+        )
+    services.api_keys.touch(key, services.clock.now())
+    return key
+
+
+def note_failed_request(services: Services, key: ApiKey, refusal: Refusal) -> None:
+    """Keep a refused request, best effort: it raises nothing and fails no request."""
+    if services.limits.take(REFUSAL, key.id):
+        return
+    try:
+        after = services.refusals.of(key.id).with_one(refusal)
+        if after is not None:
+            services.refusals.put(after)
+    except CheckoutError:
+        return
+
+
+def failed_requests_of(
+    services: DashboardServices, actor: Actor, key_id: str
+) -> tuple[ApiKey, tuple[Refusal, ...]]:
+    """Return a key of the actor's merchant with its refused requests, newest first.
+
+    Raise ResourceMissing.
+    """
+    keys = services.api_keys.of(actor.merchant)
+    key = next((each for each in keys if each.id == key_id), None)
+    if key is None:
+        raise ResourceMissing("No such API key.")
+    return key, services.refusals.of(key.id).since(services.clock.now())

@@ -21,8 +21,8 @@ from checkout.domain.merchant.record import (
     private_key_place,
 )
 from checkout.domain.webhooks.record import Endpoint
-from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
+from checkout.flows.session import details
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import PayServices
 

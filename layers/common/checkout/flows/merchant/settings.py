@@ -31,8 +31,8 @@ from checkout.domain.merchant.record import (
 )
 from checkout.domain.session.withdrawal import DAYS_MAX
 from checkout.flows import audit, merchants
-from checkout.flows.checkout import details
 from checkout.flows.merchant import api_keys
+from checkout.flows.session import details
 from checkout.ports.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record

@@ -26,9 +26,9 @@ from checkout.domain.merchant.record import (
     Suspension,
     private_key_place,
 )
-from checkout.flows.checkout import details
-from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key
+from checkout.flows.merchant.client_documents import client_url
+from checkout.flows.session import details
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.models import WalletAddress

@@ -14,9 +14,9 @@ from typing import Any, Final
 from checkout.domain.ground.errors import Conflict, KeyUnexpectedState
 from checkout.domain.merchant.record import ApiKey, Merchant, Ownership, Suspension
 from checkout.flows import merchants
-from checkout.flows.merchant import ownership
 from checkout.flows.merchant.api_keys import NewKey, change_copied, successor
 from checkout.flows.merchant.settings import keys_behind
+from checkout.flows.people import ownership
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 100

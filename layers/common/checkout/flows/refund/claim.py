@@ -24,10 +24,10 @@ from checkout.domain.merchant.people import Actor
 from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.refund.record import Refund, RefundEvent
 from checkout.flows import limits, merchants
-from checkout.flows.checkout import lookup, prepare
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import request
+from checkout.flows.session import lookup, prepare
 from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices, Services
 from checkout.ports.sessions import StaleRecord

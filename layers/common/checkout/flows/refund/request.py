@@ -37,11 +37,11 @@ from checkout.domain.refund.record import (
     RefundStatus,
 )
 from checkout.domain.session.record import Session
-from checkout.flows.checkout import lookup
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.refund.settle import settle
+from checkout.flows.session import lookup
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse

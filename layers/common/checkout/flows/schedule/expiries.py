@@ -26,8 +26,8 @@ from checkout.domain.ground.providers import Provider
 from checkout.domain.reports.daily_totals import DayTally, tallied
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.flows.checkout.clock import write_clock
 from checkout.flows.schedule.sweep import place_of
+from checkout.flows.session.lookup import write_clock
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import Positions, Walk
 

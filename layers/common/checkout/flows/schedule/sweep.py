@@ -32,15 +32,15 @@ from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund, RefundStatus
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal
-from checkout.flows.checkout import reconcile, withdrawal
-from checkout.flows.checkout.clock import write_clock
-from checkout.flows.checkout.reconcile import Checked
-from checkout.flows.merchant import notices
+from checkout.flows import notices
 from checkout.flows.payment import mandates
 from checkout.flows.payment import schedule as payment_schedule
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget
 from checkout.flows.refund import reconcile as refunds
+from checkout.flows.session import reconcile, withdrawals
+from checkout.flows.session.lookup import write_clock
+from checkout.flows.session.reconcile import Checked
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import WHOLE, Clock, ShardRange
@@ -298,7 +298,7 @@ def _begin_subscriber(services: PayServices, subscriber: Subscriber) -> Checked:
 
 def _begin_withdrawal(services: PayServices, filed: Withdrawal) -> Checked:
     """Acknowledge a withdrawal to its customer, if that has failed before."""
-    after: Any = withdrawal.acknowledge_if_due(services, filed)
+    after: Any = withdrawals.acknowledge_if_due(services, filed)
     return Checked(after)
 
 

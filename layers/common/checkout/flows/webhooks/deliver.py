@@ -46,8 +46,8 @@ from checkout.domain.webhooks.record import (
 )
 from checkout.domain.webhooks.signature import signed_headers, stripe_header
 from checkout.flows import merchants
-from checkout.flows.checkout import details
 from checkout.flows.retry_on_conflict import retry_on_conflict
+from checkout.flows.session import details
 from checkout.ports.runtime import (
     WHOLE,
     Clock,

@@ -1,4 +1,4 @@
-"""Apply what the clock has decided about a session, and write it where that is needed.
+"""Read one session, with what the clock has decided about it.
 
 The clock ends sessions (`Event.EXPIRY_PASSED`) and preparations and continuations whose lease has
 lapsed. Sessions that nobody asks for are ended by flows/schedule/expiries.py.
@@ -6,6 +6,11 @@ lapsed. Sessions that nobody asks for are ended by flows/schedule/expiries.py.
 
 from __future__ import annotations
 
+from typing import Final
+
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.people import Actor
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.payment.machine import Change
@@ -52,3 +57,30 @@ def _decided(services: Services, session: Session) -> Change[Session] | None:
     else:
         return None
     return change(services, session, event, problem=problem, note="lease lapsed")
+
+
+_MISSING: Final = "No such checkout session. Compare its id, and use a key of the same merchant."
+
+
+def load(services: Services, session_id: str) -> Session:
+    """Read a session. Raises ResourceMissing; an id of the wrong form is not looked up."""
+    session = services.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
+    if session is None:
+        raise ResourceMissing(_MISSING)
+    return session
+
+
+def get(services: Services, key: Actor, session_id: str) -> Session:
+    """Return the merchant's session with what the clock has decided.
+
+    Raises ResourceMissing, also for another's.
+    """
+    return apply_clock(services, own(services, key, session_id))
+
+
+def own(services: Services, key: Actor, session_id: str) -> Session:
+    """Read the merchant's session as it is stored. Raises ResourceMissing, also for another's."""
+    session = load(services, session_id)
+    if session.merchant != key.merchant:
+        raise ResourceMissing(_MISSING)
+    return session

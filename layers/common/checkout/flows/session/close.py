@@ -18,10 +18,10 @@ from checkout.domain.merchant.people import Actor
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change, IllegalTransition
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import lookup
-from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
+from checkout.flows.session import lookup
+from checkout.flows.session.lookup import apply_clock
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleRecord
 

@@ -1,4 +1,4 @@
-"""File a customer's withdrawal from a purchase, which asks the shop to pay back.
+"""File a customer's withdrawal from a purchase, which asks the shop to pay back; mark it answered.
 
 Anybody who has the page's address can file it, as with all of that page: it moves no money, and the
 shop decides. It is filed once; filing again changes nothing.
@@ -19,16 +19,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.ground.errors import MailRefused, ResourceMissing
+from checkout.domain.ground.errors import Conflict, MailRefused, ParameterInvalid, ResourceMissing
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.reach import Effect
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal, last_moment
-from checkout.flows import mailing
-from checkout.flows.checkout import details
+from checkout.flows import audit, mailing
+from checkout.flows.session import details, lookup
 from checkout.ports.mail import WriteAcknowledgement
-from checkout.ports.services import PayServices
+from checkout.ports.services import DashboardServices, PayServices
 
 AGAIN: Final = timedelta(hours=1)  # after an acknowledgement that was not sent
 WITHIN: Final = timedelta(days=14)
@@ -124,3 +126,16 @@ def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
     if over or services.write_acknowledgement is None:
         return claimed
     return acknowledge(services, merchant, session, claimed, services.write_acknowledgement)
+
+
+def answer(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
+    """Write the mark. Raise ResourceMissing, ParameterInvalid without a withdrawal, Conflict."""
+    session = lookup.own(services, key, session_id)
+    before = services.withdrawals.get(session.id)
+    if before is None:
+        raise ParameterInvalid(NONE)
+    after = replace(before, answered_by=key.label if done else None, version=before.version + 1)
+    if not services.withdrawals.put(after, session):
+        raise Conflict("Somebody else has changed the withdrawal meanwhile. Look at it again.")
+    action = Action.DEALT_WITH if done else Action.OPENED_AGAIN
+    audit.note(services, key, action, session.id)

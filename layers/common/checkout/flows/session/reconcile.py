@@ -17,12 +17,11 @@ from checkout.domain.payment.in_flight import FENCE, Attention, Phase
 from checkout.domain.payment.machine import Change, IllegalTransition
 from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, merchants
-from checkout.flows.checkout import completion, outside
-from checkout.flows.checkout.clock import apply_clock
-from checkout.flows.checkout.lookup import load
 from checkout.flows.payment import instruct, proof, schedule, sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
+from checkout.flows.session import completion, unsolicited
+from checkout.flows.session.lookup import apply_clock, load
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports.services import PayServices
@@ -52,7 +51,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
     session = view(services, session_id)
     now = services.clock.now()
     due = schedule.due(session, now) or _callback_over(session, now)
-    if not due and not outside.may_look(session, now):
+    if not due and not unsolicited.may_look(session, now):
         return session
     if not limits.admits_work(services, client):
         return session
@@ -165,9 +164,9 @@ def _visit(services: PayServices, session: Session, within: timedelta) -> Wallet
 
 def _checked(visit: WalletVisit, session: Session) -> Checked:
     if session.terminal:
-        return Checked(outside.account(visit, session))
+        return Checked(unsolicited.account(visit, session))
     if not session.payment_in_flight:
-        return Checked(outside.found(visit, session, proof.read(visit, session)))
+        return Checked(unsolicited.found(visit, session, proof.read(visit, session)))
     if session.closing_at is not None:
         return Checked(_fence(visit, session))
     seen = completion.seen_if_readable(visit, session)

@@ -27,10 +27,9 @@ from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.flows import idempotency, limits, merchants
-from checkout.flows.checkout import details as customer_details
-from checkout.flows.checkout.clock import apply_clock
-from checkout.flows.checkout.lookup import load
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
+from checkout.flows.session import details as customer_details
+from checkout.flows.session.lookup import apply_clock, load
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import KeyHeld, OutOfStock
 

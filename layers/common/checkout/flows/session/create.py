@@ -20,8 +20,8 @@ from checkout.domain.session.new import NewSession
 from checkout.domain.session.public import public_session
 from checkout.domain.session.record import Session
 from checkout.flows import merchants
-from checkout.flows.checkout import details
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
+from checkout.flows.session import details
 from checkout.ports.services import Services
 from checkout.ports.sessions import KeyHeld, Reservation
 

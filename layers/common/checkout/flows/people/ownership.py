@@ -29,10 +29,10 @@ from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.merchant.record import Merchant, Ownership
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant.api_keys import change_copied
-from checkout.flows.merchant.passkeys import place_of
 from checkout.flows.payment import approval, sealed
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.people.sign_in import place_of
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.urls import authority

@@ -21,14 +21,13 @@ from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.session.attempts import running
 from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, merchants
-from checkout.flows.checkout import completion, reconcile
-from checkout.flows.checkout.clock import apply_clock
-from checkout.flows.checkout.lookup import load
-from checkout.flows.checkout.prepare import note_of
 from checkout.flows.payment import approval, instruct, sealed
 from checkout.flows.payment.sealed import Proof
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
+from checkout.flows.session import completion, reconcile
+from checkout.flows.session.lookup import apply_clock, load
+from checkout.flows.session.prepare import note_of
 from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.urls import authority

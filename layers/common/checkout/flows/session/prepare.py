@@ -42,12 +42,11 @@ from checkout.domain.session.record import (
     Status,
 )
 from checkout.flows import limits, merchants
-from checkout.flows.checkout import outside
-from checkout.flows.checkout.clock import apply_clock
-from checkout.flows.checkout.lookup import load
 from checkout.flows.payment import approval, instruct, proof, sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, commit, move
+from checkout.flows.session import unsolicited
+from checkout.flows.session.lookup import apply_clock, load
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.limits import Limits
@@ -239,7 +238,7 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
     except op.OpenPaymentsError:
         return session
     if seen.received > 0:
-        return outside.found(visit, session, seen)
+        return unsolicited.found(visit, session, seen)
     if not seen.closed:
         return session
     if session.closed_at is None:
@@ -262,7 +261,7 @@ def _paid_meanwhile(visit: WalletVisit, session: Session) -> Session:
         seen = proof.read(visit, session)
     except op.OpenPaymentsError:
         return session
-    return outside.found(visit, session, seen)
+    return unsolicited.found(visit, session, seen)
 
 
 def _ensure_incoming_payment(

@@ -12,10 +12,10 @@ from typing import Any, Final
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, Attention
 from checkout.domain.session.record import Session, Status
-from checkout.flows.checkout import completion
 from checkout.flows.payment import proof
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
+from checkout.flows.session import completion
 from checkout.ports.wallets import CompletionPolicy
 
 # The customer's open page has the incoming payment of a waiting session read this often.

@@ -55,9 +55,9 @@ from checkout.domain.session.collect import (
     known_countries,
 )
 from checkout.flows import audit, merchants
-from checkout.flows.checkout import details
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve
+from checkout.flows.session import details
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50

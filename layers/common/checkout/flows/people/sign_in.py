@@ -1,33 +1,158 @@
-"""Accept an invitation with a new passkey, and sign in with one.
+"""Sign a browser in to the dashboard with an API key or a passkey, and recognise it by its cookie.
 
-Both have two steps: the browser asks for a challenge, and returns it signed. A challenge is bound
-to the browser's cookie and to its purpose, lasts five minutes, and is removed from the store before
-anything is verified, so it works only once. A sign-in asks for no name: the passkey itself names
-its member. A refusal does not say why.
+Only a hash of the cookie's token is stored. Each request also reads the record of the key or the
+member, so revoking it signs out everybody who used it. An API key is rejected without an answer
+whether it ever existed.
+
+To join by an invitation and to sign in with a passkey take two steps: the browser asks for a
+challenge, and returns it signed. A challenge is bound to the browser's cookie and to its purpose,
+lasts five minutes, and is removed from the store before anything is verified, so it works only
+once. A sign-in asks for no name: the passkey itself names its member.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+import hmac
+import re
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.ground.errors import (
+    ApiKeyInvalid,
+    ApiKeyMissing,
     Conflict,
     ParameterInvalid,
     PasskeyInvalid,
+    PermissionMissing,
     ResourceMissing,
 )
 from checkout.domain.ground.grammar import MEMBER_ID
-from checkout.domain.ground.ids import api_key_hash
+from checkout.domain.ground.ids import RandomBytes, api_key_hash
 from checkout.domain.ground.limits import CHALLENGE, WRONG_KEY
 from checkout.domain.merchant.audit import Action
-from checkout.domain.merchant.people import CHALLENGE_LASTS, NEW_SHOP, Invitation, Member, Passkey
+from checkout.domain.merchant.people import (
+    CHALLENGE_LASTS,
+    NEW_SHOP,
+    Actor,
+    Invitation,
+    Member,
+    Passkey,
+    SignIn,
+)
+from checkout.domain.merchant.record import ApiKey
 from checkout.flows import audit, limits, merchants
-from checkout.flows.merchant import people, sign_in
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.merchant import api_keys
+from checkout.flows.people import people
 from checkout.ports.runtime import PasskeyRefused
 from checkout.ports.services import DashboardServices
+
+SEEN_EVERY: Final = timedelta(minutes=1)
+
+_TOKEN: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The key or member with which a browser signed in, and the token in its cookie."""
+
+    actor: Actor
+    token: str = field(repr=False)
+
+
+def new_token(random_bytes: RandomBytes) -> str:
+    """Return a token for a cookie. It has no meaning before a sign-in."""
+    return random_bytes(32).hex()
+
+
+def is_token(value: str | None) -> bool:
+    return _TOKEN.fullmatch(value or "") is not None
+
+
+def form_token(token: str) -> str:
+    """Return the token that proves that a form was made for the browser with this cookie.
+
+    It is derived from the cookie's token, which another site can neither read nor set.
+    """
+    return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
+
+
+def sign_in(services: DashboardServices, api_key: str, *, client: str) -> SignedIn:
+    """Sign in with a key that this client typed.
+
+    Raises ApiKeyMissing, ApiKeyInvalid, PermissionMissing, RateLimited after many wrong ones.
+    """
+    typed = api_key.strip()
+    if not typed:
+        raise ApiKeyMissing("Enter an API key.")
+    try:
+        key = api_keys.active_key(services, typed)
+    except ApiKeyInvalid:
+        limits.admit(services, WRONG_KEY, client)
+        raise
+    if not key.signs_in:
+        raise PermissionMissing(
+            "This API key cannot sign in to the dashboard. Use a passkey or another key."
+        )
+    return remember(services, key)
+
+
+def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
+    """Sign in with a verified key or as a verified member, with a new token for the cookie."""
+    token, now = new_token(services.random_bytes), services.clock.now()
+    new = SignIn(
+        id=_id(token),
+        key_hash=actor.hash if isinstance(actor, ApiKey) else None,
+        member=actor.id if isinstance(actor, Member) else None,
+        created_at=now,
+        seen_at=now,
+    )
+    services.sign_ins.add(new)
+    audit.note(services, actor, Action.SIGNED_IN)
+    return SignedIn(actor, token)
+
+
+def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
+    """Return the sign-in of a cookie's token: two reads, and at most one write a minute.
+
+    Raises ApiKeyMissing if nobody is signed in with it, ApiKeyInvalid if its key or member has
+    ended.
+    """
+    known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
+    now = services.clock.now()
+    if token is None or known is None or not known.live_at(now):
+        raise ApiKeyMissing("Sign in first.")
+    actor = _actor(services, known, now)
+    if actor is None:
+        raise ApiKeyInvalid("This sign-in is no longer valid.")
+    if now - known.seen_at >= SEEN_EVERY:
+        services.sign_ins.seen(known, now)
+    return SignedIn(actor, token)
+
+
+def sign_out(services: DashboardServices, signed: SignedIn) -> None:
+    """End the sign-in."""
+    services.sign_ins.end(_id(signed.token))
+    audit.note(services, signed.actor, Action.SIGNED_OUT)
+
+
+def _actor(services: DashboardServices, known: SignIn, now: datetime) -> Actor | None:
+    """Return the key or member that signed in, unless it was revoked or may no longer sign in."""
+    if known.member is not None:
+        member = services.people.member(known.member)
+        merchant = services.known_merchants.get(member.merchant) if member else None
+        if member is None or merchant is None or not member.active:
+            return None
+        return replace(member, parts=merchant.parts)
+    assert known.key_hash is not None
+    key = services.api_keys.find(known.key_hash)
+    return key if key is not None and key.active_at(now) and key.signs_in else None
+
+
+def _id(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
 
 _SIGN_IN: Final = "sign-in"
 _CHALLENGE_BYTES: Final = 32
@@ -89,7 +214,7 @@ def join(
     if not inviter or not services.people.join(member, replace(invitation, ended_at=now), kept):
         raise ResourceMissing("This invitation was used or withdrawn, or has expired.")
     audit.note(services, member, Action.MEMBER_JOINED, f"{member.role}")
-    return sign_in.remember(services, member)
+    return remember(services, member)
 
 
 def created(
@@ -132,7 +257,7 @@ def sign_in_with(
         raise PasskeyInvalid("This passkey is not valid here.") from None
     if not services.people.replace(member.changed(last_used_at=now)):
         raise Conflict("This passkey was used at the same time. Try again.")
-    return sign_in.remember(services, member)
+    return remember(services, member)
 
 
 def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Member:

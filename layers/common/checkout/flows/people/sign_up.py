@@ -20,8 +20,9 @@ from checkout.domain.ground.names import is_plain_name
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
 from checkout.flows import audit, limits
-from checkout.flows.merchant import passkeys, setup, sign_in
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.merchant import setup
+from checkout.flows.people import sign_in
+from checkout.flows.people.sign_in import SignedIn
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
@@ -48,7 +49,7 @@ def admitted(services: DashboardServices, token: str | None, *, client: str) -> 
         raise ResourceMissing("Shops are set up by the operator here.")
     if not token:
         return None
-    return passkeys.invitation_of(services, token, client=client, new_shop=True)
+    return sign_in.invitation_of(services, token, client=client, new_shop=True)
 
 
 def look_up(services: DashboardServices, *, typed: str, name: str, client: str) -> Found:
@@ -84,7 +85,7 @@ def begin(
 ) -> str:
     """Return the options for the owner's passkey, as JSON. Raise as `admitted`, and RateLimited."""
     invitation = admitted(services, token, client=client)
-    challenge = passkeys.new_challenge(services, browser, _purpose(invitation), client)
+    challenge = sign_in.new_challenge(services, browser, _purpose(invitation), client)
     shown = " ".join(name.split())[:NAME_MAX] or OWNER_OF
     return services.passkeys.creation_options(_member_id(invitation, challenge), shown, challenge)
 
@@ -105,7 +106,7 @@ def finish(
     RateLimited after too many shops in a day.
     """
     invitation = admitted(services, token, client=client)
-    challenge, passkey = passkeys.created(services, browser, _purpose(invitation), answer)
+    challenge, passkey = sign_in.created(services, browser, _purpose(invitation), answer)
     found = look_up(services, typed=typed, name=name, client=client)
     limits.admit_sign_up(services, client)
     if not found.name:

@@ -1,0 +1,466 @@
+"""Find what needs a person of the merchant, and send members an e-mail about it.
+
+Payments, webhook endpoints, keys and the refund budget may need somebody. Each case is read anew
+from the records, so it is gone as soon as it is solved.
+
+Where the operator has set a sender, a member chooses topics, a pace and a language, and gives an
+address, which gets nothing before it is confirmed by a link, signed in as that member. The sweep
+looks at each of them when it is due:
+
+    1  Read the member and what needs somebody, anew. A revoked member gets no more e-mails.
+    2  Write what is about to be sent and the next look, if the record is still as it was read: one
+       of two processes goes on.
+    3  Send one e-mail with all of it.
+    4  If the mail service has refused it, write that it was not sent, so the next look sends it.
+
+An e-mail without an answer, or a process that dies after 2, may have sent it: nothing is sent
+twice, and the banner in the dashboard stays. Nothing is sent that was solved before 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hmac import compare_digest
+from typing import Final
+
+from checkout.domain.ground.errors import (
+    Conflict,
+    EmailInvalid,
+    MailRefused,
+    ParameterInvalid,
+    ResourceMissing,
+)
+from checkout.domain.ground.grammar import email_of
+from checkout.domain.ground.ids import (
+    api_key_hash,
+    mandate_id,
+    new_invitation_token,
+    new_nonce,
+    subscriber_id,
+)
+from checkout.domain.ground.languages import LANGUAGES
+from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.notices import (
+    CONFIRM_WITHIN,
+    Pace,
+    Subscriber,
+    Told,
+    Topic,
+    remembered,
+)
+from checkout.domain.merchant.people import Actor, Member, Right, may
+from checkout.domain.merchant.reach import Effect, allows, require
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY
+from checkout.domain.session.note import needs_somebody
+from checkout.domain.session.record import Session, Status, order_number
+from checkout.domain.session.withdrawal import waits
+from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent, endpoint_id
+from checkout.flows import audit, limits, mailing, merchants
+from checkout.flows.idempotency import Reserve
+from checkout.open_payments.errors import Reason
+from checkout.ports.mail import Notice
+from checkout.ports.services import DashboardServices, PayServices
+
+SESSIONS_MAX: Final = 100  # sessions of a page of the index
+ROUNDS: Final = 3  # pages of flagged sessions that are read
+NEWEST: Final = 10  # sessions, or events of an endpoint, that tell how it is now
+FAILS: Final = 3  # attempts one after the other, until an endpoint counts as failing
+SOON: Final = timedelta(days=7)  # a key in use that ends within this time
+NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that somebody else has set
+BUDGET: Final = "Refund budget"
+AnyServices = DashboardServices | PayServices
+_REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
+
+
+class Case(StrEnum):
+    """The cases that need somebody, the most urgent first."""
+
+    PARTIAL_PAYMENT = "partial_payment"
+    UNDECIDED = "undecided"
+    LATE_PAYMENT = "late_payment"
+    OVERPAID = "overpaid"
+    WITHDRAWAL = "withdrawal"
+    WALLET_KEY = "wallet_key"
+    ENDPOINT_SET = "endpoint_set"
+    ENDPOINT_DISABLED = "endpoint_disabled"
+    ENDPOINT_FAILING = "endpoint_failing"
+    BUDGET_OVER = "budget_over"
+    BUDGET_REQUESTED = "budget_requested"
+    KEY_ENDS = "key_ends"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionItem:
+    """One thing that needs somebody.
+
+    `target` is the id of the session, endpoint or key, `name` what people call it. `at` is when it
+    began, or when a key ends.
+    """
+
+    case: Case
+    target: str
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ActionItems:
+    """All that needs somebody, in the order of `Case`. With `more`, not all sessions were read."""
+
+    found: tuple[ActionItem, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The last attempt of an endpoint, if there is one, and since when its attempts fail."""
+
+    last: Delivery | None
+    failing_since: datetime | None
+
+
+def action_items(services: AnyServices, key: Actor) -> ActionItems:
+    """Return what needs a person of the actor's merchant now.
+
+    Raise Unavailable, and ResourceMissing for a merchant that is no more.
+    """
+    merchant, now = services.merchants.latest(key.merchant), services.clock.now()
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
+    sessions, more = _sessions(services, key)
+    found = [
+        *sessions,
+        *_wallet_key(services, key, merchant),
+        *_endpoints(services, key, merchant),
+        *_budget(services.mandates.get(mandate_id(merchant.id)), now),
+        *_keys(services.api_keys.of(merchant.id), now),
+    ]
+    order = list(Case)
+    return ActionItems(
+        tuple(sorted(found, key=lambda need: (order.index(need.case), need.at))), more
+    )
+
+
+def _sessions(services: AnyServices, key: Actor) -> tuple[list[ActionItem], bool]:
+    found: list[ActionItem] = []
+    after = None
+    for _ in range(ROUNDS):
+        page = services.sessions.page(
+            key.lists,
+            limit=SESSIONS_MAX,
+            after=after,
+            created_from=None,
+            created_before=None,
+            search=NEEDS_SOMEBODY,
+        )
+        flagged = [each for each in page.sessions if each.needs_attention]
+        notes = services.notes.of(each.id for each in flagged) if flagged else {}
+        found += [_need(each) for each in flagged if needs_somebody(each, notes.get(each.id))]
+        found += _withdrawals(services, page.sessions)
+        after = page.next_key
+        if after is None:
+            break
+    return found, after is not None
+
+
+def _need(session: Session) -> ActionItem:
+    case = Case(session.attention) if session.attention else Case.OVERPAID
+    return ActionItem(case, session.id, order_number(session) or session.id, session.updated_at)
+
+
+def _withdrawals(services: AnyServices, sessions: tuple[Session, ...]) -> Iterator[ActionItem]:
+    """Yield the withdrawals that wait for the shop."""
+    paid = {each.id: each for each in sessions if each.status is Status.COMPLETED}
+    filed = services.withdrawals.of(paid) if paid else {}
+    for session_id, withdrawal in filed.items():
+        session = paid[session_id]
+        if waits(session, withdrawal):
+            named = order_number(session) or session_id
+            yield ActionItem(Case.WITHDRAWAL, session_id, named, withdrawal.at)
+
+
+def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[ActionItem]:
+    """Yield the case that a provider refused the merchant's key, and none has taken it since."""
+    page = services.sessions.page(
+        key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
+    )
+    steps = [each for session in page.sessions for each in session.history]
+    for step in sorted(steps, key=lambda each: each.at, reverse=True):
+        if step.event in (Event.PREPARED, Event.PAYMENT_INTENDED):  # a provider took the key
+            return
+        name, _, kind = (step.note or "").partition(": ")
+        if name == Problem.MERCHANT_WALLET_ERROR and kind.partition(" ")[0] in _REFUSED:
+            yield ActionItem(Case.WALLET_KEY, merchant.key_id, merchant.key_id, step.at)
+            return
+
+
+def _endpoints(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[ActionItem]:
+    now = services.clock.now()
+    for endpoint in merchant.endpoints:
+        identity = endpoint_id(merchant.id, endpoint)
+        at, by = endpoint.set_at, endpoint.set_by
+        if at is not None and by not in (None, key.id) and now < at + NEW_FOR:
+            yield ActionItem(Case.ENDPOINT_SET, identity, endpoint.url.partition("?")[0], at)
+        if endpoint.disabled_at is not None:
+            yield ActionItem(Case.ENDPOINT_DISABLED, identity, endpoint.url, endpoint.disabled_at)
+            continue
+        since = health(services, key, merchant, endpoint).failing_since
+        if since is not None:
+            yield ActionItem(Case.ENDPOINT_FAILING, identity, endpoint.url, since)
+
+
+def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endpoint) -> Health:
+    """Return how an endpoint of the merchant is now, by its newest events."""
+    further = endpoint in merchant.further_endpoints
+    page = services.events.page(key.lists, limit=NEWEST, endpoint=endpoint.id if further else None)
+    made = _made(page.events, endpoint)
+    return Health(made[-1] if made else None, failing_since(page.events, endpoint))
+
+
+def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:
+    """Return when the endpoint began to fail, if its last attempts failed; None if not."""
+    made = _made(events, endpoint)
+    good = [number for number, each in enumerate(made) if each.succeeded]
+    failed = made[good[-1] + 1 :] if good else made
+    return failed[0].at if len(failed) >= FAILS else None
+
+
+def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery]:
+    """Return the finished attempts to deliver these events, oldest first."""
+    made = [
+        each
+        for event in events
+        if endpoint.was_there(event.created_at)
+        for each in event.deliveries
+        if each.duration_ms is not None
+    ]
+    return sorted(made, key=lambda each: each.at)
+
+
+def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
+    """Yield the cases that the refund budget is over, or silent for a day, or is wanted."""
+    if mandate is None:
+        return
+    if mandate.gone:
+        yield ActionItem(
+            Case.BUDGET_OVER, mandate.id, BUDGET, mandate.over_at or mandate.updated_at
+        )
+    elif mandate.rotating is not None and mandate.silent(now):
+        yield ActionItem(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.rotating)
+    if mandate.wanted is not None:
+        yield ActionItem(
+            Case.BUDGET_REQUESTED, mandate.id, f"{mandate.wanted} a month", mandate.updated_at
+        )
+
+
+def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[ActionItem]:
+    """Yield the keys that were used lately and end soon."""
+    for each in keys:
+        ends, used = each.lasts_until, each.last_used_at
+        if ends is None or used is None or not each.active_at(now):
+            continue
+        if ends <= now + SOON and used > now - SOON:
+            yield ActionItem(Case.KEY_ENDS, each.id, each.label, ends)
+
+
+Chosen = tuple[Subscriber, str | None]
+REFUSED_AGAIN: Final = timedelta(hours=1)  # after the mail service has refused an e-mail
+TOPICS: Final[dict[Case, Topic]] = {
+    Case.PARTIAL_PAYMENT: Topic.PAYMENTS,
+    Case.UNDECIDED: Topic.PAYMENTS,
+    Case.LATE_PAYMENT: Topic.PAYMENTS,
+    Case.OVERPAID: Topic.PAYMENTS,
+    Case.WITHDRAWAL: Topic.PAYMENTS,
+    Case.WALLET_KEY: Topic.WALLET,
+    Case.ENDPOINT_SET: Topic.WEBHOOKS,
+    Case.ENDPOINT_DISABLED: Topic.WEBHOOKS,
+    Case.ENDPOINT_FAILING: Topic.WEBHOOKS,
+    Case.BUDGET_OVER: Topic.ENDS,
+    Case.BUDGET_REQUESTED: Topic.ENDS,
+    Case.KEY_ENDS: Topic.ENDS,
+}
+
+
+def of(services: DashboardServices, member: Member) -> Subscriber | None:
+    """Return what the member has chosen, or None."""
+    found = services.subscribers.get(subscriber_id(member.id))
+    return found if found is not None and found.look_at is not None else None
+
+
+def choose(
+    services: DashboardServices,
+    member: Member,
+    *,
+    client: str,
+    address: str,
+    topics: Collection[Topic],
+    pace: Pace,
+    language: str,
+    reserve: Reserve[Chosen] | None = None,
+) -> Chosen:
+    """Store the choice; return it, and the token of the link that confirms an address that is new.
+
+    `client` is the network address that asks. The caller sends the link to `asked`. The record that
+    `reserve` makes is written with the choice. Raise MerchantUnproven, MerchantSuspended,
+    EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
+    """
+    if services.mail is None:
+        raise ParameterInvalid("This service sends no e-mail.")
+    require(merchants.get(services.merchants, member.merchant), Effect.CONFIRMATION)
+    checked = email_of(address)
+    if checked is None:
+        raise EmailInvalid("This is not an e-mail address, like name@shop.example.", param="email")
+    if not topics:
+        raise ParameterInvalid("Choose what you want to be told.", param="topics")
+    if language not in LANGUAGES:
+        raise ParameterInvalid("Choose a language.", param="language")
+    now = services.clock.now()
+    before = services.subscribers.get(subscriber_id(member.id)) or Subscriber(
+        id=subscriber_id(member.id),
+        merchant=member.merchant,
+        member=member.id,
+        topics=(),
+        pace=pace,
+        language=language,
+        writer="",
+        version=0,
+    )
+    after = before.changed(
+        writer=new_nonce(services.random_bytes),
+        topics=tuple(each for each in Topic if each in topics),
+        pace=pace,
+        language=language,
+    )
+    token = None
+    if checked != before.address:
+        limits.admit_letter(services, member, client=client, to=checked, now=now)
+        token = new_invitation_token(services.random_bytes)
+        until = now + CONFIRM_WITHIN
+        after = replace(after, asked=checked, asked_hash=api_key_hash(token), asked_until=until)
+    else:
+        after = replace(after, asked=None, asked_hash=None, asked_until=None)
+    # Without a confirmed address there is nothing to look at before the link has ended.
+    look_at = after.asked_until if after.address is None else after.next_look(now)
+    after = replace(after, look_at=look_at)
+    reservation = reserve((after, token), after.writer) if reserve else None
+    if not services.subscribers.put(after, reservation):
+        raise Conflict("Your notices have changed in the meantime. Check them and try again.")
+    audit.note(services, member, Action.SETTINGS_CHANGED, "notices")
+    return after, token
+
+
+def confirm(services: DashboardServices, member: Member, token: str) -> Subscriber:
+    """Begin to use the address whose link has this token. Raise ParameterInvalid, Conflict."""
+    found, now = of(services, member), services.clock.now()
+    presented = api_key_hash(token)
+    asked = found.asked_hash if found is not None and found.waits_at(now) else None
+    if found is None or asked is None or not compare_digest(asked, presented):
+        raise ParameterInvalid("This link is not valid any more. Save your notices again.")
+    after = found.changed(
+        writer=new_nonce(services.random_bytes),
+        address=found.asked,
+        asked=None,
+        asked_hash=None,
+        asked_until=None,
+    )
+    after = replace(after, look_at=now if after.pace is Pace.AT_ONCE else after.next_look(now))
+    if not services.subscribers.put(after):
+        raise Conflict("Your notices have changed in the meantime. Try again.")
+    return after
+
+
+def stop(services: DashboardServices, member: Member) -> None:
+    """Tell the member nothing more, and forget their address. Raise Conflict."""
+    found = of(services, member)
+    if found is None:
+        return
+    if not services.subscribers.put(found.stopped(writer=new_nonce(services.random_bytes))):
+        raise Conflict("Your notices have changed in the meantime. Try again.")
+    audit.note(services, member, Action.SETTINGS_CHANGED, "notices")
+
+
+def look(services: PayServices, known: Subscriber) -> Subscriber:
+    """Tell the subscriber what is new, if that is due. Return the record as it is then.
+
+    Raise Unavailable, and ResourceMissing for a merchant who is no more.
+    """
+    now = services.clock.now()
+    if known.look_at is None or now < known.look_at:
+        return known
+    member = services.people.member(known.member)
+    unconfirmed = known.address is None and not known.waits_at(now)
+    if member is None or unconfirmed or not _may_know(member, known):
+        services.subscribers.put(known.stopped(writer=new_nonce(services.random_bytes)))
+        return known
+    if known.address is None or services.mail is None or services.write_notice is None:
+        return _written(services, known, known.told)
+    merchant = services.merchants.latest(member.merchant)
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
+    if not allows(merchant, Effect.NOTICE):
+        return _written(services, known, known.told)
+    found = action_items(services, replace(member, parts=merchant.parts))
+    marked = {_mark(each): each for each in found.found}
+    told = remembered(known.told, marked, now, all_read=not found.more)
+    before = {each.mark for each in told}
+    new = {
+        mark: each
+        for mark, each in marked.items()
+        if mark not in before and TOPICS[each.case] in known.topics
+    }
+    claimed = _written(services, known, (*told, *(Told(mark, now) for mark in new)))
+    if not new or claimed is known:
+        return claimed
+    notice = Notice(
+        to=known.address,
+        language=known.language,
+        shop=merchant.name,
+        counts=_counts(new.values()),
+        needs=f"{services.base_url}/dashboard/needs",
+        settings=f"{services.base_url}/dashboard/notices",
+    )
+    try:
+        mailing.send(services.mail, merchant, Effect.NOTICE, services.write_notice(notice))
+    except MailRefused as refused:
+        if not refused.maybe_sent:
+            return _written(services, claimed, told, again=now + REFUSED_AGAIN)
+    return claimed
+
+
+def _written(
+    services: PayServices,
+    known: Subscriber,
+    told: tuple[Told, ...],
+    *,
+    again: datetime | None = None,
+) -> Subscriber:
+    """Write what was told and the next look. Return `known` itself if another process was first."""
+    after = known.changed(
+        writer=new_nonce(services.random_bytes),
+        told=told,
+        look_at=again or known.next_look(services.clock.now()),
+    )
+    return after if services.subscribers.put(after) else known
+
+
+def _may_know(member: Member, known: Subscriber) -> bool:
+    same = member.merchant == known.merchant
+    return member.active and same and may(member, Right.READ)
+
+
+def _mark(need: ActionItem) -> str:
+    """Return what tells one thing from all others, in little space, and nothing of what it is."""
+    return f"{need.case} {api_key_hash(need.target)[:12]}"
+
+
+def _counts(found: Collection[ActionItem]) -> tuple[tuple[str, int], ...]:
+    numbers = Counter(each.case for each in found)
+    return tuple((case.value, numbers[case]) for case in Case if case in numbers)

@@ -1,0 +1,1 @@
+"""Use cases of people: invite, sign up, sign in, prove a wallet."""

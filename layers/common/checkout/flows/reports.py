@@ -1,0 +1,274 @@
+"""Reports: transactions found by what support may know, exports, statements and daily figures.
+
+An export is read in parts that fit into one Lambda response (6 MB, 29 s). Ended sessions are
+counted some minutes after their end; figures add those that are not counted yet from the list, so
+the sums are those of the list at any moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID, email_of
+from checkout.domain.ground.providers import Provider
+from checkout.domain.merchant.people import Actor
+from checkout.domain.refund.record import APPROVAL_AWAITED, Refund
+from checkout.domain.reports.daily_totals import DayTally, tallied
+from checkout.domain.reports.search_terms import PREFIX_LEAST, last_part, same_text
+from checkout.domain.reports.statement import StatementDay, statement
+from checkout.domain.session.record import Session
+from checkout.flows import merchants
+from checkout.flows.session import details, lists, lookup
+from checkout.flows.session.lists import PAGE_MAX, ListQuery, SessionList, cursor_behind
+from checkout.open_payments.models import Amount
+from checkout.ports.services import DashboardServices, PayServices, Services
+from checkout.ports.sessions import Positions
+
+# In the address of a page, or alone.
+_SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")
+_PLAIN_ID: Final = re.compile(r"[^\s]{8,}")  # ids of wallets: a UUID, or another long text
+
+
+def find_transactions(
+    services: DashboardServices | PayServices, key: Actor, text: str, query: ListQuery
+) -> SessionList:
+    """Return a page of the merchant's sessions that match `text` and the query's bounds.
+
+    An empty text matches all. An e-mail address finds the sessions whose customers gave it, or else
+    the same text elsewhere. Raises CursorInvalid.
+    """
+    typed = text.strip()
+    marked = _mark(services, key, typed)
+    if marked is not None:
+        listed = lists.list_page(services, key, replace(query, search=marked))
+        if listed.sessions or query.cursor is not None:
+            return listed
+    if not typed:
+        return lists.list_page(services, key, query)
+    if query.cursor is None:
+        for session_id in _ids(services, key, typed):
+            with suppress(ResourceMissing):  # any other text is searched for as usual
+                return _bounded(services, (lookup.get(services, key, session_id),), query)
+    listed = lists.list_page(services, key, replace(query, search=typed))
+    if listed.sessions or query.cursor is not None or len(same_text(typed)) < PREFIX_LEAST:
+        return listed
+    found = services.sessions.ordered(key.lists, typed, limit=PAGE_MAX)
+    return _bounded(services, found, query) if found else listed
+
+
+def _mark(services: DashboardServices | PayServices, key: Actor, typed: str) -> str | None:
+    """Return the text by which a typed e-mail address finds sessions; None for other texts."""
+    email = email_of(typed)
+    if email is None:
+        return None
+    return details.mark(services.vault, merchants.get(services.merchants, key.merchant), email)
+
+
+def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:
+    """Yield the session with the typed id, if it is an id."""
+    named = _SESSION.search(typed)
+    if named:
+        yield named[0]
+    elif EVENT_ID.fullmatch(typed):
+        event = services.events.get(typed)
+        if event is not None and event.merchant == key.merchant and event.session:
+            yield event.session
+    elif _PLAIN_ID.fullmatch(typed):
+        holder = services.sessions.holder(key.merchant, last_part(typed))
+        if holder is not None:
+            yield holder
+
+
+def _bounded(services: Services, found: tuple[Session, ...], query: ListQuery) -> SessionList:
+    """Return the sessions within the query's bounds, as one page."""
+    now = services.clock.now()
+    shown = tuple(
+        each
+        for each in found
+        if (query.created_from is None or query.created_from <= each.created_at)
+        and (query.created_before is None or each.created_at < query.created_before)
+        and query.matches(each, now)
+    )
+    return SessionList(shown, None, found[-1].created_at)
+
+
+PART_MAX: Final = 1_000  # sessions in a part
+EXPORT_ROUNDS: Final = 10  # index pages of 100 that are read for a part
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """Sessions of an export, newest first; `next_cursor` is None in the last part.
+
+    Every session created after `looked_to` was examined.
+    """
+
+    sessions: tuple[Session, ...]
+    next_cursor: str | None
+    looked_to: datetime | None
+
+    def cut(self, key: Actor, length: int) -> ExportPart:
+        """Return the first `length` sessions, for a response that holds no more."""
+        if length == len(self.sessions):
+            return self
+        kept = self.sessions[:length]
+        return ExportPart(kept, cursor_behind(key, kept[-1]), kept[-1].created_at)
+
+
+def refunds_of_part(services: DashboardServices, part: ExportPart) -> dict[str, Refund]:
+    """Return the refunds of the part's sessions by their ids."""
+    ids = tuple(each.id for session in part.sessions for each in session.refunds or ())
+    return {each.id: each for each in services.refunds.of(ids)}
+
+
+def export_part(services: DashboardServices, key: Actor, text: str, query: ListQuery) -> ExportPart:
+    """Return the part that begins at the query's cursor. Raise CursorInvalid."""
+    wanted = replace(query, limit=PART_MAX, rounds=EXPORT_ROUNDS)
+    found = find_transactions(services, key, text, wanted)
+    return ExportPart(found.sessions, found.next_cursor, found.looked_to)
+
+
+STATEMENT_DAYS_MAX: Final = 31
+STATEMENT_PAGE: Final = 100
+STATEMENT_ROUNDS: Final = 150  # pages that are read for a statement, if the time suffices
+READ_FOR: Final = timedelta(seconds=5)  # then what was read is shown, and said not to be all
+# A session may be decided long after it was created: a part is accepted, money comes late.
+DECIDED_WITHIN: Final = timedelta(days=31)
+# The time from a refund's request to its end: its approval is awaited, then it is sent.
+REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The days of a statement; not `whole` if there was too much to read."""
+
+    days: tuple[StatementDay, ...]
+    whole: bool
+
+
+def read_statement(
+    services: DashboardServices, key: Actor, *, first: date, last: date
+) -> Statement:
+    """Return the statement of these days, at most the last DAYS_MAX of them."""
+    first = max(first, last - timedelta(days=STATEMENT_DAYS_MAX - 1))
+    begin = datetime.combine(first, time(), UTC)
+    end = datetime.combine(last + timedelta(days=1), time(), UTC)
+    until = services.clock.now() + READ_FOR
+    refunds, all_refunds = refunds_of(services, key, begin, until=until)
+    sessions, all_sessions = _sessions(services, key, begin - DECIDED_WITHIN, end, until)
+    nothing = Amount(0, key.asset_code, key.asset_scale)
+    days = statement(sessions, refunds, nothing, first=first, last=last)
+    return Statement(days, all_sessions and all_refunds)
+
+
+def _sessions(
+    services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
+) -> tuple[list[Session], bool]:
+    """Return the sessions created in this time, and whether these are all. Stop at `until`."""
+    found: list[Session] = []
+    after = None
+    for _ in range(STATEMENT_ROUNDS):
+        page = services.sessions.page(
+            key.lists, limit=STATEMENT_PAGE, after=after, created_from=begin, created_before=end
+        )
+        found += page.sessions
+        after = page.next_key
+        if after is None or services.clock.now() >= until:
+            break
+    return found, after is None
+
+
+def refunds_of(
+    services: DashboardServices,
+    key: Actor,
+    begin: datetime,
+    *,
+    until: datetime,
+    rounds: int = STATEMENT_ROUNDS,
+) -> tuple[list[Refund], bool]:
+    """Return the refunds that may have ended since `begin`, and whether these are all.
+
+    Stop at `until`, or after `rounds` reads.
+    """
+    begin -= REFUNDED_WITHIN
+    found: list[Refund] = []
+    after = None
+    for _ in range(rounds):
+        page = services.refunds.page(key.lists, limit=STATEMENT_PAGE, after=after)
+        found += page.refunds
+        after = page.next_key
+        if after is None or (page.refunds and page.refunds[-1].created_at < begin):
+            return found, True
+        if services.clock.now() >= until:
+            break
+    return found, False
+
+
+FIGURES_DAYS_MAX: Final = 92
+NEWEST: Final = 100  # sessions among which those are that were not counted yet
+TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The sums of some days, in their order.
+
+    Of what ended in the last minutes, sessions created before `looked_to` may be missing; None if
+    nothing is.
+    """
+
+    days: tuple[DayTally, ...]
+    looked_to: datetime | None
+
+
+def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
+    """Return the days from `first` to `last`, at most the last 2 * DAYS_MAX of them.
+
+    Sessions that ended and were not counted yet are among them. It takes one read for each shard of
+    the merchant and each 100 days, two of positions, and a page of the list.
+    """
+    first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
+    wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    currency = key.asset_code.lower()
+    positions = services.tallies.positions()
+    for _ in range(TRIES):
+        counted = services.tallies.days(key.lists, currency, wanted)
+        before, positions = positions, services.tallies.positions()
+        if before.marks == positions.marks:
+            break  # nothing was counted meanwhile, so the days belong to these positions
+    ended, looked_to = _uncounted(services, key, positions)
+    found = {each.day: each for each in counted}
+    for more in tallied(ended, lambda _: _offered(services, key)):
+        if more.day in found and more.currency == currency:
+            found[more.day] = found[more.day].with_all(more)
+    return Figures(tuple(found.values()), looked_to)
+
+
+def _uncounted(
+    services: DashboardServices, key: Actor, positions: Positions
+) -> tuple[list[Session], datetime | None]:
+    """Return the newest sessions that ended and were not counted, and where the reading ended."""
+    now = services.clock.now()
+    page = services.sessions.page(
+        key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
+    )
+    ended = [
+        each
+        for each in page.sessions
+        if each.over_at is not None
+        and each.over_at <= now
+        and not services.tallies.counted(each, positions)
+    ]
+    more = page.next_key is not None and page.sessions
+    return ended, page.sessions[-1].created_at if more else None
+
+
+def _offered(services: DashboardServices, key: Actor) -> Sequence[Provider]:
+    merchant = services.known_merchants.get(key.merchant)
+    return (merchant.providers if merchant else ()) or services.providers

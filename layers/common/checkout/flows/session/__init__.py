@@ -1,0 +1,1 @@
+"""Use cases of a checkout session: create, prepare, approve, reconcile, close."""
