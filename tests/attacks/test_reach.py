@@ -356,9 +356,9 @@ def test_the_api_says_that_the_wallet_is_to_be_confirmed_not_that_the_operator_a
 
 # Where the code leaves us, by module and function. BEGUN are what goes on with a sale.
 WAYS_OUT: Final = {
-    "flows/checkout/prepare::submit_wallet": Effect.CUSTOMER,
-    "flows/checkout/receipt_mail::send": Effect.RECEIPT,
-    "flows/checkout/withdrawal::acknowledge": Effect.WITHDRAWAL,
+    "flows/session/prepare::submit_wallet": Effect.CUSTOMER,
+    "flows/session/receipt_mail::send": Effect.RECEIPT,
+    "flows/session/withdrawals::acknowledge": Effect.WITHDRAWAL,
     "flows/merchant/first_steps::check": Effect.OWN_WALLET,
     "flows/merchant/notices::look": Effect.NOTICE,
     "flows/merchant/ownership::begin": Effect.PROOF,
@@ -370,8 +370,8 @@ WAYS_OUT: Final = {
     "functions/dashboard/notices::choose": Effect.CONFIRMATION,
 }
 BEGUN: Final = {
-    "flows/checkout/approve::_claim_and_pay",
-    "flows/checkout/reconcile::_visit",
+    "flows/session/approve::_claim_and_pay",
+    "flows/session/reconcile::_visit",
     "flows/mailing::send",  # asks for its caller's effect
     "flows/payment/cleanup::clean_up",
     "flows/payment/mandates::step",

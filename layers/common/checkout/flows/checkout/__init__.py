@@ -1,1 +1,0 @@
-"""Move a checkout session through its life, over the engine in `flows/payment`."""
