@@ -22,22 +22,18 @@ from checkout.domain.merchant.people import Right
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
 from dashboard import (
+    action_items,
     audit,
     budget,
-    checker,
-    export,
-    invitation,
     keys,
     links,
-    needs,
     notices,
     overview,
     people,
     refunds,
+    reports,
     settings,
     sign_in,
-    sign_up,
-    statement,
     transaction,
     transactions,
     webhooks,
@@ -54,43 +50,42 @@ POLICY: Final = (
 )
 # With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.
 REFERRER: Final = "same-origin"
-PAGES: Final = (
-    sign_in,
-    sign_up,
-    overview,
-    statement,
-    transactions,
-    transaction,
-    refunds,
-    budget,
-    needs,
-    notices,
-    export,
-    links,
-    keys,
-    checker,
-    webhooks,
-    people,
-    invitation,
-    settings,
-    audit,
+ROUTERS: Final = (
+    sign_in.router,
+    overview.router,
+    reports.statements,
+    transactions.router,
+    transaction.router,
+    refunds.router,
+    budget.router,
+    action_items.router,
+    notices.router,
+    reports.exports,
+    links.router,
+    keys.router,
+    webhooks.checks,
+    webhooks.router,
+    people.router,
+    people.invitations,
+    settings.router,
+    audit.router,
 )
 # The declarations of all routes, by method and path; docs/tables.py prints them.
 DOORS: Final[dict[tuple[str, str], Door[Right]]] = {
-    place: door for page in PAGES for place, door in page.router.doors.items()
+    place: door for router in ROUTERS for place, door in router.doors.items()
 }
 NEEDED: Final[dict[tuple[str, str], Right]] = {place: door.needs for place, door in DOORS.items()}
 
 wiring.observe("dashboard")
 wiring.build_in_lambda(wiring.dashboard_services)
 app = application(random_bytes=system_random, render=render_problem)
-for page in PAGES:
-    app.include_router(page.router, prefix=PREFIX, dependencies=[Depends(visit)])
+for router in ROUTERS:
+    app.include_router(router, prefix=PREFIX, dependencies=[Depends(visit)])
 app.state.needed = NEEDED
 app.state.names = {  # of routing.py
     PREFIX + route.path
-    for page in PAGES
-    for route in page.router.routes
+    for router in ROUTERS
+    for route in router.routes
     if isinstance(route, APIRoute) and "{" not in route.path
 }
 app.add_middleware(  # the outermost, so that every response has them

@@ -19,7 +19,7 @@ from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.flows.refund import budget_request
 from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
-from dashboard import refund_texts as texts
+from dashboard import refunds as texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.refunds import Step
 from dashboard.rendering import page, see, wait_page

@@ -1,6 +1,7 @@
 """The people: members with their roles, invitations, and whether API keys sign in.
 
-The link of an invitation is only in the response that created it.
+The link of an invitation is only in the response that created it. On the page of an invitation, a
+person creates a passkey and becomes a member.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import settings
-from checkout.flows.people import people
+from checkout.flows.people import people, sign_in
 from checkout.flows.people.people import Invited
 from checkout.pages import Moment
-from dashboard.dependencies import Form, Page, PageRequest
+from dashboard.dependencies import Form, OpenForm, OpenPage, OpenRequest, Page, PageRequest
 from dashboard.forms import Fields, Yes, cap_of, message
-from dashboard.rendering import page, see
-from dashboard.routing import PageRouter
+from dashboard.rendering import FIRST, page, see, set_cookie
+from dashboard.routing import OPEN, PageRouter
 from dashboard.texts import ROLE, SENT_TWICE
 from dashboard.view import limits_of, moment
 
@@ -181,3 +182,52 @@ def _row(member: Member, *, own: bool) -> MemberRow:
         owns=member.owns,
         refunds=limits_of(member),
     )
+
+
+invitations = PageRouter(prefix="/invitation/{token}")
+
+
+def _invitation_page(
+    request: OpenRequest, token: str, *, alert: str | None = None, status: int = 200
+) -> Response:
+    services = request.services
+    found = sign_in.invitation_of(services, token, client=request.client)
+    merchant = merchants.get(services.merchants, found.merchant)
+    return page(
+        request.http,
+        "invitation.html",
+        status=status,
+        shop=merchant.name,
+        name=found.name,
+        role=ROLE[found.role],
+        token=token,
+        alert=alert,
+    )
+
+
+@invitations.page("", OPEN)
+async def invitation(request: OpenPage, token: str) -> Response:
+    return _invitation_page(request, token)
+
+
+@invitations.form("/options", OPEN)
+async def options(request: OpenForm, token: str) -> Response:
+    """Return the options for a new passkey, with a challenge for this browser."""
+    browser = request.visit.token
+    made = sign_in.begin_joining(request.services, token, browser=browser, client=request.client)
+    return Response(made, media_type="application/json")
+
+
+@invitations.form("", OPEN, again=_invitation_page)
+async def accept(request: OpenForm, token: str) -> Response:
+    """Make the invited person a member with the new passkey, and sign them in."""
+    signed_in = sign_in.join(
+        request.services,
+        token,
+        browser=request.visit.token,
+        answer=request.form.get("credential", ""),
+        client=request.client,
+    )
+    response = see(request.visit, FIRST)
+    set_cookie(response, request.visit, signed_in.token)
+    return response

@@ -1,13 +1,15 @@
 """The pages of refunds: request one, see its price, approve it in one's own wallet, cancel it.
 
-If the customer's wallet cannot take it, a link for the customer asks for another one.
+If the customer's wallet cannot take it, a link for the customer asks for another one. The words of
+refunds, which the transaction's page shares, come first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Response
 from pydantic import Field
@@ -19,11 +21,13 @@ from checkout.domain.merchant import doors
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.payment.mandate import MandateEvent, MandateStatus
 from checkout.domain.refund.record import (
     ELSEWHERE_MAX,
     AmountMode,
     Reason,
     Refund,
+    RefundEvent,
     RefundProblem,
     RefundStatus,
 )
@@ -37,13 +41,168 @@ from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleRecord
-from dashboard import refund_texts as texts
 from dashboard.dependencies import Done, Form, Page, PageRequest
 from dashboard.forms import OR_NONE, Fields, Text, message
 from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
 from dashboard.transaction import transaction_page
 from dashboard.view import moment, plain, readable
+
+STATUS: Final[Mapping[RefundStatus, str]] = {
+    RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",
+    RefundStatus.SENDING: "Sending",
+    RefundStatus.SUCCEEDED: "Refunded",
+    RefundStatus.FAILED: "Failed after a part",
+    RefundStatus.CANCELED: "Canceled",
+    RefundStatus.PAID_ELSEWHERE: "Paid back elsewhere",
+}
+# The class of the badge, which gives its color.
+BADGE: Final[Mapping[RefundStatus, str]] = {
+    RefundStatus.NEEDS_APPROVAL: "warn",
+    RefundStatus.SENDING: "processing",
+    RefundStatus.SUCCEEDED: "completed",
+    RefundStatus.FAILED: "bad",
+    RefundStatus.CANCELED: "canceled",
+    RefundStatus.PAID_ELSEWHERE: "completed",
+}
+PLANNED: Final = ("To be sent", "processing")
+PROBLEM: Final[Mapping[RefundProblem, str]] = {
+    RefundProblem.CUSTOMER_WALLET_UNREACHABLE: "The customer's wallet did not answer.",
+    RefundProblem.CUSTOMER_WALLET_REFUSED: "The customer's wallet refused the money.",
+    RefundProblem.MERCHANT_WALLET_ERROR: "Your wallet did not answer, or refused.",
+    RefundProblem.APPROVAL_UNUSABLE: "Your last approval could not be used. Nothing was sent.",
+    RefundProblem.PRICE_CHANGED: "It had become more expensive than you approved. Nothing was "
+    "sent; look at the new price.",
+    RefundProblem.OVER_BUDGET: "It is more than your refund budget has left this month.",
+    RefundProblem.TOO_DEAR: "It costs more than your refund budget may pay for it without you.",
+    RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
+    RefundProblem.OTHER_WALLET: "It goes to another wallet than the one that paid, so your refund "
+    "budget did not pay it by itself.",
+    RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
+    "the customer's wallet did not take it. Nothing was sent.",
+    RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
+    RefundProblem.NOT_APPROVED: "Nobody approved it within 30 days.",
+}
+_PROBLEMS: Final = frozenset[str](RefundProblem)
+STEP: Final[Mapping[str, str]] = {
+    RefundEvent.REQUESTED: "The refund was requested",
+    RefundEvent.NOTED: "It was noted that the customer was paid back elsewhere",
+    RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
+    RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    RefundEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
+    RefundEvent.APPROVAL_LOST: "The approval could not be used",
+    RefundEvent.CLAIM_OFFERED: "A link was made on which the customer names another wallet",
+    RefundEvent.CLAIMED: "The customer has named another wallet",
+    RefundEvent.BUDGET_CHOSEN: "It is to be paid from your refund budget",
+    RefundEvent.BUDGET_WAITS: "It was to be tried again from your refund budget",
+    RefundEvent.BUDGET_PASSED: "Your refund budget did not pay it",
+    RefundEvent.BUDGET_INTENDED: "The payment was sent to your wallet, from your refund budget",
+    RefundEvent.PAYMENT_INTENDED: "The payment was sent to your wallet",
+    RefundEvent.PAYMENT_CREATED: "Your wallet accepted the payment",
+    RefundEvent.ROTATION_STARTED: "The access to the payment was about to be renewed",
+    RefundEvent.TOKEN_RENEWED: "The access to the payment was renewed",
+    RefundEvent.TOKEN_LOST: "Your wallet has ended the access to the payment",
+    RefundEvent.NOTHING_SENT: "It is certain that nothing was sent",
+    RefundEvent.SUCCEEDED: "Refunded",
+    RefundEvent.FAILED: "Ended after a part was sent",
+    RefundEvent.CANCEL_REQUESTED: "The refund was canceled",
+    RefundEvent.EXPIRY_PASSED: "The refund was canceled, because nobody approved it",
+    RefundEvent.METADATA_CHANGED: "Its metadata was changed",
+    RefundEvent.ERASED: "The customer's wallet was erased on request",
+}
+BAD: Final = frozenset[str](
+    {
+        RefundEvent.APPROVAL_LOST,
+        RefundEvent.BUDGET_PASSED,
+        RefundEvent.TOKEN_LOST,
+        RefundEvent.NOTHING_SENT,
+        RefundEvent.FAILED,
+    }
+)
+WAITING: Final = (
+    "The payment may have been sent. Your wallet is asked until it says what became of it. If it "
+    "shows nothing, that takes up to 15 minutes; nothing is ever sent twice."
+)
+REDEEMING: Final = (
+    "You have approved it, and your wallet is being asked for it. If nothing is sent within a "
+    "minute, you can approve it again here."
+)
+TO_BE_PAID: Final = "It is paid from your refund budget within a minute or two."
+TRIED_AGAIN: Final = (
+    "A wallet did not answer. It is tried again from your refund budget for a day and a half, then "
+    "it waits for your approval. You need not wait: you can approve it yourself, or cancel it."
+)
+READ_AGAIN: Final = (
+    "Your wallet has ended our access to this payment, so we cannot see what became of it. Approve "
+    "once more: this approval can only read your payments, and pays nothing."
+)
+UNCONFIRMED: Final = (
+    "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
+)
+# Of the budget: its status, the class of the badge, and what that means.
+BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
+    MandateStatus.PENDING: (
+        "Not approved yet",
+        "",
+        "Each refund waits for an approval in your wallet. With a budget they are paid at once.",
+    ),
+    MandateStatus.ACTIVE: (
+        "Active",
+        "completed",
+        "Refunds are paid from it without an approval of each. One that does not fit, or that "
+        "costs more than the budget may add to its amount, waits for its own.",
+    ),
+    MandateStatus.LOST: (
+        "To be approved again",
+        "attention",
+        "The connection broke while the access to your wallet was renewed, so it has to be "
+        "approved again. Until then each refund waits for its own approval.",
+    ),
+    MandateStatus.REVOKED: (
+        "To be approved again",
+        "attention",
+        "Your wallet has ended the access. Until you approve it again, each refund waits for its "
+        "own approval.",
+    ),
+    MandateStatus.ENDED: (
+        "Ended",
+        "canceled",
+        "You have ended it. Each refund waits for an approval in your wallet.",
+    ),
+}
+NO_BUDGET: Final = BUDGET[MandateStatus.PENDING]
+SILENT: Final = (
+    "Your wallet has not answered for a day. Refunds are tried again, then wait for an approval."
+)
+BUDGET_STEP: Final[Mapping[str, str]] = {
+    MandateEvent.BEGUN: "The budget was begun",
+    MandateEvent.REQUESTED: "Your server asked for a budget",
+    MandateEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
+    MandateEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    MandateEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
+    MandateEvent.APPROVAL_LOST: "The approval could not be used",
+    MandateEvent.APPROVED: "You approved it",
+    MandateEvent.ROTATED: "The access to your wallet works again",
+    MandateEvent.LOST: "The access to your wallet was lost",
+    MandateEvent.REVOKED: "Your wallet has ended the access",
+    MandateEvent.ENDED: "The budget was ended",
+}
+BUDGET_BAD: Final = frozenset[str](
+    {MandateEvent.APPROVAL_LOST, MandateEvent.LOST, MandateEvent.REVOKED}
+)
+
+
+def status_of(refund: Refund) -> tuple[str, str]:
+    """Return the refund's status in words, and the class of its badge."""
+    if refund.status is RefundStatus.NEEDS_APPROVAL and not refund.approval_waits:
+        return PLANNED
+    return STATUS[refund.status], BADGE[refund.status]
+
+
+def detail_of(note: str | None) -> str | None:
+    """Return the note of a step; one that names a problem, in words."""
+    return PROBLEM[RefundProblem(note)] if note in _PROBLEMS else note
+
 
 router = PageRouter()
 
@@ -311,7 +470,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
     waits = refund.approval_waits and not refund.lease_live(now)
-    status, badge = texts.status_of(refund)
+    status, badge = status_of(refund)
     quote, amount = refund.quote, minor_of(refund, key, refund.amount)
     gets = quote.receive if quote else refund.give
     cost = refund.spent or (quote.debit if quote else None)
@@ -336,7 +495,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         gets=readable(gets) if gets else None,
         dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
         sent=minor_of(refund, key, refund.sent) if refund.sent else None,
-        problem=texts.PROBLEM[refund.problem] if refund.problem else None,
+        problem=PROBLEM[refund.problem] if refund.problem else None,
         hint=_hint(refund, now),
         wallet=refund.wallet or "erased",
         mode="The customer gets back what they paid"
@@ -351,9 +510,9 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
         steps=tuple(
             Step(
                 at=moment(each.at),
-                text=texts.STEP.get(each.event, each.event.replace("_", " ")),
-                detail=texts.detail_of(each.note),
-                bad=each.event in texts.BAD,
+                text=STEP.get(each.event, each.event.replace("_", " ")),
+                detail=detail_of(each.note),
+                bad=each.event in BAD,
             )
             for each in refund.history
         ),
@@ -390,11 +549,11 @@ def minor_of(refund: Refund, key: Actor, value: int) -> str:
 
 def _hint(refund: Refund, now: datetime) -> str | None:
     if refund.lease_live(now):
-        return texts.REDEEMING
+        return REDEEMING
     if refund.budget_at is not None:
-        return texts.TRIED_AGAIN if refund.budget_tries else texts.TO_BE_PAID
+        return TRIED_AGAIN if refund.budget_tries else TO_BE_PAID
     if refund.payment_in_flight:
-        return texts.READ_AGAIN if refund.approval_waits else texts.WAITING
+        return READ_AGAIN if refund.approval_waits else WAITING
     if refund.status is RefundStatus.SUCCEEDED and not refund.confirmed:
-        return texts.UNCONFIRMED
+        return UNCONFIRMED
     return None

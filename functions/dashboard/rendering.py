@@ -25,8 +25,8 @@ from checkout.flows.notices import ActionItems
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
+from dashboard.banner import Banner, banner_of
 from dashboard.dependencies import PREFIX, Visit, lacks_scope
-from dashboard.strip import Strip, strip_of
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
 # The sections of the navigation bar: path under /dashboard, and title.
@@ -100,9 +100,9 @@ def strip(request: Request) -> ActionItems | None:
     return found
 
 
-def _strip(request: Request) -> Strip | None:
+def _strip(request: Request) -> Banner | None:
     found = strip(request) if hasattr(request.state, "needs") else None
-    return strip_of(found, partial(session_of, request)) if found else None
+    return banner_of(found, partial(session_of, request)) if found else None
 
 
 def session_of(request: Request, session_id: str) -> Session | None:

@@ -1,27 +1,37 @@
-"""The sign-in page, by a passkey or an API key, and signing out."""
+"""Sign in by a passkey or an API key, sign out, and sign up with a shop of one's own.
+
+The first page of a sign-up takes the wallet address, the second one shows whose it is and takes
+name and passkey. An invitation's token goes along in the form.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from fastapi import Response
 
 from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.ground.providers import Provider, name_of
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right, SignUp
+from checkout.domain.merchant.record import NAME_MAX
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
+from checkout.grant_callback import callback_of
+from checkout.open_payments.urls import MAX_URL, authority
 from dashboard.dependencies import (
     Form,
     OpenForm,
     OpenPage,
     OpenRequest,
+    Page,
     SignIn,
     posted_fields,
     verify_token,
 )
-from dashboard.forms import Fields
-from dashboard.rendering import FIRST, page, safe_next, see, set_cookie, show_again
+from dashboard.forms import OR_NONE, Fields
+from dashboard.rendering import FIRST, page, safe_next, see, set_cookie, show_again, wait_page
 from dashboard.routing import OPEN, PageRouter
 
 router = PageRouter()
@@ -104,3 +114,145 @@ def _entered(request: OpenRequest, signed_in: SignedIn) -> Response:
     response = see(request.visit, safe_next(request.read(SignInForm).next) or FIRST)
     set_cookie(response, request.visit, signed_in.token)
     return response
+
+
+class SignUpForm(Fields):
+    """The shop: its wallet, its name, the answer of its owner's passkey, and an invitation."""
+
+    wallet_address: str
+    name: str
+    credential: str
+    invitation: Annotated[str | None, OR_NONE]
+
+
+def _page(
+    request: OpenRequest,
+    *,
+    token: str | None = None,
+    looks: bool = False,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    """Return the page; with `looks`, of the wallet that was typed. Raise as the flow does."""
+    from checkout.flows.people import sign_up
+
+    services, form, client = request.services, request.read(SignUpForm), request.client
+    token = token or form.invitation
+    sign_up.admitted(services, token, client=client)
+    found = None
+    if looks:
+        found = sign_up.look_up(services, typed=form.wallet_address, name=form.name, client=client)
+    return page(
+        request.http,
+        "sign_up.html",
+        status=status,
+        alert=alert,
+        invitation=token,
+        typed=form.wallet_address[:MAX_URL],
+        found=found,
+        provider=_provider(services.providers, found.wallet.id) if found else None,
+        name_max=NAME_MAX,
+        open=services.sign_up is SignUp.OPEN,
+    )
+
+
+def _wallet(
+    request: OpenRequest,
+    *,
+    link: str | None = None,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    """Return the page that leads to the wallet, or says why not."""
+    return page(request.http, "wallet.html", status=status, section="", link=link, alert=alert)
+
+
+@router.page("/sign-up", OPEN)
+async def sign_up_form(request: OpenPage) -> Response:
+    return _page(request)
+
+
+@router.page("/sign-up/{token}", OPEN)
+async def invited_form(request: OpenPage, token: str) -> Response:
+    return _page(request, token=token)
+
+
+@router.form("/sign-up", OPEN, again=_page)
+async def look_up(request: OpenForm) -> Response:
+    """Show whose wallet it is, and ask for the rest."""
+    return _page(request, looks=True)
+
+
+@router.form("/sign-up/options", OPEN)
+async def options(request: OpenForm) -> Response:
+    """Return the options for a new passkey, with a challenge for this browser."""
+    from checkout.flows.people import sign_up
+
+    form = request.read(SignUpForm)
+    made = sign_up.begin(
+        request.services,
+        token=form.invitation,
+        name=form.name,
+        browser=request.visit.token,
+        client=request.client,
+    )
+    return Response(made, media_type="application/json")
+
+
+@router.form("/sign-up/passkey", OPEN, again=_page)
+async def finish(request: OpenForm) -> Response:
+    """Make the shop, sign its owner in, and show the first steps."""
+    from checkout.flows.people import sign_up
+
+    form = request.read(SignUpForm)
+    signed_in = sign_up.finish(
+        request.services,
+        token=form.invitation,
+        typed=form.wallet_address,
+        name=form.name,
+        browser=request.visit.token,
+        answer=form.credential,
+        client=request.client,
+    )
+    response = see(request.visit)
+    set_cookie(response, request.visit, signed_in.token)
+    return response
+
+
+@router.form(
+    "/wallet/confirm", Door(Right.MANAGE, "asks the shop's wallet for a proof"), again=_wallet
+)
+async def confirm(request: Form) -> Response:
+    """Ask the wallet for the approval that proves whose it is, and lead there."""
+    from checkout.flows.people import ownership
+
+    asked = ownership.begin(
+        request.services, request.key, browser=request.visit.token, client=request.client
+    )
+    return _wallet(request, link=asked.page)
+
+
+@router.page("/wallet/callback", Door(Right.MANAGE, "lets the shop sell"))
+async def confirmed(request: Page) -> Response:
+    """Continue with what the wallet appended to the address of its return."""
+    from checkout.flows.people import ownership
+
+    returned = callback_of(request.http)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _wallet(request, alert="You did not confirm that this wallet is yours.")
+    try:
+        seconds = ownership.finish(
+            request.services,
+            request.key,
+            browser=request.visit.token,
+            interact_ref=returned.interact_ref,
+            presented_hash=returned.hash,
+        )
+    except CheckoutError as error:
+        return show_again(error, _wallet, request=request)
+    return wait_page(request.http, seconds) if seconds else see(request.visit)
+
+
+def _provider(known: tuple[Provider, ...], wallet: str) -> str:
+    """Return the provider's name where it is known, else its host."""
+    return name_of(wallet, known) or authority(wallet)

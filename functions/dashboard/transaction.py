@@ -31,7 +31,8 @@ from checkout.flows.webhooks import event_log
 from checkout.open_payments.models import Quote
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard import refund_texts, texts
+from dashboard import refunds as refund_texts
+from dashboard import texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes
 from dashboard.rendering import page, see

@@ -24,7 +24,7 @@ import dashboard.app
 import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
 from checkout.domain.merchant.people import SignUp
-from dashboard import invitation, sign_in, sign_up
+from dashboard import people, sign_in
 from pay import claims, links, routes, withdrawals
 from tests.attacks.steps import (
     PRODUCT,
@@ -295,7 +295,7 @@ def test_every_public_route_is_here() -> None:
         for method in (route.methods or set()) - {"HEAD"}
     }
     assert of_pages | open_to_all == FIELDS.keys() - {("GET", "/api/checkout/sessions")}
-    assert {each.prefix for each in (sign_in.router, sign_up.router, invitation.router)} == {
+    assert {each.prefix for each in (sign_in.router, sign_in.router, people.invitations)} == {
         "",
         "/invitation/{token}",
     }

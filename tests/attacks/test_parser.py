@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.strict_json import parse_object
 from checkout.web import BODY_MAX
-from dashboard.multipart import parts
+from dashboard.dependencies import parts
 from tests.attacks.hostile import assert_open_and_unpaid
 from tests.support.attack_counts import Attack
 from tests.support.cases import PICTURES

@@ -60,7 +60,7 @@ from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.errors import Reason
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.urls import authority
-from dashboard import dependencies, export
+from dashboard import dependencies, reports
 from pay import browser, letters, routes
 from sandbox import guarded_emulator
 from sandbox.cloud import table_definitions
@@ -369,7 +369,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "ids_of_any_length": (passkeys, "_ID_MAX", 10**6),
     "line_ends": (grammar, "_LINE_END", re.compile("(?!)")),
     "signs_by_their_first_character": (
-        export,
+        reports,
         "_safe",
         lambda value: f"'{value}" if str(value).startswith(("=", "+")) else value,
     ),

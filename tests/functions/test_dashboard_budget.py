@@ -16,7 +16,7 @@ from checkout.domain.session.record import Session
 from checkout.flows.refund import budget_request
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount
-from dashboard import refund_texts as texts
+from dashboard import refunds as texts
 from tests.support.basics import NOW, a_mandate
 from tests.support.dashboard_pages import Browser, approved, dashboard, path_of, wallets_page
 from tests.support.flows import CEDAR, World, on, raising

@@ -17,7 +17,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows import reports
 from checkout.open_payments.models import Amount
 from checkout.ports.sessions import Walk
-from dashboard import chart, overview, texts
+from dashboard import overview, texts
 from tests.support.basics import NOW, a_refund, count_ends
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.hosted_pages import Page
@@ -264,7 +264,7 @@ def test_the_value_on_the_highest_bar_has_no_currency_so_that_it_is_short(
     ],
 )
 def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
-    assert chart._step(most) == step
+    assert overview._step(most) == step
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
     [(0, "start"), (3, "start"), (4, "middle"), (19, "middle"), (20, "end"), (23, "end")],
 )
 def test_the_highest_value_stays_inside_the_chart(place: int, anchor: str) -> None:
-    assert chart._anchor(place, 24) == anchor
+    assert overview._anchor(place, 24) == anchor
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from checkout.flows.refund.request import get as get_refund
 from checkout.flows.session import close, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from dashboard import refund_texts as texts
+from dashboard import refunds as texts
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import (
     Browser,

@@ -18,7 +18,7 @@ from checkout.domain.ground.providers import PROVIDERS_MAX
 from checkout.domain.merchant.record import ApiKey, Footer
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
-from dashboard.multipart import parts
+from dashboard.dependencies import parts
 from dashboard.view import USUAL_COLOR
 from tests.support.cases import PICTURES, PNG_END, jpeg, png_head
 from tests.support.dashboard_pages import BASE, Browser, Dashboard, path_of, upload

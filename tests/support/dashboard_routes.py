@@ -6,7 +6,7 @@ import re
 
 from fastapi.routing import APIRoute
 
-from dashboard.app import PAGES
+from dashboard.app import ROUTERS
 from sandbox.cloud import table_definitions
 from tests.support.basics import a_link, a_refund
 from tests.support.cases import PICTURES
@@ -88,8 +88,8 @@ def routes() -> set[tuple[str, str]]:
     """Return the method and the path under /dashboard of every route."""
     return {
         (method, route.path)
-        for page in PAGES
-        for route in page.router.routes
+        for router in ROUTERS
+        for route in router.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }

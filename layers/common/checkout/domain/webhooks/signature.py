@@ -117,7 +117,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`code` names the sentence (dashboard/checker.py), the other fields are its values."""
+    """`code` names the sentence (dashboard/webhooks.py), the other fields are its values."""
 
     code: str
     good: bool = False

@@ -30,7 +30,7 @@ Read = Callable[[str], Session | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class BannerItem:
     """One thing that needs somebody: what it is, the verb of the link, and where that leads."""
 
     words: str
@@ -39,7 +39,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class Banner:
     """The strip: how many things need somebody, and the first ones, which it unfolds.
 
     `payments` are those that the list "Needs you" of the transactions shows.
@@ -47,16 +47,16 @@ class Strip:
 
     count: int
     payments: int
-    first: Thing
-    things: tuple[Thing, ...]
+    first: BannerItem
+    things: tuple[BannerItem, ...]
 
 
-def strip_of(needs: ActionItems, read: Read) -> Strip | None:
+def banner_of(needs: ActionItems, read: Read) -> Banner | None:
     """Return the strip, or None if nothing needs somebody. The payments that it names are read."""
     if not needs.found:
         return None
-    things = tuple(_thing(each, read) for each in needs.found[:SHOWN])
-    return Strip(
+    things = tuple(_banner_item(each, read) for each in needs.found[:SHOWN])
+    return Banner(
         count=len(needs.found),
         payments=len({each.target for each in needs.found if each.case in FLAGGED}),
         first=things[0],
@@ -64,9 +64,9 @@ def strip_of(needs: ActionItems, read: Read) -> Strip | None:
     )
 
 
-def _thing(need: ActionItem, read: Read) -> Thing:
+def _banner_item(need: ActionItem, read: Read) -> BannerItem:
     sentence, verb = NEED_NOW[need.case]
-    return Thing(
+    return BannerItem(
         words=sentence.format(named(need, read)),
         verb=verb,
         # No page here repairs a key; the list of needs says what to do.

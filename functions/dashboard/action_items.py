@@ -11,10 +11,10 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from checkout.flows.notices import ActionItem, Case
 from checkout.pages import Moment
+from dashboard.banner import PAYMENTS, Read, named, page_of
 from dashboard.dependencies import Page
 from dashboard.rendering import page, session_of, strip
 from dashboard.routing import PageRouter
-from dashboard.strip import PAYMENTS, Read, named, page_of
 from dashboard.texts import NEED
 from dashboard.view import moment
 
@@ -23,7 +23,7 @@ SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is 
 
 
 @dataclass(frozen=True, slots=True)
-class NeedRow:
+class ActionRow:
     """One thing that needs somebody. `page` is the path where it is solved.
 
     `id` tells payments without an order number apart.
@@ -54,9 +54,9 @@ async def needs(request: Page) -> Response:
     )
 
 
-def _row(need: ActionItem, read: Read) -> NeedRow:
+def _row(need: ActionItem, read: Read) -> ActionRow:
     text, todo = NEED[need.case]
-    return NeedRow(
+    return ActionRow(
         text=text,
         todo=todo,
         name=named(need, read),
