@@ -23,7 +23,7 @@ from checkout.domain.session.record import Status
 from checkout.flows.session import completion
 from checkout.flows.session.approve import PATIENCE
 from checkout.open_payments.models import Amount
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.support.basics import NOW, HandClock, a_session
 
 SCHEDULES: Final = {

@@ -31,7 +31,7 @@ from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
 from checkout.open_payments.transport import Request
-from checkout.ports.sessions import Walk
+from checkout.ports import Walk
 from sandbox.cloud import table_definitions
 from sandbox.template import resources, template
 from tests.fakes.dynamodb import InMemoryDynamoDb

@@ -28,7 +28,7 @@ from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
-from checkout.ports.sessions import Stretch, Walk
+from checkout.ports import Stretch, Walk
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.dashboard_pages import Browser, dashboard_of

@@ -30,7 +30,7 @@ from checkout.adapters.patience import THOROUGH
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.merchant.record import Merchant, private_key_place
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 from checkout.settings import SettingsError
 from sandbox.template import resources, stack_name
 

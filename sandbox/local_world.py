@@ -43,7 +43,7 @@ from sandbox.wallets.server import Sleeper, WalletServers
 
 if TYPE_CHECKING:
     from checkout.flows.merchant import setup
-    from checkout.ports.services import PayServices
+    from checkout.services import PayServices
 
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds

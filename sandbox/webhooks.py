@@ -29,7 +29,7 @@ from sandbox.wallets import certificates
 if TYPE_CHECKING:
     from checkout.domain.merchant.record import Merchant
     from checkout.domain.webhooks.record import Endpoint
-    from checkout.ports.services import DashboardServices
+    from checkout.services import DashboardServices
 
 EVENTS: Final = ("completed", "expired", "canceled", "refund", "ping")
 _OWN: Final = "make listen"  # description of the endpoint that `listen` adds and removes

@@ -26,8 +26,7 @@ from checkout.domain.webhooks.record import Delivery, EventStatus, Format, Webho
 from checkout.flows import audit, erase
 from checkout.flows.links import purchase
 from checkout.flows.session import details
-from checkout.ports.sessions import Stale, StaleRecord, Transaction
-from checkout.ports.webhooks import StaleEvent
+from checkout.ports import Stale, StaleEvent, StaleRecord, Transaction
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, count_ends

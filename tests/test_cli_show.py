@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkout import cli
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from tests.support.basics import a_link
 from tests.support.flows import PREFIX, World
 from tests.support.samples import a_reservation, full_session

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.merchant.people import SignUp
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from checkout.settings import SettingsError, load
 
 TEST_WALLETS = "https://test.example/test-wallets"

@@ -23,7 +23,7 @@ import pytest
 
 from checkout import wiring
 from checkout.domain.merchant.people import SignUp
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from checkout.settings import Settings
 
 pytestmark = [pytest.mark.first, pytest.mark.untraced]

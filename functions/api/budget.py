@@ -20,7 +20,7 @@ from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.public_budget import public_budget
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.refund import budget_request
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import json_object, no_parameters, validated
 
 router = APIRouter(prefix="/api")

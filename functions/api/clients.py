@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 
 from checkout import wiring
 from checkout.flows.merchant import client_documents
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import may_be_kept
 
 router = APIRouter(prefix="/clients/{client_id}", include_in_schema=False)

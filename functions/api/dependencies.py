@@ -15,7 +15,7 @@ from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import api_keys
-from checkout.ports.services import Services
+from checkout.services import Services
 
 _STARTED_AT: Final = SystemClock().now()
 

@@ -30,7 +30,7 @@ from checkout.flows import limits
 from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import json_object, no_parameters, validated
 
 router = APIRouter(prefix="/api")

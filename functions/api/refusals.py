@@ -15,7 +15,7 @@ from checkout.domain.ground.grammar import SESSION_ID
 from checkout.domain.merchant.failed_requests import Refusal
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import api_keys
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import ErrorResponse
 
 SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats

@@ -24,7 +24,7 @@ from checkout.flows import limits
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.session import close, details, lists, lookup
 from checkout.flows.session.create import create_session, native_answer
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.version import VERSION
 from checkout.web import json_object, no_parameters, request_id, validated
 

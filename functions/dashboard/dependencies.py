@@ -40,7 +40,7 @@ from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
 from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from checkout.web import Model, body_bytes, validated
 from dashboard.texts import KEY_MOVES_NO_MONEY, USED_ALREADY
 

@@ -28,7 +28,7 @@ from checkout.flows.links import manage
 from checkout.flows.links.manage import DESCRIPTION_MAX, REQUIRED, TypedQuestion
 from checkout.open_payments.urls import origin
 from checkout.pages import Moment, allow_pictures
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard import texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields

@@ -20,7 +20,7 @@ from checkout.domain.merchant.reach import Effect, refusal
 from checkout.flows import mailing, merchants, notices
 from checkout.flows.idempotency import Reserve
 from checkout.flows.notices import Chosen
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields
 from dashboard.rendering import page, see

@@ -27,7 +27,7 @@ from checkout.flows import reports
 from checkout.flows.reports import READ_FOR, refunds_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter

@@ -39,8 +39,8 @@ from checkout.flows.session import lookup
 from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import DashboardServices
 from dashboard.dependencies import Done, Form, Page, PageRequest
 from dashboard.forms import OR_NONE, Fields, Text, message
 from dashboard.rendering import page, see, wait_page

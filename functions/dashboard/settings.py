@@ -23,7 +23,7 @@ from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
 from checkout.pages import use_policy
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard.dependencies import FormWithFile, Page, PageRequest
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter

@@ -30,7 +30,7 @@ from checkout.flows.session import close, details, lookup, notes, withdrawals
 from checkout.flows.webhooks import event_log
 from checkout.open_payments.models import Quote
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard import refunds as refund_texts
 from dashboard import texts
 from dashboard.dependencies import Form, Page, PageRequest

@@ -31,8 +31,8 @@ from checkout.flows import merchants, reports
 from checkout.flows.session import details
 from checkout.flows.session.lists import ListQuery, SessionList, cursor_behind
 from checkout.pages import Moment
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import DashboardServices
+from checkout.ports import SecretUnreadable
+from checkout.services import DashboardServices
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter

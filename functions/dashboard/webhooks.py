@@ -36,7 +36,7 @@ from checkout.flows.webhooks import endpoints, event_log, signature_check
 from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
 from checkout.pages import Moment
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Day, Fields, RollForm, message
 from dashboard.rendering import page, see

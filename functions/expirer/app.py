@@ -23,9 +23,8 @@ from checkout.domain.session.withdrawal import Withdrawal
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
-from checkout.ports.mail import Letter, Notice
-from checkout.ports.runtime import ShardRange
-from checkout.ports.services import PayServices
+from checkout.ports import Email, Notice, ShardRange
+from checkout.services import PayServices
 
 # The last check of a round may take this long, and must end before Lambda stops the process.
 LAST_CHECK: Final = timedelta(seconds=25)
@@ -88,7 +87,7 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     return result
 
 
-def _written(notice: Notice) -> Letter:
+def _written(notice: Notice) -> Email:
     """Write a notice. The code for that is loaded here, because most rounds tell nobody."""
     from pay.notices import notice_letter
 
@@ -97,7 +96,7 @@ def _written(notice: Notice) -> Letter:
 
 def _acknowledged(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
-) -> Letter:
+) -> Email:
     """Write the acknowledgement of a withdrawal; as above, few rounds send one."""
     from pay.letters import acknowledgement
 

@@ -22,7 +22,7 @@ from checkout import telemetry, wiring
 from checkout.adapters.queue import cleanup_from
 from checkout.domain.ground.ids import session_ref
 from checkout.flows.payment.cleanup import clean_up
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 
 _log: Final = logging.getLogger(__name__)
 

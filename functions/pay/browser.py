@@ -30,7 +30,7 @@ from checkout.flows.payment.sealed import Proof
 from checkout.flows.session import details
 from checkout.open_payments.urls import split
 from checkout.pages import see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of a link that hands over

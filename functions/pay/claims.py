@@ -16,7 +16,7 @@ from checkout.flows.refund import claim
 from checkout.flows.session import lookup
 from checkout.open_payments.slips import Slip
 from checkout.pages import form_fields, see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from checkout.web import problem_of, request_id
 from pay import pages, render
 from pay.dependencies import Injected, counted

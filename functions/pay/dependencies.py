@@ -13,7 +13,7 @@ from checkout import wiring
 from checkout.clients import client_of
 from checkout.domain.ground.limits import REQUEST, Rule
 from checkout.flows import limits
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 
 
 async def services() -> PayServices:

@@ -17,7 +17,7 @@ from checkout.domain.session.collect import Place
 from checkout.domain.session.record import Session
 from checkout.flows.session import details, reconcile
 from checkout.pages import form_fields, see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from pay import browser, fields, pages
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly

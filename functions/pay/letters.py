@@ -17,7 +17,7 @@ from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal
 from checkout.pages import Moment
-from checkout.ports.mail import Letter
+from checkout.ports import Email
 from pay import render, view
 from pay.language import reader
 from pay.view import Shown
@@ -26,7 +26,7 @@ from pay.view import Shown
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
 
 
-def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
+def receipt(shown: Shown, to: str, *, contact: str | None) -> Email:
     """Return the receipt of a completed session.
 
     Replies go to `contact` if it is an e-mail address.
@@ -49,7 +49,7 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
 
 def acknowledgement(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
-) -> Letter:
+) -> Email:
     """Return the acknowledgement of a withdrawal, in the language of the page that filed it."""
     reads = reader(wished=session.locale, accepted=filed.language or "", default=merchant.locale)
     base_url = wiring.base_url()
@@ -57,7 +57,7 @@ def acknowledgement(
     return withdrawal(seen, said, at=view.moment(filed.at, reads), contact=merchant.contact)
 
 
-def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Letter:
+def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Email:
     """Return the acknowledgement of a withdrawal: what was said, and the time of it.
 
     `said` has the e-mail address that it goes to.
@@ -94,7 +94,7 @@ def _letter(
     facts: list[tuple[str, str]],
     why: str,
     contact: str | None,
-) -> Letter:
+) -> Email:
     t = shown.reader.texts
     test = [t["test"]] if wiring.test_wallets() else []
     ask = shown.contact or shown.home
@@ -109,7 +109,7 @@ def _letter(
         *([f"{t.text('ask', shop=shown.shop)} {ask.text}"] if ask else []),
         why,
     ]
-    return Letter(
+    return Email(
         to=to,
         subject=one_line(" – ".join([*test, subject])),
         text="\n".join([*test, *map(one_line, lines), ""]),

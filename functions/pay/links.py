@@ -24,7 +24,7 @@ from checkout.flows import merchants
 from checkout.flows.links import purchase
 from checkout.open_payments.urls import origin, split
 from checkout.pages import allow_pictures, form_fields, see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from pay import browser, fields, pages, pictures, render
 from pay.colors import Accent, accent
 from pay.dependencies import Injected, counted

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from checkout import wiring
-from checkout.ports.mail import Letter, Notice
+from checkout.ports import Email, Notice
 from pay import render
 from pay.language import reader
 from pay.letters import one_line
@@ -23,7 +23,7 @@ class Link:
     text: str
 
 
-def notice_letter(notice: Notice) -> Letter:
+def notice_letter(notice: Notice) -> Email:
     """Return the e-mail of a notice, one line for each case with its number."""
     reads = reader(wished=notice.language, accepted="", default=None)
     t = reads.texts
@@ -40,7 +40,7 @@ def notice_letter(notice: Notice) -> Letter:
     )
 
 
-def confirmation(to: str, *, language: str, page: str) -> Letter:
+def confirmation(to: str, *, language: str, page: str) -> Email:
     """Return the e-mail with the link that confirms an address.
 
     It has no word of the shop: whoever gets it has not asked for it, as far as we know.
@@ -68,7 +68,7 @@ def _letter(
     link: Link,
     why: str,
     more: Link | None,
-) -> Letter:
+) -> Email:
     reads = reader(wished=language, accepted="", default=None)
     test = [reads.texts["test"]] if wiring.test_wallets() else []
     parts = [*test, lead, *lines, "", f"{link.text}: {link.href}", "", why]
@@ -84,7 +84,7 @@ def _letter(
         why=why,
         more=more,
     )
-    return Letter(
+    return Email(
         to=to,
         subject=one_line(" – ".join([*test, title])),
         text="\n".join([*map(one_line, parts), ""]),

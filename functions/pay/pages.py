@@ -25,8 +25,8 @@ from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures, see_other, use_policy
-from checkout.ports.mail import Letter
-from checkout.ports.services import PayServices
+from checkout.ports import Email
+from checkout.services import PayServices
 from pay import browser, letters, render
 from pay.headers import LINE_POLICY
 from pay.language import Reader, reader
@@ -190,7 +190,7 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     )
 
 
-def letter(services: PayServices, request: Request, session: Session, to: str) -> Letter:
+def letter(services: PayServices, request: Request, session: Session, to: str) -> Email:
     """Return the receipt as an e-mail in the reader's language. Raise ResourceMissing."""
     merchant = _merchant(services, session)
     return letters.receipt(seen(services, request, session), to, contact=merchant.contact)

@@ -17,7 +17,7 @@ from checkout.flows.links import purchase
 from checkout.flows.session import reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type, see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
 from pay import pages, render
 from pay.view import Contact, Foot, Stage, contact_of, foot_of, home_of

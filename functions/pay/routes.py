@@ -16,7 +16,7 @@ from checkout.flows.session import approve, prepare, receipt_mail, reconcile
 from checkout.flows.session.details import may_give
 from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from checkout.web import json_object
 from pay import browser, details, pages, pictures
 from pay.dependencies import Injected, counted

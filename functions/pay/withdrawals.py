@@ -21,7 +21,7 @@ from checkout.domain.session.withdrawal import ASKED, Withdrawal, last_moment
 from checkout.flows import merchants
 from checkout.flows.session import details, lookup, withdrawals
 from checkout.pages import form_fields, see_other
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from pay import browser, fields, letters, pages, render
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant.record import ApiKey, Suspension
-from checkout.ports.merchants import StaleMerchant
+from checkout.ports import StaleMerchant
 from tests.support.basics import NOW
 from tests.support.samples import MS, a_key, a_merchant
 from tests.support.services import put_key

@@ -23,7 +23,7 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMercha
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
-from checkout.ports.sessions import StaleRecord, Transaction
+from checkout.ports import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, seeded
 from tests.support.samples import a_key, a_merchant, a_reservation, an_event, cancel
 from tests.support.stores import boto

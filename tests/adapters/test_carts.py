@@ -19,7 +19,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.ports.sessions import StaleRecord, Transaction, Walk
+from checkout.ports import StaleRecord, Transaction, Walk
 from tests.support.basics import NOW, a_session
 from tests.support.samples import LARGE_CART, a_reservation, an_event, cancel, session_id
 from tests.support.stores import Store

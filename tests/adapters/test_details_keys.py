@@ -11,7 +11,7 @@ from checkout import telemetry
 from checkout.adapters.details_keys import KmsDetailsKeys
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.errors import Unavailable
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 from tests.fakes.kms import KEY_ID, HandKms
 from tests.support.basics import seeded
 

@@ -29,12 +29,13 @@ from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports.merchants import StaleMerchant
-from checkout.ports.runtime import WHOLE, ShardRange
-from checkout.ports.sessions import (
+from checkout.ports import (
+    WHOLE,
     DueSessions,
     KeyHeld,
     Reservation,
+    ShardRange,
+    StaleMerchant,
     StaleRecord,
     Stretch,
     Transaction,

@@ -22,7 +22,7 @@ from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports.sessions import StaleRecord, Transaction
+from checkout.ports import StaleRecord, Transaction
 from tests.support.basics import NOW, a_session, at_once
 from tests.support.samples import MS, a_reservation, an_event, cancel, checked, paying, session_id
 from tests.support.stores import Store

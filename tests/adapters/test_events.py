@@ -23,8 +23,7 @@ from checkout.domain.webhooks.record import (
     leased,
     sent_again,
 )
-from checkout.ports.sessions import Transaction
-from checkout.ports.webhooks import DueEvent, StaleEvent
+from checkout.ports import DueEvent, StaleEvent, Transaction
 from tests.support.basics import NOW, a_session, at_once
 from tests.support.samples import MS, an_event, cancel, full_event, session_id
 from tests.support.stores import Store

@@ -21,8 +21,7 @@ from checkout.flows.session import prepare
 from checkout.flows.session.create import create_session
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import StaleRecord, Transaction
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt, StaleRecord, Transaction
 from tests.support.basics import NOW, HandClock, words
 from tests.support.flows import CEDAR, PREFIX, World
 

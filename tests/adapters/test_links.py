@@ -14,7 +14,7 @@ from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import LineItem, Session
 from checkout.domain.session.transitions import advance
-from checkout.ports.sessions import OutOfStock, Reservation, StaleRecord, Transaction
+from checkout.ports import OutOfStock, Reservation, StaleRecord, Transaction
 from tests.support.basics import NOW, a_link, a_session
 from tests.support.stores import Store
 

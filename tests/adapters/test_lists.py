@@ -21,7 +21,7 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.reports.daily_totals import DayTally
 from checkout.domain.session.record import Session
 from checkout.open_payments.models import WalletAddress
-from checkout.ports.sessions import Stretch, Transaction, Walk
+from checkout.ports import Stretch, Transaction, Walk
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, a_session

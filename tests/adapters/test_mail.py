@@ -15,10 +15,10 @@ from botocore.stub import Stubber
 from checkout import telemetry
 from checkout.adapters.mail import ONCE, SesMail
 from checkout.domain.ground.errors import MailRefused
-from checkout.ports.mail import Letter
+from checkout.ports import Email
 from tests.support.mailbox import ses_request
 
-LETTER = Letter("eva@customer.example", "Order 42", "Paid: 18.54 €", "<p>Paid</p>")
+LETTER = Email("eva@customer.example", "Order 42", "Paid: 18.54 €", "<p>Paid</p>")
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_letter_is_one_call_with_both_parts(client: Any) -> None:
         ses.add_response("send_email", {"MessageId": "1"}, ses_request())
         mail.send(LETTER)
         ses.add_response("send_email", {"MessageId": "2"}, ses_request("help@shop.example"))
-        mail.send(Letter(LETTER.to, LETTER.subject, LETTER.text, LETTER.html, "help@shop.example"))
+        mail.send(Email(LETTER.to, LETTER.subject, LETTER.text, LETTER.html, "help@shop.example"))
         ses.assert_no_pending_responses()
 
 

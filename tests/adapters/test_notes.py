@@ -12,7 +12,7 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.reports.search_terms import NEEDS_SOMEBODY
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.ports.sessions import Transaction
+from checkout.ports import Transaction
 from tests.support.basics import NOW, a_session
 from tests.support.hosted_pages import AWAITING
 from tests.support.samples import a_note, a_withdrawal

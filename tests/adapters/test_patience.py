@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoSessions
 from checkout.adapters.patience import BRIEF, USUAL, PatientClient, longest, one_request
 from checkout.domain.ground.errors import Unavailable
-from checkout.ports.sessions import Transaction
+from checkout.ports import Transaction
 from tests.support.basics import NOW, a_session, seeded
 from tests.support.samples import a_key, cancel
 

@@ -10,8 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue, cleanup_from, event_from
-from checkout.ports.wallets import Cleanup
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import Cleanup, QueuedEvent
 
 
 def sqs_client(*first: dict[str, Any] | Exception) -> Mock:

@@ -28,7 +28,7 @@ from checkout.domain.webhooks.record import (
     leased,
 )
 from checkout.open_payments.models import Amount, Quote
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 from tests.fakes.dynamodb import ITEM_MAX, item_size
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.protected import DELIVERIES_KEPT

@@ -18,7 +18,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.domain.session.retention import RETENTION
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.record import KEPT
-from checkout.ports.sessions import StaleRecord, Transaction
+from checkout.ports import StaleRecord, Transaction
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.samples import (
     DAY,

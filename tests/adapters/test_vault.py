@@ -21,7 +21,7 @@ from checkout.adapters.vault import (
     key_from_secrets_manager,
 )
 from checkout.domain.ground.errors import Unavailable
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 from tests.support.basics import HandClock, seeded
 
 pytestmark = pytest.mark.untraced

@@ -18,7 +18,7 @@ import api.app
 import dashboard.app
 import pay.app
 import pay.dependencies
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from tests.support.dashboard_pages import dashboard as a_dashboard
 from tests.support.flows import World
 from tests.support.merchant_api import SESSIONS, MerchantApi, a_body, gateway_event

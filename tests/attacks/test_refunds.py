@@ -27,7 +27,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows.people import sign_in
 from checkout.flows.refund import claim
 from checkout.flows.refund import request as refunds
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from dashboard.app import DOORS
 from tests.support import services
 from tests.support.attack_counts import Attack

@@ -28,7 +28,7 @@ from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from expirer.app import scheduled
 from expirer.cleanup import queued as cleans
 from sandbox.cloud import table_definitions

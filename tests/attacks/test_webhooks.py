@@ -30,7 +30,7 @@ from checkout.domain.webhooks.record import EventStatus, WebhookEvent
 from checkout.domain.webhooks.signature import hex_signature, standard_signature
 from checkout.flows.session import details
 from checkout.flows.webhooks.deliver import deliver
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from expirer.cleanup import queued as cleans
 from tests.attacks.texts import NO_LINKS
 from tests.support.attack_counts import Attack

@@ -28,7 +28,7 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.record import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
-from checkout.ports.mail import Letter
+from checkout.ports import Email
 from pay.app import app
 from sandbox.wallets.provider import Rules
 from tests.support.flows import World
@@ -66,7 +66,7 @@ def without_origin(headers: Headers) -> Headers:
 class _Nowhere:
     """`ports.Mail` that takes all letters but those to `refused`."""
 
-    def send(self, letter: Letter) -> None:
+    def send(self, letter: Email) -> None:
         if letter.to.startswith("refused"):
             raise MailRefused("The mail service did not take the e-mail.")
 

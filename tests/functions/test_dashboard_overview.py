@@ -16,7 +16,7 @@ from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
 from checkout.flows import reports
 from checkout.open_payments.models import Amount
-from checkout.ports.sessions import Walk
+from checkout.ports import Walk
 from dashboard import overview, texts
 from tests.support.basics import NOW, a_refund, count_ends
 from tests.support.dashboard_pages import Browser, Dashboard

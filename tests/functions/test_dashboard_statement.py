@@ -26,7 +26,7 @@ from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
 from checkout.open_payments.models import Amount, Quote
-from checkout.ports.sessions import Walk
+from checkout.ports import Walk
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, rows
 from tests.support.flows import CEDAR, World

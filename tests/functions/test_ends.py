@@ -12,7 +12,7 @@ from api import dependencies
 from api.app import app, handler
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import OPTIONAL
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
 from tests.support.basics import Left

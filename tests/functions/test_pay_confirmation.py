@@ -7,7 +7,7 @@ import pytest
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Status
 from checkout.open_payments.errors import OutcomeUnknown
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.support.basics import NOW
 from tests.support.flows import BASE_URL, CEDAR, World, on, raising
 from tests.support.hosted_pages import STAGES, Customer, customer

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.ground.limits import POLL
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import close
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.support import services
 from tests.support.flows import CEDAR, PREFIX, World
 from tests.support.hosted_pages import Answer, Customer, Page, customer

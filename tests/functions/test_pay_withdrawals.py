@@ -15,8 +15,7 @@ from checkout.domain.session.record import Session
 from checkout.flows.schedule import sweep
 from checkout.flows.session import details, withdrawals
 from checkout.flows.session import withdrawals as marks
-from checkout.ports.mail import Letter
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import Email, SecretUnreadable
 from pay import letters
 from tests.support.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
 from tests.support.outbox import Outbox
@@ -281,7 +280,7 @@ def test_a_shop_that_answers_meanwhile_stops_no_acknowledgement_and_loses_no_mar
     world = buyer.world
 
     class Slow(Outbox):
-        def send(self, letter: Letter) -> None:
+        def send(self, letter: Email) -> None:
             marks.answer(world.endpoints, world.key(), paid.id, done=True)
             outbox.send(letter)
 

@@ -13,7 +13,7 @@ from checkout import wiring
 from checkout.domain.ground.grammar import TestUrl as AddressOfTests
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.stripe.objects import livemode
-from checkout.ports.mail import Notice
+from checkout.ports import Notice
 from pay import notices
 from tests.functions.receipts import ask, paid
 from tests.support import asgi

@@ -15,7 +15,7 @@ from checkout.adapters.queue import SqsEventQueue
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.webhooks.record import EventStatus
 from checkout.flows.webhooks import endpoints
-from checkout.ports.webhooks import QueuedEvent, Receipt
+from checkout.ports import QueuedEvent, Receipt
 from tests.support.deployment import Sqs, sqs_event
 from tests.support.flows import World
 from webhook_sender.app import NothingAttempted, queued

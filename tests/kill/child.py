@@ -23,7 +23,7 @@ from checkout.flows.session import prepare
 from checkout.flows.session.create import create_session
 from checkout.flows.session.lookup import load
 from checkout.flows.webhooks.deliver import MessageResult
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from checkout.version import VERSION
 from tests.kill.place import (
     SWEEP_EVERY,

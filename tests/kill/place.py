@@ -25,8 +25,8 @@ from checkout.adapters.vault import AesVault
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.ports.services import PayServices
-from checkout.ports.webhooks import EventQueue, QueuedEvent, Receipt
+from checkout.ports import EventQueue, QueuedEvent, Receipt
+from checkout.services import PayServices
 from sandbox import cloud
 from tests.support import services
 

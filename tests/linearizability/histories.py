@@ -31,7 +31,7 @@ from checkout.domain.ground.ids import api_key_hash, new_api_key
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.schedule import expiries
-from checkout.ports.services import Services
+from checkout.services import Services
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.linearizability.purchases import Outcome, Recorded, Request, Tick, document, violations

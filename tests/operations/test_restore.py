@@ -18,7 +18,7 @@ from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.record import private_key_place
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 from operations.restore import Restorer, main
 from sandbox.cloud import table_definitions
 from tests.support.basics import a_session, seeded

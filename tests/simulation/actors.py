@@ -27,9 +27,8 @@ from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.session import approve, close, details, lookup, prepare, reconcile
 from checkout.flows.session.create import create_session
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
-from checkout.ports.wallets import Cleanup
+from checkout.ports import Cleanup, StaleRecord
+from checkout.services import PayServices
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.faults import CALM, Around, Wider

@@ -29,7 +29,7 @@ from checkout.domain.session.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
@@ -46,7 +46,7 @@ from tests.support.protected import (
 )
 
 if TYPE_CHECKING:
-    from checkout.ports.services import PayServices
+    from checkout.services import PayServices
     from tests.simulation.sim_world import SimWorld
 
 Item = dict[str, Any]

@@ -45,8 +45,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import Walk
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import QueuedEvent, Walk
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, HandClock
 from tests.support.flows import CEDAR, PREFIX, World

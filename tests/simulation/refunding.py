@@ -22,8 +22,8 @@ from checkout.flows.idempotency import Posted, answer
 from checkout.flows.refund import approve, budget, claim, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import metadata
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM

@@ -43,9 +43,8 @@ from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import Walk
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy, Walk
+from checkout.services import PayServices
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.simulation import (

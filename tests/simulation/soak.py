@@ -27,8 +27,8 @@ from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.domain.webhooks.record import Endpoint, EventStatus, WebhookEvent
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import AHEAD, deliver, due_events, enqueue_due
-from checkout.ports.services import DashboardServices, Services
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import QueuedEvent
+from checkout.services import DashboardServices, Services
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment

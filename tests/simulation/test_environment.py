@@ -11,8 +11,8 @@ import pytest
 from checkout.domain.payment.in_flight import IncomingPaymentRef
 from checkout.domain.session.record import Session, Status
 from checkout.flows.payment.cleanup import TryLater
-from checkout.ports.services import PayServices
-from checkout.ports.wallets import Cleanup
+from checkout.ports import Cleanup
+from checkout.services import PayServices
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import IncomingPayment, Money

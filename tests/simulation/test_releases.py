@@ -10,8 +10,7 @@ from checkout.domain.ground.errors import ParameterInvalid
 from checkout.domain.session.record import Status
 from checkout.flows.payment import sealed
 from checkout.flows.session import lookup
-from checkout.ports.runtime import ShardRange
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt, ShardRange
 from tests.simulation import releases, sim_world
 from tests.support.basics import a_session
 

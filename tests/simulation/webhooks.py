@@ -19,7 +19,7 @@ from checkout.adapters.dynamo.events import event_from
 from checkout.domain.webhooks.event_types import COMPLETED, LATE_PAYMENT
 from checkout.domain.webhooks.record import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
 from checkout.flows.webhooks import endpoints
-from checkout.ports.webhooks import QueuedEvent, Receipt
+from checkout.ports import QueuedEvent, Receipt
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.providers import SKEW
 from tests.simulation.scheduler import Scheduler

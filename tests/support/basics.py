@@ -21,9 +21,8 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.schedule import expiries
 from checkout.flows.session.approve import Finish, finish
 from checkout.open_payments.models import Amount, WalletAddress
-from checkout.ports.runtime import Clock
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import Walk
+from checkout.ports import Clock, Walk
+from checkout.services import PayServices
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 T = TypeVar("T")

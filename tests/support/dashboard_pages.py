@@ -17,7 +17,7 @@ from checkout.adapters import dynamo
 from checkout.domain.merchant.people import Member, Role, Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows.people import people
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests.support import asgi, services

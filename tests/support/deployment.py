@@ -38,7 +38,7 @@ from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
 from checkout.flows.session import close
 from checkout.flows.webhooks.deliver import deliver
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
 from sandbox.cloud import table_definitions

@@ -26,7 +26,7 @@ from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant.people import Scope
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.record import Session
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account
 from tests.support.basics import NOW

@@ -40,8 +40,7 @@ from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.wallets import Cleanup, CompletionPolicy
-from checkout.ports.webhooks import QueuedEvent, Receipt
+from checkout.ports import Cleanup, CompletionPolicy, QueuedEvent, Receipt
 from sandbox.cloud import table_definitions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network

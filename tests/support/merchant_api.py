@@ -25,7 +25,7 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.flows.session import details
-from checkout.ports.services import Services
+from checkout.services import Services
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.fakes.kms import KEY_ID as KMS_KEY

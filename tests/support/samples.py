@@ -45,7 +45,7 @@ from checkout.domain.webhooks.record import (
     WebhookSecret,
 )
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 from tests.support.basics import NOW, a_session
 
 DAY = timedelta(days=1)

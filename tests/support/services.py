@@ -23,10 +23,8 @@ from checkout.domain.refund.record import Refund
 from checkout.domain.session.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.runtime import Clock, SideBySide
-from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.wallets import CompletionPolicy, TaskQueue
-from checkout.ports.webhooks import EventQueue, Hosts
+from checkout.ports import Clock, CompletionPolicy, EventQueue, Hosts, SideBySide, TaskQueue
+from checkout.services import DashboardServices, PayServices, Services
 
 B = TypeVar("B")  # a store of rows beside the sessions
 

@@ -13,7 +13,7 @@ from api.v1.app import app
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Session
 from checkout.flows.payment.writes import move
-from checkout.ports.services import DashboardServices, Services
+from checkout.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler
 from tests.support import services
 from tests.support.basics import NOW

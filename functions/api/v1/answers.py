@@ -22,7 +22,7 @@ from checkout.flows.idempotency import (
     fingerprint_of,
     json_text,
 )
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import STATUS, ErrorResponse
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import item_of, line_items
 from checkout.flows.session import lookup
-from checkout.ports.services import Services
+from checkout.services import Services
 
 router = APIRouter(prefix="/v1")
 

@@ -18,7 +18,7 @@ from checkout.domain.ground.strict_json import parse_object
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import account_id
 from checkout.flows.merchant import api_keys
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from checkout.web import body_bytes, require_json
 
 __all__ = [

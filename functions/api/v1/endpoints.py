@@ -29,7 +29,7 @@ from checkout.flows import merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Configured
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from checkout.web import like
 
 ENDPOINTS: Final = "/v1/webhook_endpoints"

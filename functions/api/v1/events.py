@@ -18,7 +18,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.session import details
 from checkout.flows.webhooks import event_log
 from checkout.flows.webhooks.event_log import EventQuery
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import validated
 
 TYPES_MAX = 20

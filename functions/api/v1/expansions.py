@@ -23,7 +23,7 @@ from checkout.domain.stripe.objects import (
     payment_method,
 )
 from checkout.domain.stripe.refunds import refund_object, refund_of, refund_transaction
-from checkout.ports.services import Services
+from checkout.services import Services
 
 Make = Callable[[str], dict[str, Any] | None]
 

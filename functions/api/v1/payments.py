@@ -36,7 +36,7 @@ from checkout.domain.stripe.refunds import refund_of
 from checkout.flows import limits
 from checkout.flows.refund import request as refunds
 from checkout.flows.session import details, lists, lookup
-from checkout.ports.services import Services
+from checkout.services import Services
 
 router = APIRouter(prefix="/v1")
 _PREFIXES: Final[Mapping[str, str]] = {

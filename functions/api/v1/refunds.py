@@ -35,7 +35,7 @@ from checkout.flows.idempotency import json_text
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import details, lookup
-from checkout.ports.services import Services
+from checkout.services import Services
 
 router = APIRouter(prefix="/v1/refunds")
 LIST_MAX: Final = 100

@@ -31,7 +31,7 @@ from checkout.flows.idempotency import Reserve, json_text
 from checkout.flows.session import close, details, lists, lookup, metadata
 from checkout.flows.session.create import open_session
 from checkout.flows.webhooks import event_log
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import request_id
 
 router = APIRouter(prefix="/v1")

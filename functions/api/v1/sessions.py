@@ -47,7 +47,7 @@ from checkout.domain.stripe.objects import (
 from checkout.flows.session import lists, lookup
 from checkout.flows.session.lists import ListQuery, SessionList
 from checkout.open_payments.urls import split
-from checkout.ports.services import Services
+from checkout.services import Services
 from checkout.web import PARAM_MAX, validated
 
 T = TypeVar("T")

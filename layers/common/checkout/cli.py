@@ -41,7 +41,7 @@ from checkout.flows.merchant import rotation, settings, setup, suspension
 from checkout.flows.people import people
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
 

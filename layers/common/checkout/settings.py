@@ -16,7 +16,7 @@ from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.session.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 
 
 class SettingsError(Exception):

@@ -31,7 +31,7 @@ from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import RandomBytes, new_request_id, session_ref
 from checkout.domain.ground.strict_json import parse_object
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 
 BODY_MAX: Final = 256 * 1024  # bytes
 PARAM_MAX: Final = 200  # characters of a field name that a response repeats

@@ -33,10 +33,8 @@ from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.open_payments.urls import authority
-from checkout.ports.mail import Mail
-from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.wallets import TaskQueue
-from checkout.ports.webhooks import EventQueue
+from checkout.ports import EventQueue, Mail, TaskQueue
+from checkout.services import DashboardServices, PayServices, Services
 from checkout.settings import Settings
 from checkout.version import VERSION
 

@@ -23,7 +23,7 @@ from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import webhook_url
 from checkout.open_payments.transport import Response
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from tests.support.basics import NOW, words
 from tests.support.protected import DELIVERY_TIMEOUT
 from tests.support.tls_server import NAME, Names, TlsServer, raw, reply

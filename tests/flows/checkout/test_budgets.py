@@ -13,7 +13,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import setup
 from checkout.flows.schedule import sweep
 from checkout.flows.session import close
-from checkout.ports.services import Services
+from checkout.services import Services
 from tests.support.flows import BASE_URL, CEDAR, World, client_id
 from tests.support.keys import new_key_pair
 

@@ -13,7 +13,7 @@ from checkout.domain.session.record import Status
 from checkout.flows.session import approve, close, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.support.flows import CEDAR, World, lose_answers, on, raising
 from tests.support.protected import LEASE
 

@@ -13,7 +13,7 @@ from checkout.domain.session.collect import Kind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.flows.session import details
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 from tests.support.basics import SESSION_ID, a_session, seeded
 from tests.support.flows import World
 

@@ -28,8 +28,8 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import close, lookup
 from checkout.flows.session.lookup import apply_clock
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 from tests.support.basics import NOW, between
 from tests.support.flows import NotedHints
 from tests.support.merchant_api import MerchantApi

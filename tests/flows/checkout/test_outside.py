@@ -19,7 +19,7 @@ from checkout.flows.session import close as ends
 from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, lose_answers, on, raising
 from tests.support.protected import FENCE, LEASE

@@ -16,8 +16,7 @@ from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.sessions import StaleRecord, Transaction
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy, StaleRecord, Transaction
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 from tests.support.protected import FENCE, STRAY_404
 

@@ -11,7 +11,7 @@ import pytest
 from checkout.domain.ground.errors import Conflict, ParameterInvalid
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import api_keys
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 from tests.support.basics import between
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.merchant_api import SESSIONS

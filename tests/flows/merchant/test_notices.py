@@ -216,7 +216,7 @@ def test_a_notice_is_in_the_members_language(shop: Shop, language: str) -> None:
 
 
 def test_every_case_has_words_and_a_topic_in_every_language(shop: Shop) -> None:
-    from checkout.ports.mail import Notice
+    from checkout.ports import Notice
 
     assert set(notices.TOPICS) == set(Case)
     for language in LANGUAGES:

@@ -22,7 +22,7 @@ from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.flows.session import details, prepare
 from checkout.flows.session.create import create_session
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 from sandbox.wallets.state import Account
 from tests.support.basics import NOW, SESSION_ID, a_session, between, come_back, seeded
 from tests.support.flows import HARBOR, PREFIX, World, derived

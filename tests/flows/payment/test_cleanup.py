@@ -12,8 +12,7 @@ from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.flows.session import close
 from checkout.flows.session.lookup import apply_clock
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.ports.sessions import Transaction
-from checkout.ports.wallets import Cleanup
+from checkout.ports import Cleanup, Transaction
 from tests.support.flows import CEDAR, World, on, raising
 
 

@@ -40,7 +40,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
-from checkout.ports.sessions import StaleRecord, Transaction
+from checkout.ports import StaleRecord, Transaction
 from sandbox.wallets.answers import resource
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules

@@ -30,7 +30,7 @@ from checkout.flows.refund.request import NewRefund
 from checkout.flows.refund.settle import settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Response
-from checkout.ports.sessions import StaleRecord, Transaction
+from checkout.ports import StaleRecord, Transaction
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.refund_books import (
     ALICE,

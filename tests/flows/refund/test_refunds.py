@@ -44,7 +44,7 @@ from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import close
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.models import Amount
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
 from sandbox.wallets.state import Account
 from tests.support.basics import at_once
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising

@@ -23,7 +23,7 @@ from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
 from checkout.flows.session import close, lists, lookup, reconcile
-from checkout.ports.sessions import Positions, Walk
+from checkout.ports import Positions, Walk
 from tests.support.basics import NOW, HandClock, between
 from tests.support.flows import PREFIX, World, interrupt, raising
 from tests.support.protected import CLOCK_IS_FINAL_AFTER

@@ -24,7 +24,7 @@ from checkout.flows.session import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority
-from checkout.ports.sessions import Transaction
+from checkout.ports import Transaction
 from tests.support.basics import NOW, between
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, interrupt, raising
 from tests.support.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN

@@ -15,7 +15,7 @@ from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.flows.session import close, lookup
 from checkout.open_payments.errors import NotSent
-from checkout.ports.sessions import Walk
+from checkout.ports import Walk
 from tests.support.basics import NOW, count_ends
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.support.protected import CLOCK_IS_FINAL_AFTER

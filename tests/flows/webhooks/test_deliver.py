@@ -27,7 +27,7 @@ from checkout.flows.webhooks.deliver import (
     due_events,
     enqueue_due,
 )
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.flows.deadly import Killed

@@ -32,7 +32,7 @@ from checkout.domain.webhooks.record import (
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult
 from checkout.flows.webhooks.endpoints import Configured, Resent
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from tests.support.basics import NOW, between
 from tests.support.flows import PREFIX, World, raising
 from tests.support.protected import OVERLAP_MAX

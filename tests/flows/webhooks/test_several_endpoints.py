@@ -26,7 +26,7 @@ from checkout.flows.webhooks import endpoints, event_log, signature_check
 from checkout.flows.webhooks.deliver import MessageResult, due_events
 from checkout.flows.webhooks.endpoints import Failed, Resent
 from checkout.flows.webhooks.event_log import EventQuery
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from tests.flows.deadly import Killed
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR, PREFIX, World, on, raising

@@ -35,7 +35,7 @@ from checkout.flows import erase
 from checkout.flows.payment.writes import move
 from checkout.flows.session import close, details, metadata
 from checkout.flows.webhooks import endpoints
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 from tests.support.basics import NOW, a_session
 from tests.support.flows import CEDAR, PREFIX, World
 

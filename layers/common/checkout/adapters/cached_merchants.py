@@ -7,9 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.merchant.record import ApiKey, Merchant
-from checkout.ports.merchants import MerchantPage, Merchants
-from checkout.ports.runtime import Clock
-from checkout.ports.sessions import Reservation
+from checkout.ports import Clock, MerchantPage, Merchants, Reservation
 
 REMEMBERED: Final = timedelta(seconds=60)
 MERCHANTS_MAX: Final = 1_000

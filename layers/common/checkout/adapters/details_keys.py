@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.ground.errors import Unavailable
-from checkout.ports.runtime import SecretUnreadable
+from checkout.ports import SecretUnreadable
 
 if TYPE_CHECKING:
     from checkout.adapters.vault import AesVault

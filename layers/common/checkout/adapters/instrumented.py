@@ -24,8 +24,7 @@ from checkout.domain.session.record import Session
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.sessions import Reservation, Transaction
-from checkout.ports.webhooks import Receipt, Receivers
+from checkout.ports import Receipt, Receivers, Reservation, Transaction
 
 _COUNTED: Final = {
     Event.PREPARED: "SessionsPrepared",

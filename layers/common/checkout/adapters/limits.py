@@ -20,7 +20,7 @@ from checkout.domain.ground.limits import (
     Rule,
 )
 from checkout.domain.links import HELD_FOR
-from checkout.ports.runtime import Clock
+from checkout.ports import Clock
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 _MOST: Final = 10_000  # clients that are remembered; there can be any number of them

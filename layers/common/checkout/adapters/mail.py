@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from checkout import telemetry
 from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.ground.errors import MailRefused
-from checkout.ports.mail import Letter
+from checkout.ports import Email
 
 # An e-mail without an answer may have been sent, so it is not sent again. Times in seconds.
 ONCE: Final = Config(
@@ -31,7 +31,7 @@ class SesMail:
         self._client = client
         self._sender = sender
 
-    def send(self, letter: Letter) -> None:
+    def send(self, letter: Email) -> None:
         try:
             self._client().send_email(
                 FromEmailAddress=self._sender,

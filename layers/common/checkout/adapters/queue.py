@@ -18,8 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from checkout import telemetry
 from checkout.domain.ground.errors import cause
 from checkout.domain.ground.grammar import DELIVERY_ID
-from checkout.ports.wallets import Cleanup
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import Cleanup, QueuedEvent
 
 _BATCH_MAX: Final = 10  # SendMessageBatch
 

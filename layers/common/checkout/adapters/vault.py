@@ -28,7 +28,7 @@ from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes, session_ref
-from checkout.ports.runtime import Clock, SecretUnreadable
+from checkout.ports import Clock, SecretUnreadable
 
 # Running processes use a new key after this time, or as soon as they meet a ciphertext of it.
 REFRESH: Final = timedelta(minutes=5)

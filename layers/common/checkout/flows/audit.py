@@ -11,7 +11,7 @@ from checkout.domain.merchant.audit import Action, AuditEntry
 from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows import cursors
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 PAGE: Final = 50
 

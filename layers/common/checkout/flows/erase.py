@@ -41,9 +41,8 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.flows.session import details
 from checkout.flows.session.lookup import write_clock
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import DashboardServices
-from checkout.ports.sessions import Reservation, StaleRecord
+from checkout.ports import Reservation, SecretUnreadable, StaleRecord
+from checkout.services import DashboardServices
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoRecords

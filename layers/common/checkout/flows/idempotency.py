@@ -16,8 +16,8 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from checkout.domain.ground.errors import CheckoutError, IdempotencyKeyInvalid, IdempotencyKeyReused
-from checkout.ports.services import Services
-from checkout.ports.sessions import KeyHeld, Reservation
+from checkout.ports import KeyHeld, Reservation
+from checkout.services import Services
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from checkout.domain.ground.limits import (
     Rule,
 )
 from checkout.domain.merchant.people import Member
-from checkout.ports.services import Services
+from checkout.services import Services
 
 
 def admit(services: Services, rule: Rule, client: str) -> None:

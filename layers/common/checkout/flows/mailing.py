@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from checkout.domain.merchant.reach import Effect, require
 from checkout.domain.merchant.record import Merchant
-from checkout.ports.mail import Letter, Mail
+from checkout.ports import Email, Mail
 
 
-def send(mail: Mail, merchant: Merchant, effect: Effect, letter: Letter) -> None:
+def send(mail: Mail, merchant: Merchant, effect: Effect, letter: Email) -> None:
     """Send the e-mail, once. Raise MerchantUnproven, MerchantSuspended, MailRefused."""
     require(merchant, effect)
     mail.send(letter)

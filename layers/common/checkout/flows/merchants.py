@@ -9,7 +9,7 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports.merchants import Merchants
+from checkout.ports import Merchants
 
 
 def get(merchants: Merchants, merchant_id: str) -> Merchant:

@@ -66,8 +66,8 @@ from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent, en
 from checkout.flows import audit, limits, mailing, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.open_payments.errors import Reason
-from checkout.ports.mail import Notice
-from checkout.ports.services import DashboardServices, PayServices
+from checkout.ports import Notice
+from checkout.services import DashboardServices, PayServices
 
 SESSIONS_MAX: Final = 100  # sessions of a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read

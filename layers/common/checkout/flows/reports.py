@@ -27,8 +27,8 @@ from checkout.flows import merchants
 from checkout.flows.session import details, lists, lookup
 from checkout.flows.session.lists import PAGE_MAX, ListQuery, SessionList, cursor_behind
 from checkout.open_payments.models import Amount
-from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.sessions import Positions
+from checkout.ports import Positions
+from checkout.services import DashboardServices, PayServices, Services
 
 # In the address of a page, or alone.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from checkout.domain.ground.errors import Conflict
-from checkout.ports.sessions import Stale
+from checkout.ports import Stale
 
 TRIES: Final = 5  # how often the loser of a write decides again
 

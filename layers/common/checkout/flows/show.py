@@ -17,7 +17,7 @@ from checkout.domain.ground.ids import session_ref
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session
 from checkout.open_payments.urls import authority
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoRecords

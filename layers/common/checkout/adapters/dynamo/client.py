@@ -14,7 +14,7 @@ from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import session_ref
 from checkout.open_payments.urls import split
-from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
+from checkout.ports import WHOLE, ShardRange, SideBySide
 
 T = TypeVar("T")
 

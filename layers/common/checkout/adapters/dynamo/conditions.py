@@ -31,7 +31,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session
 from checkout.domain.session.retention import RETENTION, rows_kept_until
-from checkout.ports.sessions import Allowance, KeyHeld, Reservation
+from checkout.ports import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the item in a transaction
 # A chance of a chance of 2^-130, or a mistake.

@@ -34,7 +34,7 @@ from checkout.domain.session.note import Note
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 
 T = TypeVar("T")
 

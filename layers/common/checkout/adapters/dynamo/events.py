@@ -33,9 +33,7 @@ from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
-from checkout.ports.sessions import Reservation
-from checkout.ports.webhooks import DueEvent, StaleEvent
+from checkout.ports import WHOLE, DueEvent, Reservation, ShardRange, SideBySide, StaleEvent
 
 _EVENT: Final = Codec(
     WebhookEvent,

@@ -27,7 +27,7 @@ from checkout.adapters.dynamo.wire import Item, instant, number, number_from, te
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.ids import RandomBytes, new_nonce
 from checkout.domain.links import PaymentLink, shares
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 
 # `merchant` is the key of the list of sessions, which must not contain links.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})

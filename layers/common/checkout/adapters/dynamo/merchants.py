@@ -31,8 +31,7 @@ from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, te
 from checkout.domain.ground.errors import CheckoutError, Unavailable
 from checkout.domain.merchant.people import Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
-from checkout.ports.merchants import MerchantPage, StaleMerchant
-from checkout.ports.sessions import Reservation
+from checkout.ports import MerchantPage, Reservation, StaleMerchant
 
 _MERCHANT: Final = Codec(Merchant, names={"parts": "shards"})
 _KEY: Final = Codec(ApiKey, names={"parts": "shards"})

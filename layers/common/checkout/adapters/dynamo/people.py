@@ -31,7 +31,7 @@ from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
 from checkout.domain.merchant.people import Invitation, Member, Role
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.retention import RETENTION
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)

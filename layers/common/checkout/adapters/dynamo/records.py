@@ -45,7 +45,7 @@ from checkout.domain.session.retention import (
     flag_kept_until,
     rows_kept_until,
 )
-from checkout.ports.sessions import Reservation
+from checkout.ports import Reservation
 
 SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
 FLAG_ROW: Final = "flag#"  # prefix of the id of the row that finds a flagged session

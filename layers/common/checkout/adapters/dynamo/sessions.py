@@ -60,12 +60,14 @@ from checkout.domain.reports.search_terms import outer_ids, same_text, wallets
 from checkout.domain.session.record import Session
 from checkout.domain.session.retention import RETENTION
 from checkout.domain.session.transitions import given_back
-from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
-from checkout.ports.sessions import (
+from checkout.ports import (
+    WHOLE,
     AllowanceUsed,
     DueSessions,
     OutOfStock,
     Reservation,
+    ShardRange,
+    SideBySide,
     StaleRecord,
     Transaction,
 )

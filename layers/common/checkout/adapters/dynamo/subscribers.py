@@ -13,8 +13,7 @@ from checkout.adapters.dynamo.conditions import failed_item, put, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.merchant.notices import Subscriber
-from checkout.ports.runtime import Clock
-from checkout.ports.sessions import Reservation
+from checkout.ports import Clock, Reservation
 
 STOPPED_KEPT: Final = timedelta(days=1)
 # `merchant` is the key of the list of sessions, which must not contain subscribers.

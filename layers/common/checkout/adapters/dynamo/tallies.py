@@ -32,7 +32,7 @@ from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import DayTally
 from checkout.domain.session.record import Session
-from checkout.ports.sessions import Positions, Stretch, Walk
+from checkout.ports import Positions, Stretch, Walk
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")

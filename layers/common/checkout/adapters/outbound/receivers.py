@@ -15,7 +15,7 @@ from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
-from checkout.ports.webhooks import Receipt
+from checkout.ports import Receipt
 
 # In the JSON of the delivery log, each of these characters takes six bytes.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")

@@ -17,7 +17,7 @@ from checkout.open_payments.models import ClientIdentity, Jwk
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Transport
-from checkout.ports.runtime import Clock
+from checkout.ports import Clock
 
 OnRefusal = Callable[[Merchant, Refused, bool | None], None]
 LOOK_FOR_KEY: Final = timedelta(seconds=2)

@@ -58,7 +58,7 @@ from checkout.flows import audit, merchants
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve
 from checkout.flows.session import details
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 PAGE: Final = 50
 DESCRIPTION_MAX: Final = 500  # characters

@@ -30,8 +30,8 @@ from checkout.flows import idempotency, limits, merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
 from checkout.flows.session import details as customer_details
 from checkout.flows.session.lookup import apply_clock, load
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import KeyHeld, OutOfStock
+from checkout.ports import KeyHeld, OutOfStock
+from checkout.services import PayServices
 
 _NO_LINK: Final = "No such payment link."
 

@@ -45,7 +45,7 @@ from checkout.domain.merchant.people import GIVEN, USUAL, Actor, Member, RefundC
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
-from checkout.ports.services import DashboardServices, Services
+from checkout.services import DashboardServices, Services
 
 NAME_MAX: Final = 60  # characters
 OVERLAP_MAX: Final = timedelta(days=7)

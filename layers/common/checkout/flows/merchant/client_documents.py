@@ -13,7 +13,7 @@ from typing import Any, Final
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import BASE62
 from checkout.domain.merchant.record import Merchant
-from checkout.ports.merchants import Merchants
+from checkout.ports import Merchants
 
 _PREFIX: Final = "mer_"
 _MERCHANT_ID: Final = re.compile(rf"{_PREFIX}{BASE62}")

@@ -12,8 +12,8 @@ from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import public_x
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import DashboardServices
+from checkout.ports import SecretUnreadable
+from checkout.services import DashboardServices
 
 # For both questions together, because a person waits for the page.
 PATIENCE: Final = timedelta(seconds=3)

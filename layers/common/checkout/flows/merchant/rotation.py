@@ -23,8 +23,8 @@ from checkout.domain.merchant.record import (
 from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.flows.session import details
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import PayServices
+from checkout.ports import SecretUnreadable
+from checkout.services import PayServices
 
 if TYPE_CHECKING:
     from checkout.adapters.vault import AesVault

@@ -33,7 +33,7 @@ from checkout.domain.session.withdrawal import DAYS_MAX
 from checkout.flows import audit, merchants
 from checkout.flows.merchant import api_keys
 from checkout.flows.session import details
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record
 HOSTS_MAX: Final = 50  # they are copied to each key's record

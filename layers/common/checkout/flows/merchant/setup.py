@@ -35,9 +35,8 @@ from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import load_private_key, public_x
 from checkout.open_payments.urls import of_stage
 from checkout.open_payments.wallet_address import parse
-from checkout.ports.merchants import StaleMerchant
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import PayServices
+from checkout.ports import SecretUnreadable, StaleMerchant
+from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record

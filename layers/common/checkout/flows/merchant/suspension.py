@@ -17,7 +17,7 @@ from checkout.flows import merchants
 from checkout.flows.merchant.api_keys import NewKey, change_copied, successor
 from checkout.flows.merchant.settings import keys_behind
 from checkout.flows.people import ownership
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 PAGE: Final = 100
 

@@ -23,8 +23,8 @@ from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import AccessToken, WalletAddress
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 
 R = TypeVar("R", bound=InFlight)
 T = TypeVar("T")

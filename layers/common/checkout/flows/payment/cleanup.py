@@ -13,8 +13,8 @@ from checkout.flows import merchants
 from checkout.flows.payment import sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.open_payments import errors as op
-from checkout.ports.services import PayServices
-from checkout.ports.wallets import Cleanup
+from checkout.ports import Cleanup
+from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=3)  # the queue brings a task that was not done again
 

@@ -28,8 +28,8 @@ from checkout.open_payments.models import (
     Quote,
     WalletAddress,
 )
-from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices, Services
 
 R = TypeVar("R", bound=InFlight)
 

@@ -25,7 +25,7 @@ from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken
-from checkout.ports.services import PayServices, Services
+from checkout.services import PayServices, Services
 
 DEADLINE: Final = timedelta(seconds=10)
 # A token that ends within this time is renewed before it is used.

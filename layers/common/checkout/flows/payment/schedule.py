@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, Attention, InFlight
 from checkout.flows.payment.writes import move
-from checkout.ports.services import Services
+from checkout.services import Services
 
 R = TypeVar("R", bound=InFlight)
 

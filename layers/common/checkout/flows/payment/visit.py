@@ -10,7 +10,7 @@ from typing import TypeVar
 from checkout.domain.merchant.record import Merchant
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import AccessToken
-from checkout.ports.services import PayServices
+from checkout.services import PayServices
 
 T = TypeVar("T")
 

@@ -23,10 +23,8 @@ from checkout.domain.webhooks.event_types import OPTIONAL, REFUND_CREATED
 from checkout.domain.webhooks.record import Endpoint, WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
-from checkout.ports.services import Services
-from checkout.ports.sessions import Allowance, StaleRecord, Transaction
-from checkout.ports.wallets import Cleanup
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import Allowance, Cleanup, QueuedEvent, StaleRecord, Transaction
+from checkout.services import Services
 
 R = TypeVar("R", bound=Record)
 Listeners = Callable[[str], int]

@@ -36,8 +36,8 @@ from checkout.flows.people.sign_in import place_of
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.urls import authority
-from checkout.ports.merchants import StaleMerchant
-from checkout.ports.services import DashboardServices
+from checkout.ports import StaleMerchant
+from checkout.services import DashboardServices
 
 WITHIN: Final = timedelta(seconds=20)
 APPROVE_WITHIN: Final = timedelta(hours=1)

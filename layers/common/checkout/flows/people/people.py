@@ -47,7 +47,7 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 OPERATOR: Final = "operator"
 REVOKED_SHOWN: Final = 20

@@ -45,8 +45,8 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant import api_keys
 from checkout.flows.people import people
-from checkout.ports.runtime import PasskeyRefused
-from checkout.ports.services import DashboardServices
+from checkout.ports import PasskeyRefused
+from checkout.services import DashboardServices
 
 SEEN_EVERY: Final = timedelta(minutes=1)
 

@@ -26,7 +26,7 @@ from checkout.flows.people.sign_in import SignedIn
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 _PURPOSE: Final = "sign-up"
 

@@ -43,8 +43,8 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)
 # The customer's incoming payment lasts for the approval and for what is under way after it.

@@ -53,8 +53,8 @@ from checkout.flows.retry_on_conflict import TRIES
 from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Interval, Limits
 from checkout.open_payments.models import AccessToken, Amount, Quote
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import Allowance, AllowanceUsed, StaleRecord
+from checkout.ports import Allowance, AllowanceUsed, StaleRecord
+from checkout.services import PayServices
 
 
 @dataclass(frozen=True, slots=True)

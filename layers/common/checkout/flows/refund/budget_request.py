@@ -24,9 +24,8 @@ from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.open_payments.models import Amount
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
-from checkout.ports.wallets import Cleanup
+from checkout.ports import Cleanup, StaleRecord
+from checkout.services import Services
 
 _BUSY: Final = "The budget is being changed by other requests; try again shortly."
 

@@ -29,8 +29,8 @@ from checkout.flows.payment.writes import move
 from checkout.flows.refund import request
 from checkout.flows.session import lookup, prepare
 from checkout.open_payments.urls import authority
-from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices, Services
 
 DEADLINE: Final = timedelta(seconds=12)
 CURRENCY: Final = "currency"  # the slip of a wallet that holds another one than the refund

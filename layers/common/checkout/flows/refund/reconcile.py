@@ -30,8 +30,8 @@ from checkout.flows.refund.settle import nothing_sent, settle
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access
 from checkout.open_payments.models import AccessToken, OutgoingPayment
-from checkout.ports.services import PayServices, Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices, Services
 
 DEADLINE: Final = timedelta(seconds=10)
 # A token that ends within this time may end on its way.

@@ -45,8 +45,8 @@ from checkout.flows.session import lookup
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse
-from checkout.ports.services import Services
-from checkout.ports.sessions import Allowance, AllowanceUsed, StaleRecord
+from checkout.ports import Allowance, AllowanceUsed, StaleRecord
+from checkout.services import Services
 
 REFUNDS_MAX: Final = 100  # of a session
 ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day: until it is over, and refunds are

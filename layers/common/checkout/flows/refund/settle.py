@@ -16,8 +16,8 @@ from checkout.domain.session.record import Session
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 
 
 def settle(

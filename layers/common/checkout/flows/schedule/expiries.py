@@ -28,8 +28,8 @@ from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.schedule.sweep import place_of
 from checkout.flows.session.lookup import write_clock
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import Positions, Walk
+from checkout.ports import Positions, Walk
+from checkout.services import PayServices
 
 STRETCH: Final = 90  # sessions; a transaction has room for as many days, and the walk's mark
 # If few sessions end, the ends of this time are counted together, because each count costs four

@@ -43,10 +43,8 @@ from checkout.flows.session.lookup import write_clock
 from checkout.flows.session.reconcile import Checked
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import WHOLE, Clock, ShardRange
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import DueSessions, StaleRecord
-from checkout.ports.webhooks import DueEvent
+from checkout.ports import WHOLE, Clock, DueEvent, DueSessions, ShardRange, StaleRecord
+from checkout.services import PayServices
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from checkout.flows.session.prepare import note_of
 from checkout.open_payments import errors as op
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.urls import authority
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
 PATIENCE: Final = 2.5  # seconds that the callback waits for the money; the customer sees no page

@@ -22,8 +22,8 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.flows.session import lookup
 from checkout.flows.session.lookup import apply_clock
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 
 _VERB: Final = {
     Event.EXPIRE_REQUESTED: "expired",

@@ -17,8 +17,7 @@ from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
-from checkout.ports.sessions import StaleRecord
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy, StaleRecord
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
 POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)

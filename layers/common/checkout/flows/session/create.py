@@ -22,8 +22,8 @@ from checkout.domain.session.record import Session
 from checkout.flows import merchants
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
 from checkout.flows.session import details
-from checkout.ports.services import Services
-from checkout.ports.sessions import KeyHeld, Reservation
+from checkout.ports import KeyHeld, Reservation
+from checkout.services import Services
 
 
 def create_session(

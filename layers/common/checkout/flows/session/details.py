@@ -37,9 +37,8 @@ from checkout.flows import merchants
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session.lookup import apply_clock
-from checkout.ports.runtime import SecretUnreadable
-from checkout.ports.services import DashboardServices, PayServices, Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import SecretUnreadable, StaleRecord
+from checkout.services import DashboardServices, PayServices, Services
 
 if TYPE_CHECKING:
     from checkout.adapters.details_keys import KmsDetailsKeys

@@ -12,7 +12,7 @@ from checkout.domain.reports.search_terms import NEEDS_SOMEBODY, PAID, finds, la
 from checkout.domain.session.attempts import Concern
 from checkout.domain.session.record import Session, Status
 from checkout.flows.cursors import cursor, position_of
-from checkout.ports.services import Services
+from checkout.services import Services
 
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads

@@ -17,8 +17,8 @@ from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.flows.payment.writes import change, write_decided
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 
 
 def apply_clock(services: Services, session: Session) -> Session:

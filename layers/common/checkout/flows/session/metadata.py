@@ -16,8 +16,8 @@ from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import lookup
 from checkout.flows.session.lookup import apply_clock
-from checkout.ports.services import Services
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import Services
 
 Merge = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _BUSY = "This session is being changed by other requests; try again shortly."

@@ -11,7 +11,7 @@ from checkout.domain.merchant.people import Actor
 from checkout.domain.session.note import TAG_MAX, TAGS_MAX, TEXT_MAX, Note, case_of, tags_of
 from checkout.flows import audit
 from checkout.flows.session import lookup
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 MEANWHILE: Final = "Somebody else has changed the note meanwhile. Read it, and write yours again."
 

@@ -54,8 +54,8 @@ from checkout.open_payments.models import Quote, WalletAddress
 from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
+from checkout.ports import StaleRecord
+from checkout.services import PayServices
 
 # For all calls together, because the customer's wallet decides how much of it is used.
 DEADLINE: Final = timedelta(seconds=12)

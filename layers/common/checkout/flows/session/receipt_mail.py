@@ -14,8 +14,8 @@ from checkout.domain.ground.limits import RECEIPT
 from checkout.domain.merchant.reach import Effect
 from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, mailing, merchants
-from checkout.ports.mail import Letter
-from checkout.ports.services import PayServices
+from checkout.ports import Email
+from checkout.services import PayServices
 
 RECEIPTS_MAX: Final = 3
 OFFERED_FOR: Final = timedelta(days=30)  # after the payment
@@ -30,7 +30,7 @@ def offered(services: PayServices, session: Session) -> bool:
 
 
 def send(
-    services: PayServices, session: Session, letter: Letter, *, client: str, form: str | None = None
+    services: PayServices, session: Session, letter: Email, *, client: str, form: str | None = None
 ) -> None:
     """Send the receipt of a session that has one to offer, once for the name of its `form`.
 

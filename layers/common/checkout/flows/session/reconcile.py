@@ -24,9 +24,8 @@ from checkout.flows.session import completion, unsolicited
 from checkout.flows.session.lookup import apply_clock, load
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
-from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleRecord
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy, StaleRecord
+from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again

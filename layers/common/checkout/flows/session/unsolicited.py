@@ -16,7 +16,7 @@ from checkout.flows.payment import proof
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.flows.session import completion
-from checkout.ports.wallets import CompletionPolicy
+from checkout.ports import CompletionPolicy
 
 # The customer's open page has the incoming payment of a waiting session read this often.
 LOOK_EVERY: Final = timedelta(minutes=1)

@@ -29,8 +29,8 @@ from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal, last_moment
 from checkout.flows import audit, mailing
 from checkout.flows.session import details, lookup
-from checkout.ports.mail import WriteAcknowledgement
-from checkout.ports.services import DashboardServices, PayServices
+from checkout.ports import WriteAcknowledgement
+from checkout.services import DashboardServices, PayServices
 
 AGAIN: Final = timedelta(hours=1)  # after an acknowledgement that was not sent
 WITHIN: Final = timedelta(days=14)

@@ -48,22 +48,20 @@ from checkout.domain.webhooks.signature import signed_headers, stripe_header
 from checkout.flows import merchants
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.flows.session import details
-from checkout.ports.runtime import (
+from checkout.ports import (
     WHOLE,
     Clock,
-    SecretUnreadable,
-    ShardRange,
-    SideBySide,
-)
-from checkout.ports.services import Services
-from checkout.ports.webhooks import (
     DueEvent,
     EventQueue,
     QueuedEvent,
     Receipt,
     Receivers,
+    SecretUnreadable,
+    ShardRange,
+    SideBySide,
     StaleEvent,
 )
+from checkout.services import Services
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoEvents

@@ -46,8 +46,8 @@ from checkout.domain.webhooks.signature import new_webhook_secret
 from checkout.flows import audit, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports.services import DashboardServices
-from checkout.ports.webhooks import QueuedEvent
+from checkout.ports import QueuedEvent
+from checkout.services import DashboardServices
 
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads

@@ -18,7 +18,7 @@ from checkout.flows.cursors import cursor, position_of
 from checkout.flows.session.lists import READ_FOR
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Resent
-from checkout.ports.services import DashboardServices, Services
+from checkout.services import DashboardServices, Services
 
 _LOOKED_AT: Final = 100  # events of a round
 

@@ -22,7 +22,7 @@ from checkout.domain.webhooks.signature import (
     id_in,
     presented,
 )
-from checkout.ports.services import DashboardServices
+from checkout.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters
 BODY_MAX: Final = 64 * 1024  # bytes

@@ -15,11 +15,18 @@ from checkout.domain.ground.grammar import TestUrl
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import SignUp
-from checkout.ports.mail import Mail, WriteAcknowledgement, WriteNotice
-from checkout.ports.merchants import Merchants
-from checkout.ports.runtime import Clock, SideBySide
-from checkout.ports.wallets import CompletionPolicy, TaskQueue
-from checkout.ports.webhooks import EventQueue, Hosts
+from checkout.ports import (
+    Clock,
+    CompletionPolicy,
+    EventQueue,
+    Hosts,
+    Mail,
+    Merchants,
+    SideBySide,
+    TaskQueue,
+    WriteAcknowledgement,
+    WriteNotice,
+)
 
 if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
     from checkout.adapters.details_keys import KmsDetailsKeys

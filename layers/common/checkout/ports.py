@@ -1,0 +1,407 @@
+"""Declare the protocols through which the flows use the outside world.
+
+A protocol is here if it has two implementations; `wiring.py` chooses between them. The stores have
+one, `adapters/dynamo`, which tests run over tables in memory: here is what they return and raise.
+
+A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
+raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
+again from that version and never repeats its write blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.payment.machine import Change, Record
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.customer_details import CustomerDetails
+from checkout.domain.session.record import Session
+from checkout.domain.session.withdrawal import Withdrawal
+from checkout.domain.webhooks.record import WebhookEvent
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+
+class Clock(Protocol):
+    """Tell the time, and wait."""
+
+    def now(self) -> datetime:
+        """Return the time as aware UTC in whole milliseconds, which is how it is stored."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SideBySide(Protocol):
+    """Do the same work for many items, several at a time."""
+
+    def __call__(self, do: Callable[[T], Result], items: Iterable[T], /) -> list[Result]:
+        """Return the results of `do` for each item, in order.
+
+        The next item is taken when there is room for it, so an iterator may end the work early.
+        Raises the error of `do`, after all begun work has ended.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRange:
+    """A range of all shards: each `of`-th of them, from `number` on."""
+
+    number: int = 0
+    of: int = 1
+
+    def among(self, shards: int) -> range:
+        """Return the shards of this range."""
+        return range(self.number, shards, self.of)
+
+
+WHOLE: Final = ShardRange()
+
+
+class SecretUnreadable(ValueError):
+    """Report a ciphertext that does not open at its place. The message holds no secret."""
+
+
+class PasskeyRefused(Exception):
+    """Report that a browser's answer is not valid for the challenge. The message is for logs."""
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Stale(Exception):
+    """Report that a record changed since it was read; `current` is the winner's version."""
+
+    def __init__(self, current: Any) -> None:
+        super().__init__(f"the record is at version {current.version}")
+        self.current = current
+
+
+class StaleRecord(Stale, Generic[R]):
+    """Report a lost race for a session, refund or mandate; `current` is the winner's version."""
+
+    current: R
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An idempotency record: the response to repeat for a request with the same key.
+
+    `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
+    from `expires_at`, 24 hours after its first use.
+
+    With `session`, the answer says that this session was created at `created_at`, and is stored
+    before it: a replay first makes sure that the session exists.
+    """
+
+    key: str
+    fingerprint: str
+    status: int
+    body: str = field(repr=False)  # it may hold a webhook endpoint's new secret
+    writer: str
+    created_at: datetime
+    expires_at: datetime
+    session: str | None = None
+
+
+class KeyHeld(Exception):
+    """Report that another live reservation holds the key. Nothing was written."""
+
+    def __init__(self, reservation: Reservation) -> None:
+        super().__init__("the idempotency key is in use")
+        self.reservation = reservation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A count that a change's transaction raises by `amount`, unless it would be more than `most`.
+
+    It is kept until `until` at least.
+    """
+
+    id: str
+    amount: int
+    most: int
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Generic[R]):
+    """A change of a record, and what is written with it, or not at all."""
+
+    change: Change[R]
+    events: tuple[WebhookEvent, ...] = ()
+    refund: Refund | None = None  # a new one
+    reservation: Reservation | None = None
+    allowance: Allowance | None = None  # it is counted in
+    also: Change[Any] | None = None  # of another record, on its own condition
+
+
+class AllowanceUsed(Exception):
+    """Report that an allowance has less left. Nothing was written. `used` is what is counted."""
+
+    def __init__(self, used: int) -> None:
+        super().__init__("the allowance is used up")
+        self.used = used
+
+
+class OutOfStock(Exception):
+    """Report that a payment link has no item left, or is stopped. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueSessions:
+    """The ids of due sessions, the longest due first.
+
+    `oldest` is the earliest due time; `total` counts all.
+    """
+
+    ids: tuple[str, ...]
+    total: int
+    oldest: datetime | None
+
+
+class Walk(StrEnum):
+    """A walk along sessions by the time of their end. It passes each session once."""
+
+    TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
+    COUNT = "count"  # the same sessions: count them
+    ENDS = "ends"  # sessions whose end was written: count them
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The mark of each walk in each shard, and the ids that TELL has passed there `untold`.
+
+    A walk that never began has no mark. The end of an untold session could not be written.
+    """
+
+    marks: Mapping[tuple[Walk, int], datetime]
+    untold: Mapping[int, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The sessions of one shard that a walk passes next, by the time of their end.
+
+    `since` is where the walk stands, None at its beginning, and `to` where it stands afterwards.
+    `unreadable` are the ids of damaged records. With `more`, sessions before `until` are left.
+    """
+
+    walk: Walk
+    shard: int
+    since: datetime | None
+    to: datetime
+    sessions: tuple[Session, ...]
+    unreadable: tuple[str, ...] = ()
+    more: bool = False
+
+
+class StaleMerchant(Stale):
+    """Report that the merchant changed since it was read; `current` is the winner's version."""
+
+    current: Merchant
+
+
+@dataclass(frozen=True, slots=True)
+class MerchantPage:
+    """A page of merchants; `next_key` continues after the last one read, or is None at the end.
+
+    `unreadable`: the ids of damaged records, which the page lacks.
+    """
+
+    merchants: tuple[Merchant, ...]
+    next_key: str | None
+    unreadable: tuple[str, ...] = ()
+
+
+class Merchants(Protocol):
+    """Store merchants."""
+
+    def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
+        """Write a merchant and its first API key.
+
+        Returns None if they were written, or the merchant that already has this wallet address
+        (then nothing was written).
+        """
+        ...
+
+    def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
+        """Write the merchant if the stored version is one less than `merchant.version`.
+
+        The reservation is written in the same transaction. Raises KeyHeld, StaleMerchant.
+        """
+        ...
+
+    def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
+        """Return the merchant; if a copy is kept, not one of before `identity` (Merchant.as_of)."""
+        ...
+
+    def latest(self, merchant_id: str) -> Merchant | None:
+        """Read the merchant, never from a copy."""
+        ...
+
+    def move(self, merchant: Merchant) -> Merchant | None:
+        """Write the merchant as `replace` does, and take its wallet address for it.
+
+        Returns None if it was written, or the other merchant that has this wallet address. The
+        addresses of before stay its own.
+        """
+        ...
+
+    def find_by_wallet(self, wallet_address: str) -> Merchant | None: ...
+
+    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+        """Read all merchants a page at a time, in no particular order, for operators' commands.
+
+        Scans the table: a merchant that is added or changed meanwhile may be missed. `after` is the
+        `next_key` of an earlier page.
+        """
+        ...
+
+
+class StaleEvent(Stale):
+    """Report that the event changed since it was read; `current` is the winner's version."""
+
+    current: WebhookEvent
+
+
+@dataclass(frozen=True, slots=True)
+class DueEvent:
+    """An entry of the due index: an event that should have been enqueued at `since`.
+
+    `at` is its sort key, which postponing changes.
+    """
+
+    id: str
+    merchant: str
+    at: datetime
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A receiver's response: its status and the first bytes of its body, or the error instead."""
+
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+    retry_after: timedelta | None = None
+
+
+class Receivers(Protocol):
+    """Send to merchants' webhook endpoints."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        """Send once, within `domain.webhooks.TIMEOUT`; never raises for a receiver's behaviour."""
+        ...
+
+
+class Hosts(Protocol):
+    """Resolve host names before an address is saved."""
+
+    def permitted(self, host: str) -> bool:
+        """Tell whether the name resolves, and to public addresses only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedEvent:
+    """A request to attempt this event in `delay` seconds (0 to 900).
+
+    `merchant` is the message group, for the queue's fairness between merchants.
+    """
+
+    event: str
+    merchant: str
+    delay: int = 0
+
+
+class EventQueue(Protocol):
+    """Announce events to the sender.
+
+    The sweep finds events whose message is lost, by their records.
+    """
+
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
+        """Send the messages, best effort; never raises."""
+        ...
+
+
+class CompletionPolicy(StrEnum):
+    """The evidence that completes a session (decisions.md "completed means paid")."""
+
+    RECEIVED = "received"  # the merchant's own incoming payment shows the money
+    INSTRUCTED = "instructed"  # the customer's wallet accepted the payment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleanup:
+    """The customer's grant that a session no longer needs.
+
+    It is at `auth_server`, and still sealed under the session's id. `identity` is the merchant's
+    that asked for it.
+    """
+
+    session: str
+    merchant: str
+    auth_server: str
+    grant: str = field(repr=False)
+    identity: int | None = None
+
+
+class TaskQueue(Protocol):
+    """Hand work to the function that calls wallets.
+
+    A lost message does no harm, because grants expire.
+    """
+
+    def clean_up(self, cleanup: Cleanup) -> None:
+        """Send the task, best effort and quickly; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """An e-mail with a text and an HTML part. Replies go to `reply_to`."""
+
+    to: str
+    subject: str
+    text: str
+    html: str
+    reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The content of an e-mail to a member: how many things need somebody, by their case.
+
+    `needs` and `settings` are pages of the dashboard. No order, customer, key or address of a
+    server is in it: e-mail is read by many machines.
+    """
+
+    to: str
+    language: str
+    shop: str
+    counts: tuple[tuple[str, int], ...]
+    needs: str
+    settings: str
+
+
+WriteNotice = Callable[[Notice], Email]
+WriteAcknowledgement = Callable[[Session, Merchant, Withdrawal, CustomerDetails], Email]
+
+
+class Mail(Protocol):
+    """Sends from the address that the operator has set."""
+
+    def send(self, letter: Email) -> None:
+        """Send the e-mail, once. Raises MailRefused."""
+        ...
