@@ -47,7 +47,7 @@ async def jwks(services: Injected, request: Request, client_id: str) -> Response
 
 
 def _kept(request: Request, answer: dict[str, Any]) -> Response:
-    """Return `answer` with leave to keep it; 406 to a reader that takes no JSON, as wallets do."""
+    """Return `answer`, cacheable; 406 for a reader that does not accept JSON, as at wallets."""
     accepted = request.headers.get("accept") or "*/*"
     if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
         return Response("This address has JSON only.", 406, media_type="text/plain")

@@ -40,7 +40,7 @@ WALLET_MAX: Final = 2048  # characters
 
 
 def said(text: str | None) -> str | None:
-    """Return the text without spaces around it. Raise ValueError if nothing is left."""
+    """Return the text without outer blanks. Raise ValueError if it is then empty."""
     words = None if text is None else text.strip()
     if words == "":
         raise ValueError("Say how you have paid the customer back.")

@@ -1,4 +1,4 @@
-"""Refused requests under /api and /v1: a word about their ids, and the log of each API key."""
+"""Refused requests under /api and /v1: hints about wrong ids, and the log of each API key."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SECRETS: Final = ("sk_", "rk_", "whsec_")  # of ours and of Stripe's
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
-    """Return the error; of an address whose id cannot be one, with what the id looks like.
+    """Return the error, with the likely kind of the id if the path has an impossible one.
 
-    It depends on the text alone, so it does not tell whether there is such a session.
+    The hint depends on the text alone, so it does not reveal whether there is such a session.
     """
     given = request.path_params.get("session_id")
     if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
@@ -37,12 +37,12 @@ def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
 
 
 def remember(services: Services, request: Request, key: ApiKey) -> None:
-    """Remember whose request this is, until it is answered."""
+    """Remember the API key of this request until it is answered."""
     request.state.refused = partial(_note, services, request, key)
 
 
 def note(request: Request, found: ErrorResponse, status: int) -> None:
-    """Note the refusal of a request whose key is known. A fault of ours is not a refusal."""
+    """Record the refusal of a request with a valid key. A 5xx is not a refusal."""
     told = getattr(request.state, "refused", None)
     if told is not None and status < 500:
         told(found, status)
@@ -51,7 +51,7 @@ def note(request: Request, found: ErrorResponse, status: int) -> None:
 def _note(
     services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
 ) -> None:
-    # What stands in a wrong place, such as a key as the name of a field, is in message or param.
+    # A secret in a wrong place, such as a key as the name of a field, is in message or param.
     refusal = Refusal(
         at=services.clock.now(),
         method=request.method,

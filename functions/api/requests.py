@@ -70,7 +70,7 @@ Scalar = Annotated[
 
 
 def storable(value: Any) -> Any:
-    """Refuse U+0000 in a text: shops store what they get back, and PostgreSQL cannot."""
+    """Refuse U+0000 in a text: shops store our answers, and PostgreSQL cannot store it."""
     if isinstance(value, str) and "\0" in value:
         raise PydanticCustomError("null_character", NULL_CHARACTER)
     return value
@@ -82,7 +82,7 @@ class Form(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _storable(cls, value: Any) -> Any:
-        """Check each text of each field; those of `metadata` are inside of one."""
+        """Check the texts of each field, including those of `metadata`."""
         return storable(value)
 
 
@@ -322,9 +322,9 @@ class CollectDetails(Form):
     questions: Annotated[list[CollectQuestion], Field(max_length=QUESTIONS_MAX)] = []
 
     def collect(self, *, email_known: bool) -> Collect:
-        """Return it in the domain's form. Raise ParameterInvalid.
+        """Return the details in the domain's form. Raise ParameterInvalid.
 
-        An e-mail address that is known may be left out.
+        If the e-mail address is known, it is optional.
         """
         wishes = {each: getattr(self, each.value) for each in (*Detail, *Place)}
         asked = {each: wish for each, wish in wishes.items() if wish}
@@ -453,12 +453,12 @@ class CreateSession(Form):
 
 
 def whole_number(value: Any) -> Any:
-    """Return a query's ASCII digits as a number, and anything else unchanged."""
+    """Return a query's ASCII digits as a number, and any other value unchanged."""
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
 def time_sentence(value: Any) -> str:
-    """Return what is wrong with a value that is no time in Unix seconds."""
+    """Return the error message for a value that is no time in Unix seconds."""
     if isinstance(value, int) and value > UNIX_SECONDS_MAX:
         return "These are milliseconds. Send a time in Unix seconds, such as 1795781486."
     return TIME_FORM
@@ -534,7 +534,7 @@ def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
 def expands(request: Request) -> bool:
     """Return whether the query asks for the payment attempts with the session.
 
-    Raise ParameterInvalid for anything else that cannot be expanded.
+    Raise ParameterInvalid for any other name.
     """
     query = request.query_params
     wanted = [*query.getlist("expand"), *query.getlist("expand[]")]

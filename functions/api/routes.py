@@ -1,8 +1,8 @@
 """The routes of the merchant API: parse, call one flow, render.
 
-The key is always checked before the body, so that a caller without one learns nothing about it.
-A session is shown as of a moment before it was read: one that was canceled in time, and read before
-that, would else be shown expired if its time were over by now.
+The key is always checked before the body, so that a caller without a key gets no details of errors
+in the body. A session is shown as of a moment before it was read: otherwise a session canceled just
+before its expiry could be shown as expired.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def create(services: Injected, request: Request) -> Response:
 
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, request: Request) -> Response:
-    """Return a page of sessions, shorter than asked where its answer would be too large."""
+    """Return a page of sessions, shorter than `limit` if the response would be too large."""
     key, now = api_key(services, request, None), services.clock.now()
     asked = list_query(request.query_params.multi_items())
     limits.admit_list(services, key.merchant)
@@ -85,7 +85,7 @@ async def get(services: Injected, request: Request, session_id: str) -> Response
 
 @router.get(f"{SESSIONS}/{{session_id}}/attempts")
 async def attempts(services: Injected, request: Request, session_id: str) -> Response:
-    """Return the payment attempts that are kept of a session, and how many there were."""
+    """Return the stored payment attempts of a session, and the number of all attempts."""
     session = lookup.get(services, api_key(services, request), session_id)
     found = _attempts(session)
     data = found["payment_attempts"]
@@ -155,7 +155,7 @@ async def _ended(services: Services, request: Request, session_id: str, end: End
 
 
 def answered(given: Answer) -> Response:
-    """Return the response of an answer that may be a replay."""
+    """Return the response of an answer, which may be a replay."""
     headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
     return json_response(given.body, given.status, headers)
 

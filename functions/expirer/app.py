@@ -87,8 +87,8 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     return result
 
 
-def _written(notice: Notice) -> Email:
-    """Write a notice. The code for that is loaded here, because most rounds tell nobody."""
+def _written(notice: Notice) -> Letter:
+    """Write a notice. Its code is loaded here, because most rounds send none."""
     from pay.notices import notice_letter
 
     return notice_letter(notice)

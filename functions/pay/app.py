@@ -1,8 +1,8 @@
 """The Lambda function `pay`.
 
-Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda gives
-an environment one event at a time, so there is nothing to block, and a thread pool costs 0.3 ms a
-request (docs/reference/design.md).
+Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
+an environment one event at a time, so a blocking call delays no other request, and a thread pool
+costs 0.3 ms a request (docs/reference/design.md).
 """
 
 from __future__ import annotations

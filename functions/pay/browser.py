@@ -4,12 +4,13 @@ The browser that submits the wallet gets the cookie. Its QR code hands the appro
 the link has a proof of its own, for which the phone gets the cookie too. A customer who returns
 from the wallet in any other browser must confirm first (RFC 9635, "Session Management for
 Interaction Finish Methods"): somebody who is sent a link to an approval page must not pay without
-seeing the purchase. Another site's page could open the link behind its visitor's back. So the
-phone gets the cookie only if the browser says that no other site led to the link.
+seeing the purchase. Another site's page could open the link without its visitor's notice. So the
+phone gets the cookie only if the browser reports that no other site led to the link.
 
-These browsers also get a cookie that outlives the payment. It proves that the attempt that paid was
-theirs, and only they are shown what the customer has given: anybody may have the page's address,
-which the shop gets in its return URL. A browser that files a withdrawal gets one, too.
+These browsers also get a cookie that outlives the payment. It proves that the browser made the
+attempt that paid. Only this browser sees the customer's details, because anybody may have the
+page's address, which the shop gets in its return URL. A browser that files a withdrawal gets such a
+cookie, too.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from checkout.services import PayServices
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of a link that hands over
-# Seconds for which a browser is shown the details, from the wallet or the withdrawal on. It is as
-# long as the receipt can be had by e-mail.
+# Seconds for which a browser sees the details, from the wallet or the withdrawal on; the receipt
+# can be sent by e-mail as long.
 SHOWN_FOR: Final = 30 * 86_400
 _FILED: Final = "withdrawal"
 _PAID: Final = frozenset({Outcome.PAID, Outcome.PAID_IN_PART})
@@ -53,7 +54,7 @@ def bind(
 
     Browsers send it when a wallet redirects back to us (SameSite=Lax). With the prefix `__Host-`
     they refuse it from any other host and without TLS; the local world has no TLS. A browser whose
-    approval was `verified` gets the cookie for afterwards even if no approval is pending any more.
+    approval was `verified` gets the cookie of the attempt even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -77,16 +78,16 @@ def bind(
 def filed(
     services: PayServices, response: Response, session: Session, merchant: Merchant
 ) -> Response:
-    """Add the cookie by which the browser that filed the withdrawal is shown what it said."""
+    """Add the cookie with which the browser that filed the withdrawal sees its statement."""
     _remember(services, response, session, merchant, _FILED)
     return response
 
 
 def has_paid(services: PayServices, request: Request, session: Session, merchant: Merchant) -> bool:
-    """Return whether this browser began the attempt that paid, or was handed it over."""
+    """Return whether this browser began the attempt that paid, or got it by a hand-over."""
     attempts = attempts_of(session)
     if not attempts or attempts[-1].outcome not in _PAID:
-        return False  # who has paid is not known: anybody can
+        return False  # the payer is unknown: anybody can pay
     act = _attempt(attempts[-1].number)
     return _proves(services, request, session, merchant, act)
 
@@ -151,7 +152,7 @@ def link(services: PayServices, request: Request, session: Session) -> str:
 def taken_over(services: PayServices, request: Request, session: Session, proof: str) -> Response:
     """Return the redirect to the page without `proof`, with the cookie if the proof is right.
 
-    A page of another site may have opened the link: then the return from the wallet is asked.
+    If a page of another site may have opened the link, the customer must confirm on return.
     """
     response = see_other(paths_of(session, services.base_url).page)
     grant = sealed.pending_grant(services.vault, session)
@@ -162,9 +163,9 @@ def taken_over(services: PayServices, request: Request, session: Session, proof:
 
 
 def asked_here(services: PayServices, request: Request) -> bool:
-    """Return whether a form of ours was sent, as far as the browser tells.
+    """Return whether our own page sent the form, according to the browser.
 
-    It tells by Fetch Metadata. An older browser has the Origin, which is that of the page.
+    The browser sends Fetch Metadata. An older browser sends the Origin of the page.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -173,12 +174,12 @@ def asked_here(services: PayServices, request: Request) -> bool:
 
 
 def _opened_by_customer(request: Request) -> bool:
-    """Return whether the browser says that no page of another site led here."""
+    """Return whether the browser reports that no page of another site led here."""
     return request.headers.get("sec-fetch-site") in ("none", "same-origin")
 
 
 def _is_own(services: PayServices, origin: str | None) -> bool:
-    """Return whether an Origin header is ours, or is not there."""
+    """Return whether an Origin header is ours or missing."""
     base = split(services.base_url)
     return origin in (None, f"{base.scheme}://{base.authority}")
 

@@ -1,6 +1,6 @@
 """The page on which a customer names another wallet for their refund.
 
-Its link comes from the shop. Opening it writes nothing. Nothing here needs a script.
+The shop sends the link. Opening it writes nothing. The page needs no script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OTHER_CURRENCY: Final = "claim_currency"  # the name of its texts
 
 @router.api_route("", methods=READ)
 async def claimed(services: Injected, request: Request, session_id: str, token: str) -> Response:
-    """Show what goes back, and ask for a wallet while the link is open."""
+    """Show the amount, and ask for a wallet while the link is open."""
     counted(services, request)
     return _page(services, request, claim.find(services, session_id, token))
 

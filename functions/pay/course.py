@@ -1,4 +1,4 @@
-"""The course of a payment in flight, as its page lists it: what has happened, what is next."""
+"""The course of a payment in flight, as its page lists it: finished steps, and the next one."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Progress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the course. `text` is the name of its text; `at` is when it happened, if it has.
+    """A step of the course. `text` is the name of its text; `at` is its time.
 
-    The one that is under way is `now`; the others without a time are still to come.
+    The current step is `now`; it and later steps have no time.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Step:
 
 
 # By state, the step that is under way and the one after it. The other states have no course: their
-# pages say what to do.
+# pages show the next step for the customer.
 _NEXT: Final = {
     Progress.SENDING: ("course.sending", "course.paid"),
     Progress.WAITING: ("course.way", "course.paid"),
@@ -54,7 +54,7 @@ def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
     if not happened or happened[0].event != Event.APPROVAL_CLAIMED:
         return ()
     texts = {Event.APPROVAL_CLAIMED.value: "course.approved"}
-    if progress is not Progress.CLOSING:  # what the wallet has accepted has not come
+    if progress is not Progress.CLOSING:  # accepted by the wallet, and no money yet
         texts[Event.PAYMENT_CREATED.value] = "course.accepted"
     past = [
         Step(texts[entry.event], _clock(entry.at)) for entry in happened if entry.event in texts

@@ -32,5 +32,5 @@ def counted(services: PayServices, request: Request, rule: Rule = REQUEST) -> st
     """
     found = client_of(request, services.edge_secret)
     limits.admit(services, rule, found)
-    request.state.services = services  # an error page may read whose page it is
+    request.state.services = services  # an error page may read the session's merchant
     return found

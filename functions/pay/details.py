@@ -1,7 +1,7 @@
 """The page on which the customer of a session gives the details that its shop asks for.
 
-It comes before the wallet. No page before the payment shows the details that were given, because
-anybody who has the link can open it, such as a second device. Nothing here needs a script.
+It comes before the wallet. No page before the payment shows the details, because anybody who has
+the link can open it. The page needs no script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ READ: Final = ["GET", "HEAD"]
 
 @router.api_route("", methods=READ)
 async def ask(services: Injected, request: Request, session_id: str) -> Response:
-    """Show the form, also to correct what was given, or lead to the page of the session's stage."""
+    """Show the form, also for corrections, or lead to the page of the session's stage."""
     counted(services, request)
     session = reconcile.view(services, session_id)
     if not details.may_give(services, session):
@@ -41,7 +41,7 @@ async def ask(services: Injected, request: Request, session_id: str) -> Response
 
 @router.post("")
 async def give(services: Injected, request: Request, session_id: str) -> Response:
-    """Store what was given and lead on to the wallet, or show what is wrong with it."""
+    """Store the details and lead to the wallet, or show the form with its errors."""
     counted(services, request)
     session = reconcile.view(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
@@ -73,9 +73,9 @@ def form(
     turned: Place | None = None,
     unproven: bool = False,
 ) -> Response:
-    """Return the page with the form, and with what was `typed` if it is shown again.
+    """Return the page with the form, and with the `typed` texts if it is shown again.
 
-    `unproven`: it was sent, perhaps by a page of another site.
+    `unproven`: a page of another site may have sent the form.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -1,7 +1,7 @@
-"""The fields in which customers say who they are: names, labels and faults as a page shows them.
+"""The fields for customers' details: names, labels and faults as a page shows them.
 
 An address has the parts, and the order of parts, of its country. Choosing another country needs no
-script: the form is sent, and comes back in the form of that country with what was typed.
+script: the form is sent, and returned in the form of that country with the typed texts.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _CALLED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A field, with a `hint` above it. `fault` says what is wrong; `first` is the first wrong one.
+    """A field, with a `hint` above it. `fault` is its error; `first` marks the first wrong field.
 
-    With `options`, values and their texts, it is a list to choose from. `beside`: it stands in the
-    row of the field before it.
+    With `options`, values and their texts, it is a list to choose from. `beside`: it is in the row
+    of the previous field.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Group:
     An address has a `title`, a `place`, and the `country` whose form it is, which customers choose
     among `countries`. `kept` are the texts of parts that this country does not have, by the names
     of their fields, for a customer who goes back to the other country. With `same` it may be that
-    of the shipment; `copied` if it is. `counts`: it asks how many.
+    of the shipment; `copied` if it is. `counts`: it is the quantity.
     """
 
     asks: tuple[Ask, ...]
@@ -105,7 +105,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form: the typed texts, and what is wrong with them."""
+    """A form: the typed texts and their errors."""
 
     typed: Mapping[str, str]
     wrong: Mapping[str, Fault]
@@ -114,7 +114,7 @@ class _Form:
     def ask(
         self, name: str, label: str, *, longest: int, said: str, usual: str = "", **rest: Any
     ) -> Ask:
-        """Return a field with the `usual` text; `said` is for one that is not taken."""
+        """Return a field with the `usual` text; `said` is its error."""
         fault = self.wrong.get(name)
         sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
         return Ask(
@@ -141,7 +141,8 @@ def groups(
     """Return all fields.
 
     `usual` is the country of a customer who has not chosen one, `most` the number of items that
-    they may buy at once; it is not asked if that is None. `left`: fewer are left than they chose.
+    they may buy at once; it is not asked if that is None. `left` is the number of items left if it
+    is less than the chosen one.
     """
     form = _Form(typed, wrong, reader)
     found = []

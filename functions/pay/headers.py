@@ -21,13 +21,13 @@ POLICY: Final = (
     "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-# Of the one line that our own pages frame (templates/watch.html).
+# The policy of the line that our own pages frame (templates/watch.html).
 LINE_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'none'; frame-ancestors 'self'; "
     "base-uri 'none'"
 )
-# Other hosts get none: a session's URL is a secret. With `no-referrer`, browsers would send our own
-# forms with `Origin: null`, which could be from anywhere, and older ones say nothing else.
+# Other hosts get no referrer: a session's URL is a secret. With `no-referrer`, browsers would send
+# our own forms with `Origin: null`, as any page could, and older browsers send no other header.
 REFERRER: Final = "same-origin"
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {

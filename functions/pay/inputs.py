@@ -1,7 +1,7 @@
 """Parse the requests of customers and wallets: wallet and receipt.
 
-Anything ambiguous is rejected: unknown or doubled fields. Nobody is known
-yet, so each text is bounded before it is read, and none is put into another more than once.
+Unknown and doubled fields are rejected. The client is not authenticated, so the length of each text
+is checked before it is parsed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from checkout.open_payments.slips import Slip, slip_in
 from checkout.open_payments.urls import MAX_URL
 from checkout.web import validated
 
-BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and room
+BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and a margin
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
 # A mobile money provider may use phone numbers as names.
 _NO_NAMES: Final = frozenset({Slip.CARD, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO, Slip.SECRET})
@@ -62,8 +62,8 @@ def name_of(fields: dict[str, Any]) -> str | None:
 def provider_of(fields: dict[str, Any]) -> str:
     """Remove and return the chosen provider's form of addresses, or "" without one.
 
-    Put the text of the second field behind that of the first. If one of them cannot be a part of an
-    address, leave this one alone: it is refused later.
+    Put the text of the second field behind that of the first. A text that cannot be a part of an
+    address is left as it is, and refused later.
     """
     form: str = fields.pop("provider", "")
     second: str = fields.pop("second", "")

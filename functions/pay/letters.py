@@ -1,7 +1,7 @@
-"""Write the receipt, and what acknowledges a withdrawal, as e-mails: the facts as text and HTML.
+"""Write the receipt and the acknowledgement of a withdrawal as e-mails, in text and HTML.
 
-They have no link to the session and not its id, of which the address is made that shows the order.
-Nor have they pictures.
+They have no pictures, no link to the session and not its id, from which the address of the order's
+page could be made.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def acknowledgement(
     return withdrawal(seen, said, at=view.moment(filed.at, reads), contact=merchant.contact)
 
 
-def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Email:
-    """Return the acknowledgement of a withdrawal: what was said, and the time of it.
+def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Letter:
+    """Return the acknowledgement of a withdrawal: the statement and its time.
 
     `said` has the e-mail address that it goes to.
     """

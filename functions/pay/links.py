@@ -106,7 +106,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
         return _page(services, request, link, typed=typed, unproven=True)
     except Conflict:
         now = purchase.load_link(services, link_id)
-        if now.limited and now.sells and quantity > 1:  # fewer are left than were chosen
+        if now.limited and now.sells and quantity > 1:  # fewer items are left than chosen
             few = {fields.QUANTITY: Fault.INVALID}
             return _page(services, request, now, typed=typed, wrong=few, status=409)
         gone = link if link.stopped_at else replace(link, left=0)
@@ -140,8 +140,8 @@ def _page(
 ) -> Response:
     """Return the link's page, with what was `typed` if its form is shown again.
 
-    `turned` is the address that is now asked in another country's form, `status` that of a page on
-    which something is `wrong`. `unproven`: its form was sent, perhaps by a page of another site.
+    `turned` is the address that is now in another country's form, `status` that of a page with
+    something `wrong`. `unproven`: a page of another site may have sent its form.
     """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)

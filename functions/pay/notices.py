@@ -1,4 +1,4 @@
-"""Write the e-mails to members: a notice of what needs somebody, and the link for a new address.
+"""Write the e-mails to members: notices of cases that need them, and the link for a new address.
 
 They are here because they are in the languages of the customers' pages. They name no order,
 customer, key or server: the dashboard does, after a sign-in.
@@ -43,7 +43,7 @@ def notice_letter(notice: Notice) -> Email:
 def confirmation(to: str, *, language: str, page: str) -> Email:
     """Return the e-mail with the link that confirms an address.
 
-    It has no word of the shop: whoever gets it has not asked for it, as far as we know.
+    It has no text of the shop, because its recipient may not have asked for it.
     """
     t = reader(wished=language, accepted="", default=None).texts
     return _letter(

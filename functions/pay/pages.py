@@ -45,7 +45,7 @@ from pay.view import (
 )
 
 _MAILED: Final = "mailed"  # in the query after the receipt was sent
-WATCHED_EVERY: Final = 3  # seconds between two looks of a page without script
+WATCHED_EVERY: Final = 3  # seconds between two polls of a page without script
 COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
@@ -68,7 +68,7 @@ _TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
 AT_PROVIDER: Final = "at_provider"
 _TYPED_MAX: Final = 60  # characters of it in a sentence
-# These slips are told in the same words in a provider's tile as at the address.
+# These slips have the same text in a provider's tile as at the address.
 _NOT_OF_TILES: Final = frozenset(
     {Slip.NOTHING, Slip.CARD, Slip.SECRET, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO}
 )
@@ -80,7 +80,7 @@ class Alert:
 
     Its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default. With
     `at_field` it is about the typed wallet address; `character` is a character that is not allowed
-    in it, `provider` the name of the one at which `typed` was not found.
+    in it, `provider` the name of the provider at which `typed` was not found.
     """
 
     name: str
@@ -91,12 +91,12 @@ class Alert:
     typed: str = ""
 
     def said(self, texts: Texts) -> str:
-        """Return the sentence that says what is wrong."""
+        """Return the sentence with the problem."""
         values = {"character": self.character, "provider": self.provider, "typed": self.typed}
         return texts.text(f"fault.{self.name}", **values)
 
     def next(self, texts: Texts) -> str:
-        """Return the sentence that says what to do."""
+        """Return the sentence with the next step."""
         return texts[f"fault.{self.advice or self.name}.next"]
 
     @property
@@ -120,7 +120,7 @@ UNPROVEN: Final = Alert("unproven")
 def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> Alert:
     """Return the alert about a typed text, or about an address without a wallet.
 
-    `provider` is the name of the one in whose tile `typed` was typed.
+    `provider` is the name of the provider in whose tile `typed` was typed.
     """
     if provider and error.slip not in _NOT_OF_TILES:
         shown_typed = typed.strip()[:_TYPED_MAX]
@@ -209,8 +209,8 @@ def prepared(services: PayServices, request: Request, session: Session, *, was: 
 
     `was` is the previous price, or "". A browser is redirected to it, so that reloading sends
     nothing again. The page's script asks for it in the response (RFC 7240 section 4.2), which saves
-    a round trip, and replaces its own page with it. A session that was paid meanwhile leads to its
-    confirmation.
+    a round trip, and replaces its own page with it. If the session was paid meanwhile, the response
+    leads to its confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -240,10 +240,10 @@ def quote_json(session: Session) -> Response:
 
 
 def status_json(services: PayServices, session: Session) -> Response:
-    """Return as JSON what the open page follows.
+    """Return the state that the open page polls, as JSON.
 
-    `next` is the URL of the page after paying, once a payment is made. `progress` is what is known
-    of it while it is in flight, `part` the amount that has arrived if it is less than asked, and
+    `next` is the URL of the page after paying, once a payment is made. `progress` is the known
+    state of the payment in flight, `part` the amount that has arrived if it is less than asked, and
     `seconds_left` the rest of the fence. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
@@ -273,7 +273,7 @@ def watched(services: PayServices, request: Request, session: Session, *, saw: s
 
 
 def unwatched(request: Request, wait: int) -> Response:
-    """Return an empty line where nothing may be read now; it comes again after `wait` seconds."""
+    """Return an empty line if reading is not possible now; it reloads after `wait` seconds."""
     headers = {"Retry-After": str(wait)}
     values = {"news": None, "home": "", "pause": wait}
     return _line(request, reader_of(request), status=429, headers=headers, **values)

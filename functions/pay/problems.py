@@ -38,7 +38,7 @@ class Shop:
 
 
 def sent_by_form(request: Request) -> bool:
-    """Return whether the body is a form's."""
+    """Return whether the body is a form."""
     return media_type(request) == FORM
 
 
@@ -153,7 +153,7 @@ def _back(request: Request) -> str | None:
 def _wants_json(request: Request) -> bool:
     """Return whether a program sent the request.
 
-    On the paths for both, a browser is known by its form or Accept header.
+    On paths for both, the form or the Accept header identifies a browser.
     """
     if request.url.path.endswith("/status"):
         return True

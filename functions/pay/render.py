@@ -18,7 +18,7 @@ from pay.language import Reader
 _FOLDER: Final = Path(__file__).parent / "templates"
 # A comment on a line of its own, or two blanks after code; and what a line is indented by.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
-# Comments, and the space that only a reader of page.css needs.
+# Comments and layout of page.css.
 _NOT_DRAWN: Final = re.compile(r"\s*/\*.*?\*/|^\s+|;? +(?=})| (?={)|(?<=[{;,]) ", re.M | re.DOTALL)
 
 

@@ -105,7 +105,7 @@ async def watch(services: Injected, request: Request, session_id: str) -> Respon
 
 @router.api_route("/grant/callback", methods=READ)
 async def callback(services: Injected, request: Request, session_id: str) -> Response:
-    """Continue with what the wallet appended to the address of its return."""
+    """Continue with the parameters of the wallet's redirect."""
     client = counted(services, request)
     return _callback(services, request, session_id, client, callback_of(request))
 
@@ -160,9 +160,9 @@ def _callback(
 ) -> Response:
     """Return the response to a browser that comes back from the wallet.
 
-    `unproven`: it has sent our form, or another site has.
+    `unproven`: the form came from this browser, or from another site.
     """
-    if returned.result is not None:  # it is unsigned, so it is only noted and shown
+    if returned.result is not None:  # it is unsigned, so it is only recorded and shown
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
         session = approve.note_reported(services, session, returned.result, browser=proof)

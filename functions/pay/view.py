@@ -106,7 +106,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A provider, and what the customer types there: see Provider.typed."""
+    """A provider, and the text that the customer types there: see Provider.typed."""
 
     offer: Provider
     typed: str
@@ -126,7 +126,7 @@ class Price:
 
     `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units,
     `exact` the debit with all its decimals, or None if `debit` has them. `left` is the number of
-    seconds for which the quote is valid: 0 if it has expired, None if the wallet does not say.
+    seconds for which the quote is valid: 0 if it has expired, None if the wallet gives no expiry.
     """
 
     debit: str
@@ -148,18 +148,18 @@ class Shown:
 
     `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
     and no payment failed after a wallet had accepted it (then we only know that the shop got
-    nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` says
-    whether it came after the end. `refunded` is what the shop has sent back of it, and `refunding`
-    what it is about to send back; `elsewhere` it says to have paid back by other means. A completed
-    session has a `price`, a `wallet` and the `payment` of that wallet only if it is known that this
-    wallet has paid, because anybody can pay. `home` is the shop's website, `payee` the name of the
-    wallet that is paid, `provider` the name of the wallet's provider or its host, `offers` the
-    providers to choose from; with them, `expires_at` says how long the session waits for a customer
-    without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
-    module, `course` is the list of course.py. `gave` says whether the customer has given the
-    details that the shop asks for, and can still correct them; what they are is not here, because
-    anybody who has the link sees the page. `mails` is the name of the form that asks for the
-    receipt by e-mail, where that is offered.
+    nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` is true
+    if it came after the end. `refunded` is the amount that the shop has sent back, `refunding` the
+    amount of its pending refunds, and `elsewhere` the amount that it noted as paid back by other
+    means. A completed session has a `price`, a `wallet` and the `payment` of that wallet only if it
+    is known that this wallet has paid, because anybody can pay. `home` is the shop's website,
+    `payee` the name of the wallet that is paid, `provider` the name of the wallet's provider or its
+    host, `offers` the providers to choose from; with them, `expires_at` is the time until which the
+    session waits for a customer without a wallet. `progress`, `part` and `seconds_left` are those
+    of the functions of this module, `course` is the list of course.py. `gave` is true if the
+    customer has given the details that the shop asks for, and can still correct them; the details
+    are not here, because anybody who has the link sees the page. `mails` is the name of the form
+    that requests the receipt by e-mail, if it is offered.
     """
 
     reader: Reader
@@ -210,7 +210,7 @@ class Shown:
 
     @property
     def quotes(self) -> bool:
-        """Return whether the customer has to tell the shop of money that does not pay for it."""
+        """Return whether the customer has to contact the shop about money that did not pay."""
         ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
         return self.progress is Progress.PART or (ended and self.arrived is not None)
 
@@ -224,7 +224,8 @@ class Shown:
     def way(self, typed: str, at: str) -> Way | None:
         """Return the provider's form for `typed`, or None.
 
-        It was typed `at` the provider with this form of addresses, else it is a wallet address.
+        It was typed `at` the provider with this form of addresses; otherwise it is a wallet
+        address.
         """
         if at:
             return next((Way(each, typed) for each in self.offers if each.form == at), None)
@@ -233,7 +234,7 @@ class Shown:
 
     @property
     def state(self) -> str:
-        """Return what an open page compares with the service's answers, to see a change."""
+        """Return the text by which an open page detects a change."""
         return f"{self.status},{self.progress or ''},{'' if self.part is None else self.part}"
 
 
@@ -245,7 +246,7 @@ def stage_of(session: Session) -> Stage:
 
 
 def progress_of(session: Session) -> Progress | None:
-    """Return what is known of the payment in flight, or None if there is none."""
+    """Return the known state of the payment in flight, or None if there is none."""
     if stage_of(session) is not Stage.CONFIRMING:
         return None
     if session.attention is Attention.PARTIAL_PAYMENT:
@@ -263,7 +264,7 @@ def part_of(session: Session) -> int | None:
 
 
 def seconds_left(session: Session, now: datetime) -> int | None:
-    """Return how long the fence still takes, or None without one, or until its time runs."""
+    """Return the seconds until the fence ends, or None without a fence or before its time runs."""
     if progress_of(session) is not Progress.CLOSING or session.closed_at is None:
         return None
     return max(0, math.ceil((session.closed_at + FENCE - now).total_seconds()))
@@ -374,7 +375,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     was = replace(now, value=int(before))
     difference = replace(now, value=abs(now.value - was.value))
     moved = "rose" if now.value > was.value else "fell" if now.value < was.value else "same"
-    # Rounded, a small change could look like none.
+    # After rounding, a small change could be invisible.
     finer = any(_finer(each, reader) for each in (now, was))
     said = reader.amount if finer else reader.price
     return reader.texts.text(
@@ -383,14 +384,14 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
 
 
 def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
-    """Return the name of the wallet's provider, else its host."""
+    """Return the name of the wallet's provider, otherwise its host."""
     return None if wallet is None else name_of(wallet, offers) or _host(wallet)
 
 
 def order_number(session: Session) -> str | None:
-    """Return the order number if it is one that customers may see and that fits; else None.
+    """Return the order number if customers may see it and it fits; otherwise None.
 
-    It must be named as one: other metadata may not be meant for customers.
+    Its field must have a name of an order number: other metadata may not be meant for customers.
     """
     text = named_order_number(session)
     return text if text and len(text) <= ORDER_NUMBER_MAX and can_be_shown(text) else None
@@ -404,8 +405,8 @@ def initial_of(name: str) -> str:
 def payee_of(merchant: Merchant) -> str | None:
     """Return the name of the wallet that is paid, if it is not the shop's: the customer sees both.
 
-    A shop that has signed up chose its name itself, so its wallet is named even if it has no name.
-    One with a name that cannot be shown is named by its address.
+    A shop that has signed up chose its name itself, so its wallet is shown even if it has no name.
+    A wallet whose name cannot be shown is shown by its address.
     """
     shown = " ".join((merchant.wallet_name or "").split())
     if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
@@ -425,7 +426,7 @@ def contact_of(stored: str | None) -> Contact | None:
 
 
 def home_of(website: str | None, success_url: str | None) -> Contact | None:
-    """Return the link to the shop's website: the setting, else the host of the return URLs."""
+    """Return the link to the shop's website: the setting, otherwise the host of the return URLs."""
     if website is not None:
         return Contact(f"https://{website}/", website)
     if success_url is None:
@@ -466,7 +467,7 @@ def _finer(amount: Amount, reader: Reader) -> str | None:
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """Return the amount that has arrived; while unknown, the amount in the quote."""
+    """Return the amount that has arrived, or the amount of the quote while it is unknown."""
     if session.received is not None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
@@ -474,7 +475,7 @@ def _received(session: Session, reader: Reader) -> str | None:
 
 
 def _missing(session: Session, reader: Reader) -> str | None:
-    """Return what is missing of the amount, if a part of it has arrived."""
+    """Return the missing amount, if a part has arrived."""
     missing = session.receive.value - (session.received or 0)
     if not session.received or missing <= 0:
         return None

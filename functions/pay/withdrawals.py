@@ -1,8 +1,8 @@
 """The page on which a customer withdraws from a purchase, in two steps.
 
-The first step says what is withdrawn and who withdraws, the second confirms it; only then something
-is stored. Afterwards the page is the acknowledgement, which also goes out by e-mail where the
-operator has set a sender. Nothing here needs a script.
+The first step has the purchase and the customer's name, the second confirms it; only then the
+withdrawal is stored. Afterwards the page is the acknowledgement, which is also sent by e-mail if
+the operator has set a sender. The page needs no script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pay.view import moment
 router = APIRouter(prefix="/pay/{session_id}/withdrawal", route_class=CustomersOnly)
 READ: Final = ["GET", "HEAD"]
 _CONFIRMED: Final = "confirmed"  # the field of the second step
-_CHANGE: Final = "change"  # the button that goes back to the first
+_CHANGE: Final = "change"  # the button that leads back to the first step
 
 
 @router.api_route("", methods=READ)
@@ -50,7 +50,7 @@ async def withdraw(services: Injected, request: Request, session_id: str) -> Res
 
 @router.post("")
 async def declare(services: Injected, request: Request, session_id: str) -> Response:
-    """Show the second step, or file what it confirms."""
+    """Show the second step, or file the confirmed withdrawal."""
     counted(services, request)
     session, merchant = _paid(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
@@ -70,7 +70,7 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     filed, first = withdrawals.file(services, merchant, session, said, language=language)
     if not first:
         return see_other(path)
-    # The page says the same; what cannot be sent now is sent by the sweep.
+    # The page shows the same; if the e-mail cannot be sent now, the sweep sends it.
     withdrawals.acknowledge(services, merchant, session, filed, letters.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
@@ -99,8 +99,8 @@ def _page(
 ) -> Response:
     """Return the page of a step: `said` is to be confirmed, `filed` is the acknowledgement.
 
-    `hidden`: the customer's details are known and not shown to this browser. `unproven`: the last
-    step was sent, perhaps by a page of another site.
+    `hidden`: the customer's details are known and not shown to this browser. `unproven`: a page of
+    another site may have sent the last step.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -2,10 +2,10 @@
 
 The messages of a batch are handled in parallel, so that a slow receiver delays no other. A message
 is retried if its attempt could not be made, because the store or the key does not respond. It is
-not retried if the attempt failed, because the event's record says when the next one is due.
+not retried if the attempt failed, because the event's record has the time of the next attempt.
 
-If none of a batch could be made, the invocation fails: so the share of failed invocations, by which
-an alarm takes an upgrade back, counts our own failures and no endpoint's.
+If no attempt of a batch could be made, the invocation fails. So the share of failed invocations, by
+which an alarm rolls an upgrade back, counts our own failures and no endpoint's.
 """
 
 from __future__ import annotations

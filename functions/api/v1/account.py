@@ -1,4 +1,4 @@
-"""The merchant as Stripe's `account`, read-only: what software asks first to test a connection."""
+"""The merchant as Stripe's `account`, read-only. Software reads it first, to test a connection."""
 
 from __future__ import annotations
 

@@ -31,11 +31,11 @@ IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters of that header
 
 # Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second: this
-# helps if another request is in the way, but not while a payment is under way.
+# helps if another request holds the session, but not while a payment is under way.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
-# Types that Stripe's libraries know; ours have more.
+# The types of Stripe's libraries; ours are more.
 _TYPES: Final = {
     "authentication_error": "invalid_request_error",
     "conflict_error": "invalid_request_error",
@@ -67,11 +67,11 @@ def problem(request: Request, found: ErrorResponse) -> Response:
         "type": _TYPES.get(found.type, found.type),
     }
     if found.param is not None:
-        # The name of an unknown parameter stays as it was sent.
+        # The name of an unknown parameter is returned as sent.
         unknown = found.code == errors.ParameterUnknown.code
         body["param"] = found.param if unknown else with_brackets(found.param)
     elif found.code == errors.ResourceMissing.code and request.path_params.keys() - {"rest"}:
-        body["param"] = "id"  # the one in the path of a route that there is
+        body["param"] = "id"  # in the path of an existing route
     retry = {"Stripe-Should-Retry": "true" if status in _RETRY else "false"}
     return _response(request, json_text({"error": body}), status, {**found.headers, **retry})
 
@@ -96,10 +96,10 @@ def performed(
     idempotency_key: str | None,
     render: Callable[[T], str],
 ) -> Response:
-    """Do what a POST asks for, once for its Idempotency-Key, and return the response.
+    """Execute a POST, once for its Idempotency-Key, and return the response.
 
-    `record` is the id of the one that is changed, if it is in the path. `render` makes the body of
-    the result. Raises as `answer` does.
+    `record` is the id of the changed record, if it is in the path. `render` makes the body of the
+    result. Raises as `answer` does.
     """
     parameters = given.given if record is None else [record, given.given]
     posted: Posted[T] = Posted(
@@ -126,7 +126,7 @@ def listed(
 ) -> Response:
     """Return a page of a list, which ends early if it would be too large.
 
-    A page with nothing on it, of a list that goes on, names the id `after` which it does.
+    An empty page of a list that continues has the id `after` which it continues.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

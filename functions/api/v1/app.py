@@ -1,4 +1,4 @@
-"""The application of /v1, which two Lambda functions serve: `api`, and `dashboard` the endpoints.
+"""The application of /v1, served by the functions `api` and, for webhook endpoints, `dashboard`.
 
 It is loaded at the first request to /v1, and shares nothing with the native API's application.
 """

@@ -1,4 +1,4 @@
-"""The routes of /v1 that show what a session sells: the `price` and the `product` of a line item.
+"""The routes of /v1 for the items of a session: the `price` and the `product` of a line item.
 
 Both are made of the session that their id names. There is no catalog, so the lists are empty: a
 client that reads them all finds nothing to sell again.
@@ -55,7 +55,7 @@ async def get_product(
 
 
 def _price(services: Services, key: ApiKey, prefix: str, named: str, *, whole: bool) -> Any:
-    """Return the price of the line item that an id names, with its `whole` product.
+    """Return the price with this id, which is that of a line item, with its `whole` product.
 
     Raises ResourceMissing, also for another merchant's.
     """

@@ -1,4 +1,4 @@
-"""Translate the parameters that ask the customer for details into what the page asks."""
+"""Translate the parameters that ask the customer for details into the questions of the page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ASKING: Final = (
 
 
 def collect(values: Mapping[str, Any]) -> Collect:
-    """Return what the page asks. With anything it asks for the mail address, unless it is given.
+    """Return the questions of the page; if any, with the e-mail address, unless it is given.
 
     Raises ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
     """
@@ -135,7 +135,7 @@ def _options(given: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...
 
 
 def _bounds(given: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
-    """Return how many characters an answer has at least and at most, as far as it was said."""
+    """Return the minimum and maximum length of an answer, each None if it was not given."""
     least, most = given.get("minimum_length"), given.get("maximum_length")
     for name, value, low in (("minimum_length", least, 0), ("maximum_length", most, 1)):
         if value is not None and not low <= value <= ANSWER_MAX:

@@ -34,7 +34,7 @@ __all__ = [
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
-# Both name the account that Stripe would act for, and pay.
+# Both name the account for which Stripe would act.
 _OTHER_ACCOUNT = ("Stripe-Account", "Stripe-Context")
 
 
@@ -52,7 +52,7 @@ async def api_key(
     """Return the key of a Bearer token or of a Basic user name.
 
     Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
-    its money would go to this key's wallet. Its own name changes nothing, as at Stripe.
+    its money would go to this key's wallet. The key's own account is accepted, as at Stripe.
     """
     key = api_keys.authenticate(
         injected,
@@ -108,7 +108,7 @@ Body = Annotated[list[Leaf], Depends(body)]
 
 
 def _bearer(authorization: str | None) -> str | None:
-    """Turn `Basic …` with the key as user name (RFC 7617) into `Bearer …`, if it is that."""
+    """Turn `Basic …` with the key as user name (RFC 7617) into `Bearer …`, if it is one."""
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     if scheme.lower() != "basic":
         return authorization

@@ -155,7 +155,7 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the types that the endpoint asked for, or else those that it gets."""
+    """Return the types that the endpoint asked for, otherwise those that it gets."""
     return list(endpoint.asked or ()) or list(
         dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )
@@ -195,7 +195,7 @@ def _fields(values: dict[str, Any], form: Format) -> dict[str, Any]:
 def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
     """Return the fields for these types. Raises ParameterInvalid for an unknown one.
 
-    The types that can happen here are stored as those of the dashboard are, too.
+    Types that exist here are also stored in the dashboard's form.
     """
     sent = _sent(form)
     for number, each in enumerate(types):
@@ -211,7 +211,7 @@ def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
 
 
 def _no_type(name: str, form: Format, sent: list[str]) -> str:
-    """Return the sentences for a type that is none: the like one first, and all that are sent."""
+    """Return the sentences for an unknown type: the most similar type, then all types."""
     if name == PING:
         return "`ping` is sent by hand, from the dashboard, to any endpoint: leave it out."
     if name in (*ALWAYS, *OPTIONAL):
@@ -233,7 +233,7 @@ def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed
 
 
 def _told_of(given: Parsed, form: Format) -> Parsed:
-    """Return the parameters with the types that never happen among the ignored ones."""
+    """Return the parameters; types that never happen are added to the ignored ones."""
     sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"
@@ -244,7 +244,7 @@ def _told_of(given: Parsed, form: Format) -> Parsed:
 
 
 def _version(given: str) -> str:
-    """Return the version that the endpoint's events shall name; their shape is one."""
+    """Return the version that the endpoint's events name; their shape is always the same."""
     if not _VERSION.fullmatch(given):
         raise ParameterInvalid("A version is a day, as in 2026-10-28.endive.", param="api_version")
     return given

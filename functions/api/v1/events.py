@@ -27,7 +27,7 @@ TYPES_MAX = 20
 def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
-    """Return the events as they are sent, each with the number of endpoints that lack it."""
+    """Return the events as they are sent, with the number of endpoints that have not got it."""
     pending = event_log.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body or _made_now(services, each))
@@ -37,7 +37,7 @@ def event_objects(
 
 
 def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
-    """Yield the events with what the customers of their sessions have given."""
+    """Yield the events with the customers' details of their sessions."""
     named = {each.details_of for each in events if each.details_of is not None}
     found = [session for each in named if (session := services.sessions.get(each))]
     sessions, known = {each.id: each for each in found}, details.known(services, found)
@@ -90,7 +90,7 @@ def _fits(named: str, wanted: str) -> bool:
 
 
 def _made_now(services: Services, event: WebhookEvent) -> str:
-    """Return an event of an earlier release with today's session: it did not store this form."""
+    """Return an event of an earlier release, without this form, with today's session."""
     session = services.sessions.get(event.session) if event.session else None
     made: dict[str, Any] = {
         "event_id": event.id,

@@ -1,7 +1,7 @@
-"""The names that `expand` takes: those that Stripe's objects have, as far as they exist here.
+"""The names that `expand` accepts: those of Stripe's objects, as far as they exist here.
 
-An object that never exists here stays null, whatever is expanded inside of it, and one that is
-always shown whole stays so. The others are put in the place of their ids.
+An object that never exists here stays null, and an object that is always complete stays so. The
+others replace their ids.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     NOTHING: {},
 }
 DEPTH_MAX: Final = 4  # as in Stripe
-# Kinds of which an object that is not expanded has the id, or nothing.
+# Kinds whose ids, or null, are in an object that is not expanded.
 _IDS: Final = (
     *(ITEMS, PAYMENT, CHARGE, "charge of a payment", METHOD, PRODUCT, TRANSACTION, SOURCE),
 )
@@ -129,7 +129,7 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
 def expanded(
     found: dict[str, Any], kind: str, given: Parsed, make: Make, within: str = ""
 ) -> dict[str, Any]:
-    """Return the object of this kind with those in place of their ids that `expand` names.
+    """Return the object of this kind; the objects that `expand` names replace their ids.
 
     `make` returns the object of an id, or None: then the id stays. In lists the names begin with
     `within`.
@@ -149,7 +149,7 @@ def maker(
     details: CustomerDetails,
     refund: Refund | None = None,
 ) -> Make:
-    """Return what makes the objects of a session, and of a refund of it, by their ids."""
+    """Return a function that makes the objects of a session, and of its refund, by their ids."""
     base: dict[str, Any] = {"base_url": services.base_url}
     makes: dict[str, Callable[[], dict[str, Any] | None]] = {}
     if session is not None:

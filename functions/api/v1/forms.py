@@ -100,7 +100,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         row = _row(tree, path)
         if row is None:
             raise _misplaced(tree, path)
-        # An empty value asks for nothing: it unsets, in Stripe's words.
+        # An empty value removes the stored one: it unsets, in Stripe's terms.
         unused = any(path[: len(each)] == each for each in off) or not shown
         if row.does is not Does.TAKEN and unused:
             ignored.append(name)
@@ -132,7 +132,7 @@ def _only(row: Parameter) -> str:
 
 
 def _switched_off(tree: _Node, leaves: Iterable[Leaf]) -> list[Path]:
-    """Return the paths of objects that are switched off, so that their details say nothing."""
+    """Return the paths of objects that are switched off, whose details have no effect."""
     found = []
     for path, value in leaves:
         row = _row(tree, path)
@@ -155,7 +155,7 @@ def with_brackets(param: str) -> str:
 def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
     """Yield the leaves of `a[b][0]=…`.
 
-    Empty brackets stand for the next index, or for the one that was begun.
+    Empty brackets are the next index, or the current one.
     """
     seen: dict[Path, set[Path]] = {}
     current: dict[Path, int] = {}
@@ -204,7 +204,7 @@ def _tree(rows: tuple[Parameter, ...]) -> _Node:
 
 
 def _row(node: _Node, path: Path) -> Parameter | None:
-    """Return the row of this path, or else of its longest parent that is ignored or refused."""
+    """Return the row of this path, otherwise of its longest parent that is ignored or refused."""
     above: Parameter | None = None
     for part in path:
         index = node.children.get("#") if _INDEX.fullmatch(part) else None
@@ -220,7 +220,7 @@ def _row(node: _Node, path: Path) -> Parameter | None:
 def _misplaced(tree: _Node, path: Path) -> CheckoutError:
     """Return the error for a name that has no row: it is unknown, or its value has another shape.
 
-    The example in it is made of the first names that the object has.
+    Its example is made of the first names of the object.
     """
     node = tree
     for number, part in enumerate(path):
@@ -272,7 +272,7 @@ def _unknown(node: _Node, name: str) -> str:
 
 
 def _has(node: _Node) -> bool:
-    """Return whether anything is taken here, or inside."""
+    """Return whether a parameter is accepted here or inside."""
     taken = node.row is not None and node.row.does is Does.TAKEN
     return taken or any(map(_has, node.children.values()))
 

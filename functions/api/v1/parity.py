@@ -32,8 +32,8 @@ class Kind(StrEnum):
 class Parameter:
     """A parameter; if it is not taken, all parameters that begin with `path`.
 
-    `text` says what it does, or why it is ignored or refused. With `only`, any other value is
-    refused. An empty value of one that `unsets` removes what was there.
+    `text` is its effect, or the reason why it is ignored or refused. With `only`, any other value
+    is refused. If it `unsets`, an empty value removes the stored one.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""The routes of /v1 that show the payment of a session, and what belongs to it.
+"""The routes of /v1 that show the payment of a session, and its objects.
 
 Each session has one `payment_intent`, whose id is made of the session's. If money has arrived it
 has a `charge`, a `payment_method` and a `balance_transaction`, as well. Lists hold payments that
@@ -161,7 +161,7 @@ def _object(
 
 
 def _charged(services: Services, key: ApiKey, prefix: str, named: str) -> Session:
-    """Return the session of an object that there is once money has arrived.
+    """Return the session of an object that exists once money has arrived.
 
     Raises ResourceMissing.
     """

@@ -202,8 +202,8 @@ def _object(
 ) -> dict[str, Any]:
     """Return the refund with the objects that `expand` names.
 
-    A refund outlives its session by a month; then their ids are left. With `whole` they have the
-    details of the customer; answers that are kept for repeats of their request have none.
+    A refund outlives its session by a month; then only the ids remain. With `whole` the objects
+    have the details of the customer; answers that are stored for repeats have none.
     """
     named = any(given.expands(f"{within}{each}") for each in _EXPANDED)
     session = services.sessions.get(refund.session) if named else None

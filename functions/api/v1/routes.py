@@ -144,7 +144,7 @@ async def expire(
     def end(reserve: Reserve[Session] | None) -> Session:
         try:
             return close.expire(services, key, session_id, reserve)
-        except SessionUnexpectedState:  # its words are of our own statuses
+        except SessionUnexpectedState:  # its message has our own statuses
             raise SessionUnexpectedState(
                 "Only a session with the status `open` can be expired."
             ) from None
@@ -208,7 +208,7 @@ async def balance(services: Injected, key: Key, request: Request, query: Query) 
 
 
 def unknown(router: APIRouter) -> None:
-    """Add the route for every other path: without a key it answers 401, with one 404."""
+    """Add the route for all other paths: 401 without a key, 404 with a key."""
 
     @router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
     async def missing(services: Injected, _: Key, request: Request, rest: str) -> Response:

@@ -55,10 +55,10 @@ T = TypeVar("T")
 EXPIRES_FROM: Final = timedelta(minutes=5)
 EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
-NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show its beginning (LineItem.title)
+NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show the first part (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a filtered list reads, and reads while nothing is found: clients
-# that page by themselves stumble over an empty page.
+# The number of index pages that a filtered list reads, and reads until it finds an entry: clients
+# with automatic paging stop at an empty page.
 ROUNDS: Final = 20
 PATIENCE: Final = 100
 
@@ -83,7 +83,7 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     }
     if "line_items" in values:
         body["line_items"] = items
-    bounded_metadata(values.get("metadata", {}), "metadata")  # names the key as it was sent
+    bounded_metadata(values.get("metadata", {}), "metadata")  # with the key as it was sent
     if "cancel_url" not in body and "success_url" in body:
         body["cancel_url"] = _front_page(body["success_url"])
     if language_of(values.get("locale", "")) is not None:
@@ -113,8 +113,8 @@ def shown(
 ) -> Any:
     """Return the session at `now` with the objects that `expand` names.
 
-    In lists the names begin with `within`. Answers that are kept for repeats of their request show
-    no `details` of the customer.
+    In lists the names begin with `within`. Answers that are stored for repeats show no `details` of
+    the customer.
     """
     base_url = services.base_url
     found = checkout_session(session, base_url=base_url, now=now, details=details)
@@ -228,7 +228,7 @@ def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tupl
 def of_payment(
     services: Services, key: ApiKey, payment: str, asked: ListQuery
 ) -> tuple[Session, ...]:
-    """Return the one session of a payment that was made and is asked for, or none."""
+    """Return the session of the requested payment if it was made, otherwise none."""
     try:
         session = lookup.get(services, key, session_of(payment, "pi_") or "")
     except ResourceMissing:
@@ -280,7 +280,7 @@ def _item(
 
 
 def _with_whole_texts(item: LineItem, given: dict[str, Any]) -> LineItem:
-    """Return the item with the texts as they were sent: only the pages shorten them."""
+    """Return the item with the texts as sent: only the pages shorten them."""
     product = given["price_data"]["product_data"]
     description = product.get("description")
     return replace(item, name=product["name"].strip(), description=description)

@@ -1,6 +1,6 @@
 """The types of Stripe's events, of which most cannot happen here.
 
-An endpoint may ask for all of them, as the platforms that set up themselves do. The list is that of
+An endpoint may ask for all of them, as platforms with automatic set-up do. The list is that of
 stripe-python 16.1 (`WebhookEndpoint.create`, parameter `enabled_events`); a line holds an object
 and what can happen to it.
 """
