@@ -1,4 +1,4 @@
 """A client of Open Payments: wallet addresses, GNAP grants, incoming payments, quotes, payments.
 
-It knows nothing about checkouts and imports no other package of the product.
+It is independent of the checkout and imports no other package of the product.
 """

@@ -94,7 +94,7 @@ class Answer:
     def name(self, name: str) -> str | None:
         """Return a text for people, in any script, or None without one that can be shown.
 
-        Nothing depends on such a member, so no fault in it spoils the answer.
+        Such a member is only shown, so a fault in it does not invalidate the answer.
         """
         value = self._members.get(name)
         if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
@@ -223,7 +223,7 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
 
 
 def granted_payment(token: Answer, *, wallet: str, limits: Limits | None) -> None:
-    """Distrust a token for another wallet, or with other limits, than was asked for.
+    """Raise UntrustedAnswer for a token with another wallet or other limits than requested.
 
     Omitted members are not checked, because not every server repeats the granted access.
     """

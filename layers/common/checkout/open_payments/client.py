@@ -1,8 +1,8 @@
 """The calls of Open Payments that we make, each answer checked against its request.
 
-Refuses to send if no time is left, to send a token to another server than it came from, and to
-accept an answer that contradicts its request. It repeats only a grant request whose form of
-`client` was refused: `errors.py` says which calls may be repeated, and the callers do it.
+Refuses to send if no time is left, to send a token to a server other than its issuer, and to accept
+an answer that contradicts its request. It repeats only a grant request whose form of `client` was
+refused: `errors.py` says which calls may be repeated, and the callers do it.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -98,8 +98,8 @@ class OpenPayments:
     def get_wallet_address(self, url: str) -> WalletAddress:
         """Read the document at `url`, as `wallet_address.parse` made it.
 
-        A wallet address on a domain of one's own may redirect to the wallet. Use the `id` of the
-        result from here on. All reads together take no longer than DOCUMENT.
+        A wallet address on the customer's own domain may redirect to the wallet. Use the `id` of
+        the result from here on. All reads together take no longer than DOCUMENT.
         """
         begun_at = self._now()
         document, served_at = self._exchange.discover("get_wallet_address", url)
@@ -220,7 +220,7 @@ class OpenPayments:
 
         The old one is dead even if the answer is lost. Raises Refused(TOKEN_GONE) if there is no
         such token any more, Refused(NOT_ROTATED) if the server was busy or rotated it for another
-        request at that moment: then nothing is lost, and the same call may be made again.
+        request at that moment: then the token is still valid, and the same call may be repeated.
         """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
@@ -242,7 +242,7 @@ class OpenPayments:
         expires_at: datetime,
         wallet: str | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment. Without an `amount` it takes any, and never completes itself.
+        """Create an incoming payment. Without an `amount` it accepts any, and stays open.
 
         Not idempotent: each call makes one.
         """
@@ -297,7 +297,7 @@ class OpenPayments:
         receive: Amount | None = None,
         debit: Amount | None = None,
     ) -> Quote:
-        """Create a quote for delivering all that `receiver` asks for, at least `receive`.
+        """Create a quote for delivering the amount of `receiver`, at least `receive`.
 
         With `debit` it is a quote for what this debit, fees included, delivers.
         """

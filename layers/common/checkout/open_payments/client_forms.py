@@ -1,7 +1,7 @@
-"""The form in which authorization servers take the member `client` of a grant request.
+"""The form in which authorization servers accept the member `client` of a grant request.
 
 Open Payments 1.3 made it an object, and deprecated the string, the only form that older servers
-take. A server shows which one it wants only by refusing the other.
+accept. A server shows its form only by refusing the other one.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class OpenPaymentsError(Exception):
 
 
 class NotSent(OpenPaymentsError):
-    """The request never reached the server."""
+    """The request did not reach the server."""
 
     @property
     def retryable(self) -> bool:

@@ -1,7 +1,7 @@
-"""The limits of a grant that the customer approves: what its payments may cost, and how often.
+"""The limits of a grant that the customer approves: amounts and intervals of its payments.
 
-A server grants a malformed limit and refuses, or fails, each payment later. So everything is
-checked here, before anybody is asked to approve it.
+A server grants a malformed limit and refuses, or fails, each payment later. So all limits are
+checked here, before the customer is asked to approve them.
 
 Source: Open Payments OpenAPI 1.3 (auth server, `limits-outgoing`), ISO 8601 repeating intervals.
 """

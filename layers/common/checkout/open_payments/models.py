@@ -132,7 +132,7 @@ class GrantSpent:
 
 @dataclass(frozen=True, slots=True)
 class IncomingPayment:
-    """The receiver's side. `received.value` is the witness of payment; `completed` alone is not."""
+    """The receiver's side. `received.value` proves the payment; `completed` alone does not."""
 
     id: str
     wallet_address: str
@@ -157,7 +157,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingPayment:
-    """The sender's side. Neither `failed: False` nor `sent` proves what has arrived."""
+    """The sender's side. Neither `failed: False` nor `sent` proves that money has arrived."""
 
     id: str
     wallet_address: str

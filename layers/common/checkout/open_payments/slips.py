@@ -4,9 +4,9 @@ Pure: nothing here resolves a name or sends a byte. The customer sees what the t
 the text never leaves the server. Only forms that cannot be an address are recognized, so an address
 is never mistaken for something else.
 
-The text is a stranger's, and is read before anything else is known. So its length is bounded first,
-as it is and as it is normalized, and no pattern has two repeats beside each other that match the
-same character: the steps of each grow with the length and not with its square.
+The text comes from an unauthenticated client. So its length is bounded first, before and after
+normalization, and no pattern has two adjacent repeats that match the same character: the steps of
+each grow with the length and not with its square.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def slip_in(text: str) -> Slip | None:
     if len(text) > MAX_URL:
         return Slip.TOO_LONG
     plain = unicodedata.normalize("NFKC", text).replace("。", ".")
-    if len(plain) > MAX_URL:  # one character may become eighteen
+    if len(plain) > MAX_URL:  # normalization can turn one character into eighteen
         return Slip.TOO_LONG
     compact = "".join(plain.split())
     return (

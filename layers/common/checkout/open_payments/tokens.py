@@ -1,8 +1,8 @@
 """Tokens of grants that need no approval, kept in this process and renewed by rotation.
 
 If the answer to a rotation is lost, the old token is invalid, so no rotation is repeated: after any
-failed rotation a new grant is requested. Tokens of interactive grants are not kept, and nothing
-outlives the process.
+failed rotation a new grant is requested. Tokens of interactive grants are not kept, and kept tokens
+end with the process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Ask = Callable[[], AccessToken]
 
 _MARGIN: Final = timedelta(
     seconds=30
-)  # longer than a call, so that a token does not expire on its way
+)  # longer than a call, so that a token does not expire during it
 _MOST: Final = 1024  # customers choose the servers, so their number is limited here
 
 

@@ -24,7 +24,7 @@ _PARTS: Final = re.compile(
     r"(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
     re.DOTALL,
 )
-# The path below which test stages have their wallets, by which all other stages know them.
+# The path below which test stages have their wallets; all other stages refuse it.
 TEST_WALLETS: Final = "/test-wallets"
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 _SENT: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without the backslash
@@ -212,10 +212,11 @@ def origin(url: str) -> str:
 
 
 def of_stage(url: str, test_wallets: str) -> bool:
-    """Return whether a stage may ask a wallet's server for `url`.
+    """Return whether a stage may request `url` from a wallet's server.
 
     `test_wallets` is the address below which a test stage has its own wallets; it is "" on another
-    stage, which takes no wallet of any test stage. A server may decode a path, and so does this.
+    stage, which accepts no wallet of a test stage. A server may decode a path, and so does this
+    function.
     """
     path = f"{unquote(split(url).path)}/"
     if not test_wallets:

@@ -28,7 +28,7 @@ from checkout.open_payments.urls import (
 _PATH_SAFE: Final = "/:@!$&'()*+,;=-._~%"
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _DOTS: Final = re.compile(r"/\.{1,2}(?:/|$)")
-_QUOTES: Final = "\"'“”„‘’«»<>"  # often copied along with it with it
+_QUOTES: Final = "\"'“”„‘’«»<>"  # often copied along with it
 
 
 def parse(typed: str, *, allow_ports: bool) -> str:

@@ -16,7 +16,7 @@ import httpx
 
 from checkout.adapters.outbound.addresses import Resolve, is_permitted, look_up
 
-_MOST_ADDRESSES: Final = 8  # addresses addresses tried for one name
+_MOST_ADDRESSES: Final = 8  # tried for one name
 
 
 class Stopped(Exception):
