@@ -33,7 +33,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 SESSIONS: Final = "/api/checkout/sessions"
 TOTAL: Final = "$20.00"
-# Ours logs and counts these events events.
+# Our functions log and count these events.
 METERED: Final = ("create", "key", "wallet", "callback", "webhook")
 
 Event = dict[str, Any]

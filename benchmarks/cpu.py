@@ -50,7 +50,7 @@ from tests.support.deployment import Context, sqs_event
 from tests.support.flows import CEDAR, World
 from tests.support.merchant_api import a_body, gateway_event
 
-EVENTS: Final = 200  # events events of each kind and side
+EVENTS: Final = 200  # of each kind and side
 WARM_UP: Final = 20
 LISTED: Final = 100
 PREFIX: Final = "test"

@@ -1,6 +1,6 @@
 """Deploy a stage: `make deploy STAGE=…`, after `sam build`.
 
-Each deployment passes all parameters, so that the stack has the values that samconfig.toml says.
+Each deployment passes all parameters, so that the stack has the values of samconfig.toml.
 
 A first deployment is made in two steps. DynamoDB refuses to delete a protected table, so a first
 step with protection could not be rolled back. The second step protects the tables; then the stack

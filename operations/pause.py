@@ -1,9 +1,9 @@
 """Stop and start a stage: `make stop STAGE=…`, for a restore, and `make start STAGE=…`.
 
 `stop` pauses the queues' mappings, then the schedules, and reserves no execution for each function.
-Messages wait in their queues: a message whose function is throttled would count as failed, and be
-a dead letter at the end. `start` puts back what was there; until then a record of it is in the
-parameter `/STACK/stopped` of Systems Manager. Both can be repeated after an interruption.
+Messages wait in their queues: a message whose function is throttled would count as failed, and be a
+dead letter at the end. `start` restores the previous settings, which the parameter `/STACK/stopped`
+of Systems Manager stores until then. Both can be repeated after an interruption.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def start(account: Account, chosen: Stage) -> None:
 
 
 def stopped(account: Account, stack: str) -> dict[str, Any] | None:
-    """Return what was there before the stage was stopped, or None if it is not stopped."""
+    """Return the settings from before the stage was stopped, or None if it is not stopped."""
     parameters = account.client("ssm")
     try:
         found = parameters.get_parameter(Name=_place(stack))["Parameter"]["Value"]
@@ -72,19 +72,19 @@ def stopped(account: Account, stack: str) -> dict[str, Any] | None:
 
 
 def forget(account: Account, stack: str) -> None:
-    """Delete the record of what was there."""
+    """Delete the record of the previous settings."""
     account.client("ssm").delete_parameter(Name=_place(stack))
 
 
 def set_state(scheduler: Any, name: str, state: str) -> None:
-    """Enable or disable a schedule; it keeps all else."""
+    """Enable or disable a schedule; its other settings stay."""
     found = scheduler.get_schedule(Name=name)
     kept = ("Description", "FlexibleTimeWindow", "Name", "ScheduleExpression", "Target")
     scheduler.update_schedule(**{key: found[key] for key in kept if key in found}, State=state)
 
 
 def _remember(account: Account, chosen: Stage) -> dict[str, Any]:
-    """Write down what is there, before anything is changed. Raises Refused without a stack."""
+    """Store the current settings before the first change. Raises Refused without a stack."""
     account.outputs(chosen.stack)
     functions, scheduler = account.client("lambda"), account.client("scheduler")
 

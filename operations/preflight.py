@@ -1,4 +1,4 @@
-"""Preflight: `make preflight STAGE=…` finds what a deployment would fail at, before it begins.
+"""Preflight: `make preflight STAGE=…` finds the reasons why a deployment would fail.
 
 It only reads the account. A line that begins with `refused` makes the exit status 1; one that
 begins with `warning` does not. A line that begins with `changes` is a parameter that the stack has
@@ -28,9 +28,9 @@ RESERVING: Final = (
     "DashboardConcurrency",
     "SweepConcurrency",
 )
-# Each value and the next have the secret that the edge sends in common.
+# Each value and the next one share the secret that the edge sends.
 SECRETS: Final = tuple(template()["Parameters"]["EdgeSecrets"]["AllowedValues"])
-# They take a gradual upgrade back.
+# These alarms roll a gradual upgrade back.
 TAKE_BACK: Final = tuple(
     alarm["Ref"].removesuffix("Alarm")
     for each in (
@@ -50,7 +50,7 @@ STUCK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem. `refuses` says whether a deployment would fail."""
+    """A problem. `refuses` is true if a deployment would fail."""
 
     refuses: bool
     text: str
@@ -296,7 +296,7 @@ def _edge_secrets(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _sender(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find a reason for which Amazon SES would take no e-mail from the sender."""
+    """Find a reason why Amazon SES would accept no e-mail from the sender."""
     sender = chosen.parameters["ReceiptSender"]
     if not sender:
         return

@@ -30,7 +30,7 @@ _PAUSE: Final = 5.0  # seconds between two checks
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One proof. `emulator` says what `make rehearse` has shown of it."""
+    """One proof. `emulator` is the part that `make rehearse` has shown."""
 
     name: str
     proves: str
@@ -80,7 +80,7 @@ class Proof:
             return int(refused.code)
 
     def until(self, what: str, seen: Callable[[], bool], minutes: float) -> float:
-        """Wait until a condition holds. Return the seconds it took. Raises Refused."""
+        """Wait until a condition holds. Return the seconds of waiting. Raises Refused."""
         began = time.monotonic()
         while not seen():
             if time.monotonic() - began > minutes * 60:

@@ -47,7 +47,7 @@ def remove(account: Account, chosen: Stage) -> None:
             print(f"deleted   the table {name}")
     if pause.stopped(account, chosen.stack) is not None:
         pause.forget(account, chosen.stack)
-    if outputs:  # else it was never created
+    if outputs:  # otherwise it was never created
         _delete_secret(account, outputs["EncryptionKeySecret"])
         _delete_key(account, outputs["StackKeyArn"])
         print(f"scheduled the deletion of the secret and the KMS key in {DAYS} days")
@@ -66,7 +66,7 @@ def _deleted(account: Account, name: str) -> dict[str, Any]:
 
 
 def _delete_secret(account: Account, secret: str) -> None:
-    """Delete the secret, and first its copy in another region: else the deletion is refused."""
+    """Delete the secret, and first its copy in another region: otherwise AWS refuses."""
     secrets = account.client("secretsmanager")
     found = secrets.describe_secret(SecretId=secret)
     regions = [each["Region"] for each in found.get("ReplicationStatus", ())]

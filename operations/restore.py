@@ -5,8 +5,8 @@ log), opens each merchant's private key, and deletes the restored tables again (
 given). `fetch TABLE` restores one table under another name, to the moment of --at. `row TABLE ID`
 copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched table in the
 place of the damaged one, and requires --functions-are-stopped. After an interruption, run the
-command again: a table of another moment is never taken for a restored one.
-docs/operating.md says when to use which.
+command again: a table of another moment is never used as the restored one. docs/operating.md
+describes the use of each command.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KEYS: Final = {name: table["KeySchema"][0]["AttributeName"] for name, table in 
 
 
 class Refused(Exception):
-    """The command is not possible now; the message says why. Nothing was deleted."""
+    """The command is not possible now; the message has the reason. Nothing was deleted."""
 
 
 @dataclass(slots=True)

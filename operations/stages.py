@@ -26,7 +26,7 @@ _PATIENT: Final = Config(retries={"mode": "standard", "total_max_attempts": 5})
 
 
 class Refused(Exception):
-    """An operation is not possible; the message says what to do."""
+    """An operation is not possible; the message has the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def named(arguments: list[str]) -> tuple[Stage, list[str]]:
 
 
 def command(act: Callable[[], object]) -> int:
-    """Act, and return the exit status. A refusal by us or by AWS is printed as one line."""
+    """Run the command, and return the exit status. A refusal is printed as one line."""
     try:
         act()
     except (Refused, BotoCoreError, ClientError) as refused:

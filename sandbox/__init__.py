@@ -6,7 +6,7 @@
     gateway.py triggers.py    gateway: HTTP requests, queues and the schedule invoke the handlers
     wallets/                  wallets: two Open Payments providers, also used by the tests
     shop.py shop_pages/       shop: a merchant's own server
-    outbox.py                 outbox: what would be sent by e-mail
+    outbox.py                 outbox: the e-mails that would be sent
     demo.py webhooks.py       commands: a purchase without a browser, webhook forwarding
     local_world.py place.py   the local world: start order, ports and folders
     artifacts.py rehearsal/   rehearsal: the built stack, deployed into the emulator

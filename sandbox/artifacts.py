@@ -27,7 +27,7 @@ SERVICES: Final = {"dynamodb", "kms", "secretsmanager", "sesv2", "sqs"}
 
 
 class Unusable(Exception):
-    """The artifacts cannot be finished; the message says why."""
+    """The artifacts cannot be finished; the message has the reason."""
 
 
 def finish(build: Path) -> None:

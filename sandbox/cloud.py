@@ -37,7 +37,7 @@ _STOPPED_WITHIN: Final = 60.0
 
 
 class CloudError(Exception):
-    """The emulator cannot be started or used; the message says what to do."""
+    """The emulator cannot be started or used; the message has the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ def running_emulator(
 
     `state` is a folder: the emulator continues with its data, after an emulator that a dead process
     left running there was stopped. `more` is added to the environment of the emulator and its
-    functions. With `key` it is guarded: it takes requests with this access key only, and none of a
-    browser (guarded_emulator.py). Raises CloudError.
+    functions. With `key` it is guarded: it accepts requests with this access key only, and none of
+    a browser (guarded_emulator.py). Raises CloudError.
     """
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
@@ -324,7 +324,7 @@ def _queue(sqs: Any, prefix: str, kind: str) -> str:
 
 
 def _secret(secrets: Any, prefix: str) -> str:
-    """Return the secret's name. Its value is generated once, as the template says."""
+    """Return the secret's name. Its value is generated once, as in the template."""
     described = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
     name = f"{prefix}/encryption-key"
     try:

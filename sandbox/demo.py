@@ -35,7 +35,7 @@ _SHOP: Final = "https://shop.example"
 
 
 class DemoFailed(Exception):
-    """A step had an unexpected result; the message says which."""
+    """A step had an unexpected result, which is in the message."""
 
 
 class Shopping(Protocol):
@@ -51,8 +51,8 @@ class Shopping(Protocol):
 class Demo:
     """A purchase by the owner of `wallet` from the merchant of `api_key`, whose asset is USD.
 
-    `say` is called with one line per step. Each answer and each state is waited for `patience`
-    seconds.
+    `say` is called with one line per step. The demo waits `patience` seconds for each answer and
+    state.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ def _amount(wire: dict[str, Any]) -> Amount:
 
 
 def _alert(page: str) -> str:
-    """Return what a page of the dashboard says in its alert."""
+    """Return the alert of a page of the dashboard."""
     said = re.search(r'role="alert"[^>]*><p>(.*?)</p>', page, re.DOTALL)
     return html.unescape(said[1]) if said else "no reason"
 

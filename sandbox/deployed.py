@@ -1,7 +1,7 @@
 """`listen` and `trigger` against a deployment, with its URL and an API key.
 
-A deployment cannot reach this machine, so `listen` asks it for new events and hands each to the
-local address, signed with a secret of its own and once more until the address takes it.
+A deployment cannot reach this machine, so `listen` polls it for new events and sends each to the
+local address, signed with its own secret, until the address accepts it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sandbox.demo import Demo
 FORMS: Final = ("native", "stripe")
 EVENTS: Final = ("completed", "expired", "canceled", "refund")
 _PATIENCE: Final = 30.0  # seconds for an answer
-_PAUSE: Final = 2.0  # seconds between two questions
+_PAUSE: Final = 2.0  # seconds between two polls
 _AGAIN: Final = 5  # attempts at the local address
 _PAGE: Final = 100
 _THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")  # other names of it may resolve anywhere
@@ -38,7 +38,7 @@ _NATIVE: Final = {"checkout.session": "sessions", "refund": "refunds"}
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployed checkout, as `demo.Shopping` requires it. `ca_file` has who is trusted (PEM)."""
+    """A deployed checkout, as `demo.Shopping` requires it. `ca_file` has trusted CAs (PEM)."""
 
     checkout: str
     api_key: str
@@ -46,7 +46,7 @@ class Deployment:
 
     @property
     def customer_wallet(self) -> str:
-        """Return a wallet of a test stage; on any other one it is refused."""
+        """Return a wallet of a test stage; raise CloudError for any other stage."""
         return f"{self.checkout}{TEST_WALLETS}/cedar/alice"
 
 
@@ -139,7 +139,7 @@ def listen(
     rounds: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Hand events to `target` until Ctrl-C, or for some rounds. Raises CloudError."""
+    """Send events to `target` until Ctrl-C, or for some rounds. Raises CloudError."""
     secret = new_webhook_secret(os.urandom)
     say(f"secret    {secret}")
     say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
@@ -169,7 +169,7 @@ def _handed(
     stripe: bool,
     sleep: Callable[[float], None],
 ) -> str:
-    """Send an event until it is taken; return what the address said."""
+    """Send an event until it is accepted; return the answer of the address."""
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     said = ""
     for attempt in range(_AGAIN):

@@ -20,13 +20,13 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-_HEALTH = "/_ministack/health"  # says only that it runs
+_HEALTH = "/_ministack/health"  # shows only that the emulator runs
 _BROWSERS = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode")
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]{1,128})/")
 
 
 def refusal(headers: list[tuple[str, str]], path: str, *, hosts: tuple[str, ...], key: str) -> str:
-    """Return why a request is refused, "" if it is let through."""
+    """Return the reason why a request is refused, "" if it is accepted."""
     named: dict[str, list[str]] = {}
     for name, value in headers:
         named.setdefault(name.lower(), []).append(value)
@@ -43,7 +43,7 @@ def refusal(headers: list[tuple[str, str]], path: str, *, hosts: tuple[str, ...]
 
 
 def guarded(app: App, *, hosts: tuple[str, ...], key: str) -> App:
-    """Return `app` behind the guard: a refused request gets a 403, a refused socket is closed."""
+    """Return `app` with the guard: a refused request gets a 403, a refused socket is closed."""
 
     async def guard(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

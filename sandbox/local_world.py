@@ -1,7 +1,7 @@
 """Local world: start and stop emulator, wallets, merchant, gateway and shop, in that order.
 
 Everything listens on loopback only. Data is kept in the place's folder. Missing files are
-regenerated if possible; any other damage is reported, with what to do.
+regenerated if possible; any other damage is reported, with the next step.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _adopt(values: Mapping[str, str]) -> None:
 
 
 def _wait_longer() -> None:
-    """Let the stores wait ten seconds for the emulator, which answers late on a busy machine."""
+    """Make the stores wait ten seconds for the emulator, which is slow on a busy machine."""
     for name in ("USUAL", "BRIEF"):
         setattr(patience, name, getattr(patience, name).merge(Config(read_timeout=10)))
 
@@ -264,7 +264,7 @@ def _trust(place: Place, authority: Path) -> None:
 
 
 def _register_key(place: Place, network: Network) -> None:
-    """Register the key file of a shop of before at its wallet, if there is one."""
+    """Register the key file of an existing shop at its wallet, if there is one."""
     key = _private_key(place.private_key_file)
     if key is None:
         return
@@ -275,8 +275,8 @@ def _register_key(place: Place, network: Network) -> None:
 def _merchant(place: Place, services: PayServices) -> str:
     """Return the shop's API key; set the merchant up at the first start, without a key file.
 
-    A shop of before, with a key file, keeps it. If the file is lost, the service makes a key. The
-    API key may do everything, so that a browser can try the whole dashboard with it.
+    An existing shop with a key file keeps it. If the file is lost, the service makes a key. The API
+    key may do everything, so that a browser can try the whole dashboard with it.
     """
     from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
     from checkout.domain.merchant.people import Scope

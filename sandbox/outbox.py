@@ -1,4 +1,4 @@
-"""Outbox: stands for Amazon SES in the local world; keeps the e-mails and shows them on a page.
+"""Outbox: replaces Amazon SES in the local world; stores the e-mails and shows them on a page.
 
 It takes `SendEmail` of the SES API v2 at /v2/email/outbound-emails. Nothing leaves this machine.
 """
@@ -18,7 +18,7 @@ from sandbox.server import Answer, Incoming
 BODY_MAX: Final = 1_000_000  # bytes
 _KEPT: Final = 50
 _SEND: Final = ("POST", "/v2/email/outbound-emails")
-# An e-mail's HTML may only have styles: it runs nothing and loads nothing.
+# An e-mail's HTML may only have styles: no scripts and no external content.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{max-width:48rem;margin:2rem auto;padding:0 1rem;"
@@ -45,7 +45,7 @@ class Outbox:
         self._kept: deque[_Kept] = deque(maxlen=_KEPT)
 
     def answer(self, request: Incoming) -> Answer:
-        """Take an e-mail, or show the e-mails so far."""
+        """Store an e-mail, or show the e-mails so far."""
         if (request.method, request.target) == _SEND:
             return self._take(request.body)
         with self._lock:

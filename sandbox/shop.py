@@ -1,6 +1,6 @@
 """Shop: a demo of a merchant's own server, which uses the API with an API key over HTTP.
 
-It fulfils an order only when the API says `completed`, never because a browser came back. It
+It fulfils an order only when the API shows `completed`, never because a browser came back. It
 imports nothing of `checkout` except money.
 """
 

@@ -144,8 +144,8 @@ def trigger(place: Place, event: str) -> int:
 def _subscribe(place: Place) -> tuple[str | None, str]:
     """Return the id of `listen`'s own endpoint of the demo shop, and its signing secret.
 
-    The other endpoints are as they were. One at this address that somebody else has made is used as
-    it is, and has no id here, so that it stays.
+    The other endpoints are not changed. An existing endpoint at this address is used unchanged, and
+    has no id here, so that it is not removed.
     """
     from checkout.domain.webhooks.event_types import OPTIONAL
     from checkout.domain.webhooks.record import WebhookSecret, endpoint_id
@@ -164,7 +164,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
         )
         merchant, found = done.merchant, done.endpoint
         identity = endpoint_id(merchant.id, found)
-        # The same secret at every start, so that the developer's server need not be told again.
+        # The same secret at every start, so that the developer's server needs no new setting.
         kept = services.vault.seal(_secret(place, done.secret), place=merchant.secret_place(found))
         secrets = (WebhookSecret(sealed=kept, created_at=services.clock.now()),)
         done = endpoints.update(services, merchant.id, {"secrets": secrets}, endpoint=identity)
@@ -184,7 +184,7 @@ def _unsubscribe(place: Place, own: str) -> None:
 
 
 def _secret(place: Place, new: str | None) -> str:
-    """Return the secret that is kept for `listen`; at the first time, keep `new`."""
+    """Return the stored secret of `listen`; at the first time, store `new`."""
     kept = place.folder / "listen-secret"
     if not kept.exists():
         kept.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Rehearsal: what the account shows of the stacks in it."""
+"""Rehearsal: check the stacks' resources in the account."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
 
 
 def parameters(operator: stack.Operator, stage: str, say: Say) -> None:
-    """Check that the stack has each parameter, and the functions each setting, as it is written."""
+    """Check that the stack has each parameter, and the functions each setting, as written."""
     chosen = operator.stage(stage)
     described = stack.client("cloudformation", operator.endpoint).describe_stacks(
         StackName=chosen.stack

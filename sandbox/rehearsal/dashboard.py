@@ -1,6 +1,6 @@
 """Rehearsal: a merchant opens each page of the dashboard that another one leads to.
 
-The functions' roles are enforced there, so a page that reads what its function may not read fails.
+The functions' roles are enforced there, so a page fails if its function may not read the records.
 Pages are found by their links: one that is added later is opened, too.
 """
 
@@ -52,7 +52,7 @@ def look_around(base: str, api_key: str, get: Callable[..., Any], post: Callable
 
 
 def _kind(path: str, query: str) -> str:
-    """Return what pages that differ only in their record, day or filter have in common."""
+    """Return the common part of pages that differ only in their record, day or filter."""
     names = sorted({name for name, _ in parse_qsl(query)})
     return _ID.sub("ID", path) + "?" * bool(names) + "&".join(names)
 

@@ -30,7 +30,7 @@ _WORD: Final = re.compile("Test: no real money")
 
 @dataclass(frozen=True, slots=True)
 class SignedUp:
-    """A shop after its sign-up: what its server needs."""
+    """A shop after its sign-up: the values that its server needs."""
 
     api_key: str
     secret: str
@@ -97,12 +97,12 @@ class Developer:
         self.clicks += 1
 
     def _marked(self) -> None:
-        """Check that the page says that no money is real."""
+        """Check that the page shows that no money is real."""
         expect(self._page.locator("aside.test")).to_have_text(_WORD)
 
 
 def with_authenticator(page: Page) -> None:
-    """Give the page a device that keeps passkeys, and whose person always agrees."""
+    """Add a device to the page that stores passkeys and always verifies its user."""
     session = page.context.new_cdp_session(page)
     session.send("WebAuthn.enable")
     session.send("WebAuthn.addVirtualAuthenticator", {"options": _PASSKEYS})

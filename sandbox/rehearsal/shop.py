@@ -99,7 +99,7 @@ class Shop:
         say(f"webhook     {event['id']} is {event['status']}, signed")
 
     def _told_of_a_sale(self) -> dict[str, Any]:
-        """Take the webhook of a sale, and check its signature. Raises RehearsalFailed."""
+        """Receive the webhook of a sale, and check its signature. Raises RehearsalFailed."""
         delivery = self._take()
         header = delivery.headers["checkout-signature"]
         body = delivery.body.decode()
@@ -135,7 +135,7 @@ class Shop:
         return inbox.get()
 
     def told_all(self, say: Say) -> None:
-        """Take the webhooks of all purchases."""
+        """Receive the webhooks of all purchases."""
         while self._told < self.sold:
             self._take()
         say("webhooks", f"{self._told} of {self.sold} purchases from {self.stack}")

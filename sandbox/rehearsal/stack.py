@@ -25,14 +25,14 @@ BUILT: Final = ROOT / ".aws-sam" / "rehearsal"
 _OPERATOR: Final = "test"
 _VERSION: Final = 'VERSION: Final = "'
 _GRADUAL: Final = "Canary10Percent5Minutes"
-# A state is waited for while the stage works: on a busy machine everything takes longer.
+# The rehearsal waits for a state while the stage works, which takes longer on a busy machine.
 _ROUNDS: Final = 10  # of the stage's sweep, one in a minute or more
 _STANDSTILL: Final = 900.0  # seconds without any round
 _MOST_CHANGES: Final = 60  # that remove a stage
 
 
 class RehearsalFailed(Exception):
-    """A step of the rehearsal failed; the message says which."""
+    """A step of the rehearsal failed, which is in the message."""
 
 
 def client(service: str, endpoint: str) -> Any:
@@ -183,7 +183,7 @@ def release(folder: Path, version: str) -> Path:
     template = folder / "template.yaml"
     text = template.read_text("utf-8")
     text = text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce")
-    # The emulator speaks http only, and keeps the policy by which no queue answers to that.
+    # The emulator serves http only, and enforces the policy by which queues refuse http.
     text, policies = re.subn(r"(aws:SecureTransport\W+)false", r"\1rehearsed", text)
     if policies != 1:
         raise RehearsalFailed("the template has no policy against plain http, or several")

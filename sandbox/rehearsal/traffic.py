@@ -49,5 +49,5 @@ class Traffic:
                 self._bought += 1
 
     def result(self) -> str:
-        """Return what happened, in words."""
+        """Return a summary of the purchases."""
         return f"{self._bought} checkouts, {len(self._failed)} failed"

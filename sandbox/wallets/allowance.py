@@ -1,4 +1,4 @@
-"""The allowance of a grant: its limits, and what its payments hold of them.
+"""The allowance of a grant: its limits, and the sums of its payments.
 
 As at Rafiki, the newest record counts: a payment adds to the sums of the newest one if that is of
 the same period, and begins at 0 otherwise. So a failure of an older period, which makes a newest
@@ -15,7 +15,7 @@ from sandbox.wallets.state import Grant, Money, OutgoingPayment, Quote, Spent
 
 
 class Unreadable(Exception):
-    """The grant's interval is none: it was granted, and no payment is possible."""
+    """The grant's interval is malformed: it was granted, and no payment is possible."""
 
 
 def since(grant: Grant, at: datetime) -> datetime | None:
@@ -81,9 +81,9 @@ def hold(grant: Grant, payment: OutgoingPayment) -> None:
 
 
 def give_back(grant: Grant, payment: OutgoingPayment) -> None:
-    """Take a failed payment out of the sums of its period, even where it has sent a part.
+    """Take a failed payment out of the sums of its period, even if it has sent a part.
 
-    One that is in no record, from a state that was saved before there were any, changes nothing.
+    Ignore a payment without a record, from a state that was saved before records existed.
     """
     for held in grant.spent:
         if held.since == payment.since:

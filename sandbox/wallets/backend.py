@@ -29,7 +29,7 @@ from sandbox.wallets.state import (
     encode,
 )
 
-FUNDING = timedelta(milliseconds=300)  # seconds seconds until a wallet reports that it has no money
+FUNDING = timedelta(milliseconds=300)  # until a wallet reports that it has no money
 JUST_BEFORE = timedelta(milliseconds=1)
 KEYS_MAX = 5  # of an account
 NO_FUNDS = "Account does not have enough balance."
@@ -77,7 +77,7 @@ class Backend:
         self.state.accounts.setdefault(account.id, account)
 
     def delete_account(self, wallet_address: str) -> None:
-        """Delete an account with its payments and quotes: none may be paid any more."""
+        """Delete an account with its payments and quotes."""
         del self.state.accounts[wallet_address]
         kinds: list[dict[str, Any]] = [self.state.incoming, self.state.quotes, self.state.outgoing]
         for records in kinds:
@@ -85,10 +85,10 @@ class Backend:
                 del records[record.id]
 
     def idle_accounts(self) -> list[Account]:
-        """Return the accounts that people have opened, in the order in which they make room.
+        """Return the accounts that people have opened, in the order of their deletion.
 
-        Those without a payment come first, then those whose last one is the longest ago. Accounts
-        with money on its way are not among them.
+        Accounts without a payment come first, then those with the oldest last payment. Accounts
+        with money on its way are left out.
         """
         moving = [each for each in self.state.outgoing.values() if each.settles_at is not None]
         receivers = {each.receiver.rsplit("/", 1)[-1] for each in moving}
@@ -118,7 +118,7 @@ class Backend:
         return self.behaviours[account.behaviour if account else "normal"]
 
     def way(self, payment: OutgoingPayment) -> Behaviour:
-        """Return how a payment goes: as its sender behaves, or as its receiver's wallet asks."""
+        """Return the behaviour of a payment: the sender's, or the one of the receiver's wallet."""
         receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
         to = self.behaviour(receiver.wallet if receiver else "")
         if to.paid_like is None or (to.paid_like_once and not self._is_first(payment)):
@@ -126,7 +126,7 @@ class Backend:
         return self.behaviours[to.paid_like]
 
     def _is_first(self, payment: OutgoingPayment) -> bool:
-        """Return whether this is the first payment to the wallet that it goes to."""
+        """Return whether this is the first payment to its receiver's wallet."""
         wallet = self.state.incoming[payment.receiver.rsplit("/", 1)[-1]].wallet
         return not any(
             other.id != payment.id
@@ -137,7 +137,7 @@ class Backend:
         )
 
     def is_gone(self, wallet_address: str) -> bool:
-        """Return whether there is no wallet at this address any more."""
+        """Return whether the wallet at this address is gone."""
         return self.behaviour(wallet_address).gone and any(
             payment.wallet == wallet_address for payment in self.state.outgoing.values()
         )
@@ -201,13 +201,13 @@ class Backend:
         return unpaid and payment.expires_at <= self.time_at(payment.provider)
 
     def is_payable(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
-        """Return whether the provider takes money for `payment`, now or at the given time."""
+        """Return whether the provider accepts money for `payment`, now or at the given time."""
         return payment.is_payable((at or self.now()) + self.providers[payment.provider].skew)
 
     def is_reached(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
         """Return whether a payer's provider finds that `payment` takes money.
 
-        One that cannot be read counts like one that is closed.
+        A payment that cannot be read counts as closed.
         """
         return self.is_payable(payment, at) and self.providers[payment.provider].rules.readable
 
@@ -292,7 +292,7 @@ class Backend:
         whole = max(0, payment.receive.value - behaviour.short_by)
         value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
         if behaviour.delivered == 1 and payment.parts_sent == behaviour.parts:
-            value += behaviour.over_by  # money that no debit stands for comes with the whole only
+            value += behaviour.over_by  # money without a debit arrives only with the whole amount
         packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)
         if behaviour.in_flight:
             self.state.packets.append(packet)

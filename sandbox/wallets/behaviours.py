@@ -34,18 +34,18 @@ class Behaviour:
     is sent, `claims_failure_early` from the start.
 
     `short_by` is the number of the receiver's units that are missing from a payment that is
-    reported as complete, and `over_by` of those that arrive beyond it. Of a debit the wallet says
-    that it is `claims` times what it is. With `hides_payments` the wallet shows none of its
-    payments. It makes `pays_others` payments to others after each one. With `sends_when_closed` it
-    sends when the incoming payment is closed, or just before it expires. With `paid_from_outside`
-    somebody else pays the incoming payment once this wallet has quoted it. With `keeps_open` the
-    receiver's provider refuses to close the incoming payment. With `ends_with_quote` the wallet
-    sends nothing after its quote's end: then the payment fails. The receiver cannot be read any
-    more, and so counts as closed, once `receiver_away_after` parts are sent. With
-    `closed_from_outside` somebody else closes the incoming payment when this wallet is told to pay
-    it. With `fails` a payment fails at once, and nothing is sent. Of what arrives, the wallet says
-    that the share `admits` was sent. For the time `stumbles` after an approval nobody can redeem
-    it: the server answers 502, or cannot read the client's keys with `stumbles_at_keys`.
+    reported as complete, and `over_by` of those that arrive beyond it. The wallet reports `claims`
+    times the real debit. With `hides_payments` the wallet shows none of its payments. It makes
+    `pays_others` payments to others after each one. With `sends_when_closed` it sends when the
+    incoming payment is closed, or just before it expires. With `paid_from_outside` somebody else
+    pays the incoming payment once this wallet has quoted it. With `keeps_open` the receiver's
+    provider refuses to close the incoming payment. With `ends_with_quote` the wallet sends nothing
+    after its quote's end: then the payment fails. The receiver cannot be read any more, and so
+    counts as closed, once `receiver_away_after` parts are sent. With `closed_from_outside` somebody
+    else closes the incoming payment when this wallet is told to pay it. With `fails` a payment
+    fails at once, and nothing is sent. The wallet reports the share `admits` of the arrived amount
+    as sent. For the time `stumbles` after an approval nobody can redeem it: the server answers 502,
+    or cannot read the client's keys with `stumbles_at_keys`.
 
     The rest is of a wallet that receives, as a customer's does in a refund. Payments to it go as
     those of the wallet `paid_like` do, or only the first one with `paid_like_once`. It is `gone`

@@ -86,7 +86,7 @@ def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def behaviour(backend: Backend, grant: Grant) -> Behaviour:
-    """Return the behaviour of the wallet that is asked for consent."""
+    """Return the behaviour of the wallet whose consent is requested."""
     wallet = next((item["identifier"] for item in grant.access if "identifier" in item), "")
     return backend.behaviour(wallet)
 

@@ -1,8 +1,8 @@
 """State of a test stage's wallets between requests: one compressed record with a version.
 
-A record of DynamoDB has at most 400 kB, and each change writes all of it. So the wallets forget:
-first what has run out, then the oldest payments and grants, then the wallets that people have
-opened and used longest ago. A test stage has no books to keep.
+A record of DynamoDB has at most 400 kB, and each change writes all of it. So records are deleted:
+first expired ones, then the oldest payments and grants, then opened wallets, the least recently
+used first. A test stage needs no ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sandbox.wallets.network import Network
 from sandbox.wallets.state import GrantState, State
 
 MOST: Final = 100_000  # bytes of the compressed record
-_SOON: Final = timedelta(days=1)  # after it has run out, nobody asks for it again
+_SOON: Final = timedelta(days=1)  # after its expiry, no client reads a record again
 _ENTRIES: Final = 50  # lines of an account's statement
 _HALVINGS: Final = 20  # leave one record of each kind, and money on its way
 _ID: Final = "state"
@@ -102,7 +102,7 @@ class Kept:
 
 
 def forget_what_has_run_out(state: State, now: datetime) -> None:
-    """Delete the records that no client asks for again."""
+    """Delete the records that no client reads again."""
     for account in state.accounts.values():
         del account.entries[:-_ENTRIES]
     moving = {each.quote_id for each in state.outgoing.values() if each.settles_at is not None}
@@ -127,7 +127,7 @@ def forget_what_has_run_out(state: State, now: datetime) -> None:
 def forget_the_oldest(state: State) -> None:
     """Delete the older half of each kind of record but the accounts; money on its way stays.
 
-    So does the last line of an account's statement: it says when the account was used.
+    So does the last line of an account's statement: it has the time of the last use.
     """
     for account in state.accounts.values():
         del account.entries[: len(account.entries) // 2]

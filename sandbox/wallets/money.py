@@ -44,7 +44,7 @@ class Fee:
         return Fraction(self.basis_points + self.slippage, 10_000)
 
     def on(self, amount: int) -> int:
-        """Return the part of a debit that is not sent, for `amount` units that are."""
+        """Return the part of a debit that is not sent, given the `amount` that is sent."""
         return math.ceil(amount * self.share) + self.fixed
 
 

@@ -35,10 +35,10 @@ _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
 }
-# Wallets that people open: their currencies with scales, how many there may be, and their names.
+# Wallets that people open: their currencies with scales, their greatest number, and their names.
 OPENED: Final = {"USD": ("USD", 2), "EUR": ("EUR", 2), "JPY": ("JPY", 0)}
 OPENED_MAX: Final = 300
-_IN_USE: Final = timedelta(hours=1)  # since its last payment, a wallet makes room for no other
+_IN_USE: Final = timedelta(hours=1)  # a wallet is not deleted within this time of its last payment
 NAME_MAX: Final = 40  # characters
 _KEY_MAX: Final = 256  # characters of a key's JSON; keys are never forgotten
 _TEMPLATES: Final = Environment(
@@ -121,7 +121,7 @@ def _account(backend: Backend, call: Call) -> Response:
 
 
 def _open(backend: Backend, call: Call) -> Response:
-    """Open a wallet for whoever asks: one of the others may be another shop's already."""
+    """Open a new wallet for anybody: the existing ones may belong to other shops."""
     form = _form(call)
     name = " ".join(form.get("name", "").split())[:NAME_MAX]
     asset = OPENED.get(form.get("currency", ""))

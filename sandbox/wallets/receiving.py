@@ -117,7 +117,7 @@ def _shown(backend: Backend, payment: IncomingPayment) -> dict[str, Any]:
 
 
 def _received(backend: Backend, payment: IncomingPayment) -> Money:
-    """Return what the wallet says that it has received."""
+    """Return the amount that the wallet reports as received."""
     lies = backend.behaviour(payment.wallet).shows_nothing
     return payment.received.with_value(0) if lies else payment.received
 

@@ -1,8 +1,7 @@
 """Rehearsal: make TLS also trust the CA of REHEARSAL_CA, in the emulator and in its functions.
 
 The emulator also learns a key of AWS's for conditions of policies. Python imports this file at
-startup, through PYTHONPATH. The product's code and settings know nothing of it, and the artifacts
-stay as they were built.
+startup, through PYTHONPATH. The product's code, its settings and the artifacts are not changed.
 """
 
 from __future__ import annotations
