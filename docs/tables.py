@@ -208,7 +208,7 @@ def parity() -> str:
 def _only(row: Parameter) -> str:
     """Return the values to which a row is limited; for others it is refused."""
     values = " or ".join(f"`{each}`" for each in row.only)
-    return f" if {values}, else refused" if values and row.does is Does.IGNORED else ""
+    return f" if {values}, otherwise refused" if values and row.does is Does.IGNORED else ""
 
 
 def events() -> str:
