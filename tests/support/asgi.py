@@ -20,9 +20,10 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _answer(request: Coroutine[Any, Any, httpx2.Response]) -> httpx2.Response:
-    """Run a request. One that is made while another runs gets a thread and a loop of its own.
+    """Run a request.
 
-    So does one that is made where a loop runs, such as Playwright's.
+    A request that starts while another request or another loop, such as Playwright's, runs gets a
+    thread and a loop of its own.
     """
     if asyncio._get_running_loop() is None and _free.acquire(blocking=False):
         try:
@@ -61,7 +62,7 @@ class Client:
         return self._client.cookies
 
     def move_to(self, address: str) -> None:
-        """Ask from another network address from now on."""
+        """Send further requests from another network address."""
         self._transport.client = (address, 4711)
 
     def request(self, method: str, url: str, **options: Any) -> httpx2.Response:

@@ -16,11 +16,11 @@ Case = TypeVar("Case")
 COUNTED: Final = "attacks"
 SCANNED: Final = "secrets"
 NO_SUITES: Final = ("test_documented", "test_seeded_bugs", "test_counts")
-_SHOWN: Final = 10  # of the cases that were let through
+_SHOWN: Final = 10  # of the cases that succeeded
 
 
 class Attack:
-    """The cases that one test tries, and what came of them."""
+    """The cases that one test tries, and their results."""
 
     def __init__(self) -> None:
         self.counts = {"cases": 0, "let through": 0, "answers": 0, "5xx": 0}  # plain: it is sent
@@ -35,10 +35,10 @@ class Attack:
     def each(
         self, cases: Mapping[str, Case] | Iterable[Case], attempt: Callable[[Case], object]
     ) -> None:
-        """Try every case, and fail at the end if any was let through.
+        """Try every case, and fail at the end if an attack succeeded.
 
-        An AssertionError says so, or a LookupError: an answer without the error that was expected.
-        A case of a mapping is called by its key.
+        A case fails by an AssertionError, or by a LookupError: an answer without the expected
+        error. A case of a mapping is named by its key.
         """
         named = cases.items() if isinstance(cases, Mapping) else ((each, each) for each in cases)
         for name, case in named:

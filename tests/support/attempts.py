@@ -14,7 +14,7 @@ from tests.support.basics import NOW, a_session
 
 
 def of(attempt: int, what: str) -> str:
-    """Return the URL of something that belongs to this attempt."""
+    """Return the URL of a resource of this attempt."""
     return f"https://wallet.example/{what}/of-{attempt}-"
 
 

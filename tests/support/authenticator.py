@@ -28,7 +28,7 @@ def unb64(text: str) -> bytes:
 
 @dataclass
 class Authenticator:
-    """One device with one passkey. `verifies`: it asked the person for finger, face or PIN."""
+    """One device with one passkey. `verifies`: it verifies its user."""
 
     origin: str
     host: str = ""

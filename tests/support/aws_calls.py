@@ -1,10 +1,10 @@
 """The AWS calls that the functions make while the tests run, against the policies that
 template.yaml gives them: none missing, none granted in vain.
 
-Recorded by what stands for AWS in the tests (the in-memory DynamoDB, the noted queues, the vault's
-key) and, where a test uses a real client, by botocore. A call belongs to the function whose code is
-on its stack; one that a test makes without a function counts for none. `make unit` begins with
-`python -m tests.support.aws_calls --forget` and ends with `python -m tests.support.aws_calls`.
+Recorded by the test doubles of AWS (the in-memory DynamoDB, the noted queues, the vault's key) and,
+if a test uses a real client, by botocore. A call belongs to the function whose code is on its
+stack; calls of tests without a function are not counted. `make unit` begins with `python -m
+tests.support.aws_calls --forget` and ends with `python -m tests.support.aws_calls`.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _uses(service: str, operation: str, request: Mapping[str, Any]) -> Iterator[
 
 def _other(service: str, operation: str, request: Mapping[str, Any]) -> tuple[str, str]:
     if service == "sqs":
-        action = _camel(operation).removesuffix("Batch")  # IAM knows no batches
+        action = _camel(operation).removesuffix("Batch")  # IAM has no batch actions
         return f"sqs:{action}", str(request["QueueUrl"])
     if service == "kms":
         return f"{service}:{_camel(operation)}", "StackKey"
@@ -189,7 +189,7 @@ def _packages() -> dict[str, str]:
 
 
 def main() -> int:
-    """Exit code 1 where policies and calls differ, with a line for each difference."""
+    """Print a line for each difference of policies and calls; exit code 1 if there is one."""
     if sys.argv[1:] == ["--forget"]:
         shutil.rmtree(RECORDS, ignore_errors=True)
         return 0

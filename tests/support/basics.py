@@ -149,7 +149,7 @@ def a_mandate(status: MandateStatus = MandateStatus.ACTIVE, **changes: Any) -> M
 
 
 def count_ends(tallies: DynamoTallies, clock: Clock) -> int:
-    """Have what ended by a write counted, as rounds in ten minutes will; return how many."""
+    """Count the sessions that ended by a write, as later rounds would; return their number."""
     later = HandClock(clock.now() + CLOCK_IS_FINAL_AFTER + expiries.GATHERED)
     services: Any = SimpleNamespace(
         tallies=tallies,
@@ -176,7 +176,7 @@ def a_link(**changes: Any) -> PaymentLink:
 
 
 def come_back(services: PayServices, session_id: str, reference: str, presented: str) -> Finish:
-    """Follow the wallet's link as a browser that waits as told; return what it gets in the end."""
+    """Follow the wallet's link as a browser that obeys Refresh; return the last response."""
     for _ in range(20):  # longer than an approval is kept
         found = finish(services, session_id, interact_ref=reference, presented_hash=presented)
         if not found.wait_seconds:
@@ -186,7 +186,7 @@ def come_back(services: PayServices, session_id: str, reference: str, presented:
 
 
 def words(text: str) -> list[str]:
-    """Return what white space divides, such as the URLs of a long list of cases."""
+    """Return the words of a text, such as the URLs of a long list of cases."""
     return text.split()
 
 

@@ -56,7 +56,7 @@ PICTURES = {
 }
 
 
-# What cannot be a wallet address, by what is wrong with it.
+# Texts that cannot be a wallet address, by their mistake.
 MISTYPED: Final[dict[Slip, list[str]]] = {
     Slip.NOTHING: ["", "   ", "“”"],
     Slip.TOO_LONG: [

@@ -37,8 +37,8 @@ BASE = "https://pay.example"
 
 
 class Browser:
-    """Asks as a browser does; redirects are not followed, so that each can be seen. Its forms are
-    those of the page that it got last.
+    """A browser; redirects are not followed, so that tests see each. Its forms are those of the
+    last page.
     """
 
     def __init__(self, dashboard: Dashboard) -> None:
@@ -90,7 +90,7 @@ class Dashboard(MerchantApi):
     def __init__(self, base: str = BASE) -> None:
         super().__init__(base_url=base)
         self.base = base
-        # Browsers sign in with it as an owner: one without a scope is a test's own.
+        # Browsers sign in with this key as an owner; tests make keys without a scope themselves.
         self.key = replace(self.key, scopes=tuple(Scope))
         services.put_key(self.dynamo, PREFIX, self.key)
         self.dynamo.calls.clear()
@@ -135,7 +135,7 @@ class Dashboard(MerchantApi):
         return browser
 
     def meanwhile(self, port: str, method: str, act: Callable[[], object]) -> None:
-        """Let `act` happen once, before the next call of the port's method."""
+        """Run `act` once, before the next call of the port's method."""
         changed: dict[str, Any] = {port: between(getattr(self.services, port), method, act)}
         self.services = replace(self.services, **changed)
 
@@ -227,9 +227,10 @@ def wallets_page(answer: Answer) -> str:
 
 
 def approved(world: World, answer: Answer) -> str:
-    """Approve in the wallet what the answer asks for; return the path that the wallet leads to."""
+    """Give the approval that the answer requests in the wallet; return the path of the wallet's
+    redirect."""
     back = urlsplit(world.network.approve(wallets_page(answer)))
-    world.clock.pass_time(10)  # wallets want to be asked again no earlier
+    world.clock.pass_time(10)  # wallets reject an earlier continuation
     return f"{path_of(back.path)}?{back.query}"
 
 

@@ -15,7 +15,7 @@ from tests.support.merchant_api import PREFIX
 from tests.support.services import store_refund
 
 TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
-# Every form, and its fields; RIVAL stands for what is tried.
+# Every form and its fields; RIVAL is replaced by the attacked value.
 RIVAL = "<rival>"
 FORMS: dict[str, dict[str, str]] = {
     "/transactions/{session_id}/expire": {"id": RIVAL},

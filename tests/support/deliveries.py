@@ -1,4 +1,4 @@
-"""Real deliveries for whatever verifies them: the headers and bytes that a receiver got from us."""
+"""Real deliveries for tests of verifiers: the headers and bytes that a receiver got from us."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def delivered(*, age: timedelta = timedelta(0), rolling: bool = False) -> list[D
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A delivery, and what is to become of it."""
+    """A delivery, and whether verifiers must accept it."""
 
     name: str
     delivered: Delivered

@@ -169,7 +169,7 @@ class Deployment:
         )
 
     def stored(self, session: Session) -> Session:
-        """As it lies in the table; no call that could fail, or counts."""
+        """Return the stored record, without a call that could fail or is counted."""
         inner = dynamo.DynamoSessions(
             self.dynamo.client, PREFIX, sleep=self.world.clock.sleep, random_bytes=seeded()
         )
@@ -192,7 +192,7 @@ class Deployment:
         return _answer(self.answer("api", event))
 
     def document(self, url: str) -> Answer:
-        """Ask as a wallet does that reads as whom the service asks it."""
+        """Request the client document, as a wallet does."""
         headers = {"Accept": "application/json"}
         event = gateway_event("GET", urlsplit(url).path, "", headers, None)
         return _answer(self.answer("api", event))
@@ -248,7 +248,7 @@ class Deployment:
         return self.visit("POST", session, "/wallet", body={"wallet_address": wallet})
 
     def come_back(self, session: Session, callback: tuple[str, str]) -> Answer:
-        """Follow the wallet's link as a browser does that waits as told."""
+        """Follow the wallet's link as a browser that obeys Refresh."""
         query = urlencode({"interact_ref": callback[0], "hash": callback[1]})
         answer = self.visit("GET", session, "/grant/callback", query)
         if refresh := answer.headers.get("refresh"):
@@ -295,7 +295,7 @@ class Deployment:
         bodies = [each["MessageBody"] for each in taken]
         try:
             answer = sends(lambda: send)(sqs_event(*bodies), Context())
-        except NothingAttempted:  # Lambda gives all back
+        except NothingAttempted:  # Lambda returns all messages
             self.sqs.messages += taken
             return []
         failed = [int(item["itemIdentifier"]) for item in answer["batchItemFailures"]]

@@ -34,7 +34,7 @@ class Documented:
         self.validator = cache(self._validator)
 
     def check(self, method: str, path: str, answer: Answer) -> None:
-        """Raise unless the document says that the operation may answer so, if there is one."""
+        """Raise if the document has the operation, but not this answer."""
         template = next((each for each, form in self.paths.items() if form.fullmatch(path)), None)
         operation = template and self.document["paths"][template].get(method.lower())
         if not operation:
@@ -62,7 +62,7 @@ STRIPE = Documented("openapi-v1.json", stripe_answers)
 
 
 def check(method: str, path: str, answer: Answer) -> None:
-    """Raise unless the documents say that this request may be answered so."""
+    """Raise if a document has the request's operation, but not this answer."""
     for each in (NATIVE, STRIPE):
         each.check(method, path, answer)
 

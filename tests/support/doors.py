@@ -67,7 +67,7 @@ class Doors:
         self.heard: Callable[[str, dict[str, Any], dict[str, Any]], object] = lambda *_: None
         self.on_status: Callable[[int], object] = lambda status: None
         self._visits = 0
-        for key in (self.key, self.other_key):  # its use is noted, once
+        for key in (self.key, self.other_key):  # its use is recorded, once
             assert self.call("GET", key=key).status == 200
 
     def join(self, name: str) -> tuple[str, Merchant]:
@@ -81,7 +81,7 @@ class Doors:
     # --- asking
 
     def send(self, function: str, event: dict[str, Any]) -> Answer:
-        """Hand an event to the function's handler, from an address of its own. No 5xx."""
+        """Send an event to the function's handler, from an address of its own. Fail for a 5xx."""
         self._visits += 1
         source = f"198.51.{self._visits // 250 % 250}.{self._visits % 250 + 1}"
         event["requestContext"]["http"]["sourceIp"] = source
@@ -194,7 +194,8 @@ class Doors:
         visitor: Visitor | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Open an address of the hosted page as a wallet leads there, and wait as the page says."""
+        """Open an address of the hosted page after a wallet's redirect, and wait as the page
+        requires."""
         parts = urlsplit(url)
         path = parts.path.removeprefix("/pay")
         answer = self.pay("GET", path, query=parts.query, visitor=visitor, headers=headers)
@@ -238,7 +239,8 @@ class Doors:
         return self.pay("POST", f"/{session.id}/wallet", fields, visitor=visitor)
 
     def approved(self, visitor: Visitor | None = None) -> tuple[Session, str]:
-        """Return a new session that its customer has approved, and where the wallet leads back."""
+        """Return a new session that its customer has approved, and the address of the wallet's
+        redirect."""
         session = self.create()
         assert self.submit(session, visitor=visitor).status == 303
         session = self.world.session(session.id)
@@ -267,8 +269,8 @@ class Doors:
     def state(self) -> dict[str, Any]:
         """Return all that an attack could change or cause: rows, requests, messages, money.
 
-        Counters of attempts are left out: they are there to be counted up. So is a merchant's own
-        log of refused requests, which is bounded, and which only its page reads.
+        Left out are counters of attempts, and a merchant's own log of refused requests, which is
+        bounded and read only by its page.
         """
         rows = {name: self.world.dynamo.rows(name) for name in TABLES}
         counters = f"{PREFIX}-idempotency_keys"

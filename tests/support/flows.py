@@ -87,7 +87,7 @@ class CountingTransport:
 
 
 class NotedHints:
-    """`ports.EventQueue` that remembers the events that it was told of."""
+    """`ports.EventQueue` that records the enqueued events."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -101,7 +101,7 @@ class NotedHints:
 
 
 class HandReceivers:
-    """`ports.Receivers`: notes each delivery and answers as the test says, 200 unless told."""
+    """`ports.Receivers`: records each delivery and answers as the test chooses, by default 200."""
 
     def __init__(self) -> None:
         self.got: list[tuple[str, dict[str, str], bytes]] = []
@@ -125,7 +125,7 @@ class AnyHost:
 
 
 class NotedTasks:
-    """`ports.TaskQueue` that remembers what was left behind; `rule` sees each task before."""
+    """`ports.TaskQueue` that records the tasks; `rule` is called with each task first."""
 
     def __init__(self, rule: Callable[[Cleanup], None] = lambda cleanup: None) -> None:
         self.left: list[Cleanup] = []
@@ -349,7 +349,7 @@ class World:
         return session, self.approve(session)
 
     def proof(self, session: Session) -> str:
-        """Return what shows that the browser is the one that was sent to the wallet."""
+        """Return the proof of the browser that was sent to the wallet."""
         grant = sealed.pending_grant(self.services.vault, session)
         assert grant is not None
         return grant.proof(session.id, sealed.Proof.BROWSER)
@@ -380,7 +380,7 @@ class World:
         return self.settle(self.pay(self.create(), f"{CEDAR}/partial"), seconds=120)
 
     def raise_prices(self) -> None:
-        """Have the customers' wallets ask for twice what was approved."""
+        """Make the customers' wallets quote twice the approved price."""
         for quote in self.network.state.quotes.values():
             quote.debit = replace(quote.debit, value=quote.debit.value * 2)
 
@@ -388,7 +388,7 @@ class World:
         return come_back(self.services, session.id, *callback)
 
     def pay(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
-        """Everything from the wallet address to what the customer is shown after the callback."""
+        """Make all steps from the wallet address to the page after the callback."""
         awaiting = self.submit(session, wallet)
         callback = self.approve(awaiting)
         return self.finish(awaiting, callback).session
@@ -418,7 +418,7 @@ class World:
         return deliver(self.core, self.vault, self.receivers, event_id)
 
     def settle(self, session: Session, *, seconds: int = 1200, every: int = 1) -> Session:
-        """The customer's open page asks for `seconds`, until the payment is out of doubt."""
+        """Poll as the customer's open page for `seconds`, until the payment is decided."""
         for _ in range(0, seconds, every):
             session = reconcile.advance_pending(self.services, session.id)
             if not session.payment_in_flight:
@@ -557,7 +557,7 @@ def interrupt(world: World, operation: str, act: Callable[[], object], *, times:
 
 
 def answering(world: World, method: str, part: str, answer: Callable[[Request], Response]) -> None:
-    """Let `answer` stand for the wallets, for requests of that method with `part` in the URL."""
+    """Answer requests of that method with `part` in the URL by `answer` in place of the wallets."""
 
     def handle(request: Request) -> Response:
         asked = request.method == method and part in request.url

@@ -1,5 +1,5 @@
-"""A customer's browser in front of the hosted pages, over the whole world in one process; and what
-a browser makes of their HTML.
+"""A customer's browser in front of the hosted pages, over the whole world in one process; and a
+parser of their HTML.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.flows import CEDAR, World
 
 VOID = frozenset({"meta", "link", "input", "br", "img"})
 INLINE = frozenset({"a", "bdi", "code", "label", "span", "strong", "time", "title"})
-# Isolates are around words of others; nobody reads them. A blank in a sum does not break.
+# Isolates, which are invisible, are around inserted texts. Sums have no-break spaces.
 ISOLATES = {0x2068: None, 0x2069: None, 0xA0: " "}
 
 
@@ -126,7 +126,7 @@ class Answer(merchant_api.Answer):
 
 
 class Customer:
-    """Asks the pages as a browser does; redirects are not followed, so that each can be seen."""
+    """A customer's browser; redirects are not followed, so that tests see each."""
 
     def __init__(self, world: World, client: asgi.Client) -> None:
         self.world = world
@@ -169,7 +169,7 @@ class Customer:
         return self.ask("POST", path, json=body, headers=headers, **options)
 
     def back_from(self, url: str, **options: Any) -> Answer:
-        """Follow the wallet's redirect to our callback, and wait as the page says."""
+        """Follow the wallet's redirect to our callback, and wait as the page requires."""
         answer = self.back_at_once(url, **options)
         if refresh := answer.headers.get("refresh"):
             self.world.clock.pass_time(int(refresh))
@@ -182,7 +182,7 @@ class Customer:
         return self.get(f"{parts.path}?{parts.query}", **options)
 
     def put(self, status: Status = Status.OPEN, **changes: Any) -> Session:
-        """Store a session of the world's merchant just as it is told."""
+        """Store a session of the world's merchant unchanged."""
         changes.setdefault("expires_at", self.world.clock.now() + (a_session().expires_at - NOW))
         session = a_session(
             status,

@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The body. A field that it lacks, as a refusal does, fails with the answer's words."""
+        """The body. A missing field fails with the text of the answer."""
         found = json.loads(self.body)
         return Shown(found, answer=self) if isinstance(found, dict) else found
 
@@ -143,7 +143,7 @@ class MerchantApi:
         return secret
 
     def store(self, **changes: Any) -> Session:
-        """A session of `mer_1` as it is, whatever it is."""
+        """Store a session of `mer_1` unchanged."""
         changes = {"id": new_session_id(self.services.random_bytes)} | changes
         session = a_session(**changes)
         assert self.services.sessions.create(session, None) is None

@@ -1,4 +1,4 @@
-"""Listen to what goes between us and the wallets: everything in it that is a secret."""
+"""Record each secret in requests to wallets and in their answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Overheard:
         self._body(response.body)
 
     def _body(self, raw: bytes | None) -> None:
-        if raw and raw.startswith(b"{"):  # else a page or a word of a server's
+        if raw and raw.startswith(b"{"):  # otherwise a page or a server's text
             self._collect(json.loads(raw))
 
     def _collect(self, value: Any, name: str = "") -> None:

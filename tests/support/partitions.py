@@ -1,6 +1,6 @@
-"""Let the sweep's indexes have few partitions.
+"""Give the sweep's indexes few partitions.
 
-A round asks each partition. With few sessions most partitions are empty, and asking them took two
+A round asks each partition. With few sessions most partitions are empty, and reading them took two
 thirds of all calls.
 """
 
@@ -15,6 +15,6 @@ from checkout.adapters.dynamo import places
 
 @contextmanager
 def few_partitions() -> Iterator[None]:
-    """Have 4 partitions of what is urgent and 2 of each other lane, in place of 16 and 8."""
+    """Use 4 partitions of the urgent lane and 2 of each other lane, in place of 16 and 8."""
     with patch.multiple(places, URGENT_SHARDS=4, DUE_SHARDS=2):
         yield

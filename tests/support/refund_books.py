@@ -1,4 +1,4 @@
-"""A shop that refunds: what a merchant does, and what both wallets' books say afterwards."""
+"""A shop that refunds: the merchant's steps, and the ledgers of both wallets afterwards."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ask(world: World, session: Session, amount: int | None = None, **fields: obj
 
 
 def prepare(world: World, refund: Refund) -> Refund:
-    """Have the price and the page of the approval made."""
+    """Prepare the price and the approval."""
     return approve.prepare(world.services, world.key(), refund.id)
 
 
@@ -76,7 +76,7 @@ def come_back(world: World, refund: Refund, callback: tuple[str, str]) -> Refund
 
 
 def send(world: World, refund: Refund) -> Refund:
-    """Everything from the price to what the merchant is shown after the callback."""
+    """Make all steps from the price to the page after the callback."""
     prepared = prepare(world, refund)
     return come_back(world, prepared, consent(world, prepared))
 
@@ -128,7 +128,7 @@ def allow(world: World, value: int = 100_00, margin: Margin = USUAL_MARGIN) -> M
 
 
 def end_budget(world: World) -> Mandate:
-    """The merchant ends the budget, and what it leaves behind is cleaned up: no grant is alive."""
+    """End the budget and run the clean-up: no grant is left."""
     ended = budget_request.end(world.services, world.key())
     while world.tasks.left:
         clean_up(world.services, world.tasks.left[0])

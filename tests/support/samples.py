@@ -1,4 +1,4 @@
-"""Records with every field set, and none of them plain ASCII where text is free."""
+"""Records with every field set, and free texts beyond ASCII."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def session_id(number: int) -> str:
 
 
 def full_session(**changes: Any) -> Session:
-    """Return a session as none ever is: everything set at once."""
+    """Return an impossible session: every field is set."""
     everything: dict[str, Any] = {
         "phase": Phase.PAYING,
         "lease_until": NOW + 1 * MS,
@@ -167,7 +167,7 @@ def an_event(**changes: Any) -> WebhookEvent:
 
 
 def full_event(**changes: Any) -> WebhookEvent:
-    """Return an event as none ever is: everything set at once."""
+    """Return an impossible event: every field is set."""
     everything: dict[str, Any] = {
         "next_at": NOW + 1 * MS,
         "status": EventStatus.EXHAUSTED,

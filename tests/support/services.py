@@ -50,7 +50,7 @@ def core(
 ) -> Services:
     """Return the ports of every entry point; the stores are the product's, not instrumented.
 
-    Nobody has limits unless a test sets one: time stands still in most tests.
+    No client has limits unless a test sets one, because most tests do not move the clock.
     """
     paced: Any = {"sleep": clock.sleep, "random_bytes": random_bytes}
     return Services(
@@ -160,17 +160,17 @@ def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:
 
 
 def store_refund(client: Any, prefix: str, refund: Refund) -> None:
-    """Store `refund` as it is, whatever it is."""
+    """Store `refund` unchanged."""
     item = refund_item(refund, RETENTION)
     client.put_item(TableName=f"{prefix}-checkout_sessions", Item=item)
 
 
 def store_mandate(client: Any, prefix: str, mandate: Mandate) -> None:
-    """Store `mandate` as it is, whatever it is."""
+    """Store `mandate` unchanged."""
     item = mandate_item(mandate)
     client.put_item(TableName=f"{prefix}-checkout_sessions", Item=item)
 
 
 def put_key(client: Any, prefix: str, key: ApiKey) -> None:
-    """Store `key` as it is, whatever it is."""
+    """Store `key` unchanged."""
     client.put_item(TableName=f"{prefix}-api_keys", Item=key_item(key))

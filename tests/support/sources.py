@@ -20,8 +20,8 @@ def parsed(path: Path) -> ast.Module:
 def files(ending: str, *folders: str) -> Iterator[Path]:
     """Yield our own files below these folders whose name ends so, sorted.
 
-    It enters no hidden folder and no installed package. These are not ours, and a build or an
-    installation beside the tests writes and deletes in them.
+    It enters no hidden folder and no installed package. A build or an installation that runs beside
+    the tests writes and deletes files there.
     """
     for folder in folders:
         found = []

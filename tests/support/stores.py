@@ -31,7 +31,7 @@ from sandbox.cloud import table_definitions
 from tests.support.basics import seeded
 
 EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
-# For one test of each kind of request. The others need no third opinion, which takes 0.3 s a test.
+# For one test of each kind of request, because a moto takes 0.3 s a test.
 ON_MOTO_TOO = pytest.mark.parametrize("store", ["memory", "moto", EMULATED], indirect=True)
 _WRITES = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 

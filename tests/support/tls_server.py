@@ -1,4 +1,4 @@
-"""A TLS server on loopback that records requests, and answers or misbehaves as a test says."""
+"""A TLS server on loopback that records requests, and answers or misbehaves as a test chooses."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def raw(data: bytes, *, keep: bool = False) -> Callable[[ssl.SSLSocket, bytes], 
 
 
 class Names:
-    """A resolver that knows every name, notes what it is asked, and says what it is told to."""
+    """A resolver for every name: it records the names, and returns the test's addresses."""
 
     def __init__(self) -> None:
         self.addresses = ["127.0.0.1"]

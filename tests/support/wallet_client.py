@@ -1,7 +1,7 @@
 """A small Open Payments client for the sandbox's tests: it signs, sends and keeps the answers.
 
-It shares no code with the product's client, so that a mistake of that one cannot hide in the tests
-of the servers.
+It shares no code with the product's client, so that a mistake of that client shows in the tests of
+the servers.
 """
 
 from __future__ import annotations
