@@ -171,7 +171,7 @@ _BODIES: Final[Mapping[str, type[Answer]]] = {
 }
 _BY_HAND: Final = "Sent by hand, from the dashboard, to any endpoint; none asks for it."
 _EVENT_HEADERS: Final = {
-    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; /docs#verify says how to verify it.",
+    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; /docs#verify describes how to verify it.",
     "Checkout-Event-Id": "Remember it: an event can come twice.",
     "Checkout-Event-Type": "The name of the event.",
 }
@@ -306,7 +306,7 @@ def _request_refund() -> Object:
         "description": "Holds the amount. The refund is then paid from your refund budget; if "
         "there is none, or it does not pay this one, you approve it in your own wallet, on the "
         "page in `approval_url`. Needs a key with the scope `refund`. The session must have ended "
-        "with money. Refunds that nobody approves are canceled after 30 days.",
+        "with money. Refunds without an approval are canceled after 30 days.",
         "parameters": [parts.KEY],
         "requestBody": {
             "required": True,

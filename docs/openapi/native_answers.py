@@ -236,7 +236,7 @@ class Refund(Answer):
     amount_mode: AmountMode | None
     """The side whose amount is fixed; null if it was paid elsewhere."""
     paid_elsewhere: str | None
-    """How you have paid the customer back by other means. Then nothing was sent; else null."""
+    """How you have paid the customer back by other means, without a payment; otherwise null."""
     amount_sent: Count
     """The part of amount that was sent. Of a refund that failed, a part may have been."""
     arrival_confirmed: bool | None
@@ -253,7 +253,7 @@ class Refund(Answer):
     """The payment at your wallet; null until it was made."""
     reason: Reason | None
     failure_reason: RefundProblem | None
-    """The reason why the last approval or payment came to nothing."""
+    """The reason why the last approval or payment failed."""
     metadata: dict[str, Scalar]
     created_at: AwareDatetime
     ended_at: AwareDatetime | None
@@ -287,7 +287,7 @@ class RefundBudget(Answer):
     renews_at: AwareDatetime | None
     """The beginning of the next month; null unless the budget is active."""
     requested_amount: Count | None
-    """The amount that was requested last, and that nobody has approved yet."""
+    """The amount that was requested last and is not approved yet."""
     approval_url: AnyUrl | None
     """The page of the dashboard on which an owner approves it, while it waits for that."""
     created_at: AwareDatetime

@@ -24,7 +24,7 @@ _URLS: Final = {
     "success_url": "https://shop.example/thanks?session=cs_3kTMd0wvG8PZx5nNq2LrYb",
     "cancel_url": "https://shop.example/basket",
 }
-# Is replaced by a test wallet where the stage has some, else by nothing.
+# Replaced by a test wallet if the stage has some, otherwise removed.
 TRY_IT: Final = "<!-- test wallet -->"
 _EVENTS: Final = """
 <p>The body of a native event is the session, in short, or the whole refund or budget. The type

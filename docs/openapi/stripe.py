@@ -1,7 +1,7 @@
 """The document of /v1: its operations.
 
 Parameters come from `api/v1/parity.py`, so a parameter that is refused is not in it. Bounds that a
-row does not tell are written here.
+row does not have are written here.
 """
 
 from __future__ import annotations

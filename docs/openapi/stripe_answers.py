@@ -136,7 +136,7 @@ class TotalDetails(Answer):
 
 
 class OpenPayments(Answer):
-    """Fields that only this service knows."""
+    """Fields that only this service has."""
 
     status: Status
     customer_wallet: str | None
@@ -154,7 +154,7 @@ class PaymentError(Answer):
 
 
 class ChargeFacts(Answer):
-    """Fields that only this service knows."""
+    """Fields that only this service has."""
 
     session: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
 
@@ -513,7 +513,7 @@ class ChargeList(_List):
 
 
 class RefundFacts(Answer):
-    """Fields that only this service knows."""
+    """Fields that only this service has."""
 
     session: str
     pending_reason: Literal["needs_approval", "processing"] | None
@@ -521,7 +521,7 @@ class RefundFacts(Answer):
     """The page on which the merchant approves the refund, while it waits for that."""
     amount_mode: AmountMode | None
     paid_elsewhere: str | None
-    """How the merchant has paid the customer back by other means; else null."""
+    """How the merchant has paid the customer back by other means; otherwise null."""
     amount_sent: Annotated[int, Field(ge=0)]
     arrival_confirmed: bool | None
     cost: Amount | None
@@ -597,7 +597,7 @@ class EventList(_List):
 
 
 class EndpointFacts(Answer):
-    """Fields that only this service knows."""
+    """Fields that only this service has."""
 
     format: Format
 
