@@ -87,7 +87,7 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     return result
 
 
-def _written(notice: Notice) -> Letter:
+def _written(notice: Notice) -> Email:
     """Write a notice. Its code is loaded here, because most rounds send none."""
     from pay.notices import notice_letter
 

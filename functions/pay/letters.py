@@ -57,7 +57,7 @@ def acknowledgement(
     return withdrawal(seen, said, at=view.moment(filed.at, reads), contact=merchant.contact)
 
 
-def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Letter:
+def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Email:
     """Return the acknowledgement of a withdrawal: the statement and its time.
 
     `said` has the e-mail address that it goes to.
