@@ -31,7 +31,7 @@ from botocore.exceptions import ClientError
 
 from benchmarks.cost import memory
 from checkout.adapters import dynamo
-from checkout.adapters.clock import SystemClock, system_random
+from checkout.adapters.runtime import SystemClock, system_random
 from checkout.domain.ground.ids import api_key_hash, new_api_key
 from sandbox.cloud import table_definitions
 from tests.artifacts.runtime import PYTHON, RuntimeApi, environment

@@ -26,7 +26,7 @@ from benchmarks.meter import Metered, Rows, Usage, keeping, stored
 from benchmarks.prices import EDGE, EDGE_FUNCTION, FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
-from checkout.adapters.side_by_side import WIDTH, in_turn
+from checkout.adapters.runtime import WIDTH, run_in_turn
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
@@ -328,7 +328,7 @@ def sums(observed: Observed) -> Usage:
     for _ in range(COUNTED):
         close.cancel(world.services, world.key(), world.create().id)
     world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds())
-    services = replace(world.services, side_by_side=in_turn)
+    services = replace(world.services, side_by_side=run_in_turn)
     observed.meter.usage = Usage()
     until = world.clock.now() + MINUTE
     followed = expiries.run(services, until=until, walks=[Walk.ENDS])

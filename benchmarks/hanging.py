@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.adapters.side_by_side import Threads
+from checkout.adapters.runtime import Threads
 from checkout.domain.session.record import Status
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import OutcomeUnknown

@@ -28,9 +28,9 @@ import httpx2
 import pytest
 
 from checkout import wiring
-from checkout.adapters.clock import SystemClock
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.runtime import SystemClock
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.limits import Rule
 from checkout.domain.session.record import Session

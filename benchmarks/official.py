@@ -24,9 +24,9 @@ from statistics import median
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.clock import SystemClock
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.runtime import SystemClock
 from checkout.domain.session.record import Status
 from checkout.open_payments.transport import Request, Response
 from checkout.version import VERSION

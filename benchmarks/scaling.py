@@ -21,7 +21,7 @@ from benchmarks.meter import Metered, Usage, index_writes
 from checkout import telemetry
 from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.dynamo.wire import Item
-from checkout.adapters.side_by_side import WIDTH
+from checkout.adapters.runtime import WIDTH
 from checkout.domain.ground.parts import PARTS
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER
 from checkout.flows.merchant.settings import LOGO_MAX

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from checkout import cli, wiring
-from checkout.adapters.clock import system_random
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
+from checkout.adapters.runtime import system_random
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant.record import private_key_place
 from checkout.flows.merchant import settings

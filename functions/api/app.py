@@ -14,7 +14,7 @@ from fastapi import Request, Response
 from api import budget, clients, refunds, refusals
 from api.routes import router
 from checkout import wiring
-from checkout.adapters.clock import system_random
+from checkout.adapters.runtime import system_random
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 wiring.observe("api")

@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 from api import refusals
 from api.requests import refuse_query
 from checkout import wiring
-from checkout.adapters.clock import SystemClock
+from checkout.adapters.runtime import SystemClock
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant import api_keys
 from checkout.services import Services

@@ -16,7 +16,7 @@ from fastapi import Depends
 from fastapi.routing import APIRoute
 
 from checkout import wiring
-from checkout.adapters.clock import system_random
+from checkout.adapters.runtime import system_random
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from checkout.pages import PageHeaders

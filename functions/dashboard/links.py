@@ -35,7 +35,7 @@ from dashboard.forms import Fields
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, moment, readable
-from pay.colors import accent
+from pay.looks import accent
 
 router = PageRouter(prefix="/links")
 # Self-contained, so that it looks the same on any page and loads nothing.
@@ -177,7 +177,7 @@ async def set_stock(request: Form, link_id: str) -> Response:
 
 @router.page("/{link_id}/qr", Door(Right.READ, "a payment link"))
 async def qr_code(request: Page, link_id: str) -> Response:
-    from pay.pictures import qr_code as drawn  # it loads segno, which few merchants need
+    from pay.looks import qr_code as drawn  # it loads segno, which few merchants need
 
     return drawn(_url(request.services, manage.get(request.services, request.key, link_id)))
 

@@ -99,7 +99,7 @@ async def notices_page(request: Page) -> Response:
 @router.form("", Door(Right.READ, "e-mail to an address of one's own"), again=_page)
 async def choose(request: Form, member: Person) -> Response:
     """Store the choice, and send a link to an address that is new."""
-    from pay.notices import confirmation  # most visits send nothing
+    from pay.emails import confirmation  # most visits send nothing
 
     services, typed = request.services, request.read(NoticesForm)
 

@@ -150,7 +150,7 @@ async def preview(request: Page) -> Response:
     """
     from pay import render
     from pay.language import reader
-    from pay.pictures import logo_mark
+    from pay.looks import logo_mark
     from pay.view import shown
 
     services, query = request.services, dict(request.http.query_params)

@@ -89,16 +89,16 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
 
 def _written(notice: Notice) -> Email:
     """Write a notice. Its code is loaded here, because most rounds send none."""
-    from pay.notices import notice_letter
+    from pay.emails import notice_email
 
-    return notice_letter(notice)
+    return notice_email(notice)
 
 
 def _acknowledged(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
 ) -> Email:
     """Write the acknowledgement of a withdrawal; as above, few rounds send one."""
-    from pay.letters import acknowledgement
+    from pay.emails import acknowledgement
 
     return acknowledgement(session, merchant, filed, said)
 

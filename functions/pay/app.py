@@ -10,7 +10,7 @@ from __future__ import annotations
 from starlette.middleware.gzip import GZipMiddleware
 
 from checkout import wiring
-from checkout.adapters.clock import system_random
+from checkout.adapters.runtime import system_random
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
 from pay import claims, details, links, withdrawals

@@ -20,8 +20,8 @@ from checkout.services import PayServices
 from checkout.web import problem_of, request_id
 from pay import pages, render
 from pay.dependencies import Injected, counted
+from pay.forms import BODY_MAX, wallet_of
 from pay.headers import CustomersOnly
-from pay.inputs import BODY_MAX, wallet_of
 from pay.pages import Alert
 from pay.problems import SHOWN_AGAIN, TYPED_SHOWN
 

@@ -18,10 +18,10 @@ from checkout.domain.session.record import Session
 from checkout.flows.session import details, reconcile
 from checkout.pages import form_fields, see_other
 from checkout.services import PayServices
-from pay import browser, fields, pages
+from pay import browser, forms, pages
 from pay.dependencies import Injected, counted
+from pay.forms import BODY_MAX
 from pay.headers import CustomersOnly
-from pay.inputs import BODY_MAX
 from pay.problems import form_again
 from pay.view import paths_of
 
@@ -50,7 +50,7 @@ async def give(services: Injected, request: Request, session_id: str) -> Respons
         return see_other(paths_of(session, services.base_url).home)
     if not here:
         return form(services, request, session, unproven=True)
-    turned = fields.turned(typed, session.collect)
+    turned = forms.turned(typed, session.collect)
     if turned is not None:
         return form(services, request, session, typed=typed, turned=turned)
     given, wrong = customer_details.checked(typed, session.collect)
@@ -79,13 +79,13 @@ def form(
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader
-    usual = fields.usual_country(reads, request.headers.get("accept-language", ""))
+    usual = forms.usual_country(reads, request.headers.get("accept-language", ""))
     return pages.details_page(
         request,
         now_shown,
         status=403 if unproven else 400 if wrong else 200,
         alert=pages.UNPROVEN if unproven else None,
-        groups=fields.groups(session.collect, reads, usual, typed or {}, wrong or {}),
+        groups=forms.groups(session.collect, reads, usual, typed or {}, wrong or {}),
         turned=turned,
         wrong=wrong,
     )

@@ -25,12 +25,12 @@ from checkout.flows.links import purchase
 from checkout.open_payments.urls import origin, split
 from checkout.pages import allow_pictures, form_fields, see_other
 from checkout.services import PayServices
-from pay import browser, fields, pages, pictures, render
-from pay.colors import Accent, accent
+from pay import browser, forms, looks, pages, render
 from pay.dependencies import Injected, counted
+from pay.forms import BODY_MAX
 from pay.headers import CustomersOnly
-from pay.inputs import BODY_MAX
 from pay.language import Reader
+from pay.looks import Accent, accent
 from pay.view import Contact, Foot, contact_of, foot_of, home_of, initial_of, payee_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
@@ -91,13 +91,13 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     if not browser.asked_here(services, request):
         return _page(services, request, link, unproven=True)
     collect = link.collect
-    turned = fields.turned(typed, collect)
+    turned = forms.turned(typed, collect)
     if turned is not None and link.sells:
         return _page(services, request, link, typed=typed, turned=turned)
     details, wrong = customer_details.checked(typed, collect)
-    quantity = quantity_of(typed.get(fields.QUANTITY, "1"), link.quantity_max)
+    quantity = quantity_of(typed.get(forms.QUANTITY, "1"), link.quantity_max)
     if quantity is None:
-        wrong = {fields.QUANTITY: Fault.INVALID} | wrong
+        wrong = {forms.QUANTITY: Fault.INVALID} | wrong
     if quantity is None or (wrong and link.sells):
         return _page(services, request, link, typed=typed, wrong=wrong)
     try:
@@ -107,7 +107,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     except Conflict:
         now = purchase.load_link(services, link_id)
         if now.limited and now.sells and quantity > 1:  # fewer items are left than chosen
-            few = {fields.QUANTITY: Fault.INVALID}
+            few = {forms.QUANTITY: Fault.INVALID}
             return _page(services, request, now, typed=typed, wrong=few, status=409)
         gone = link if link.stopped_at else replace(link, left=0)
         return _page(services, request, gone, refused=True)
@@ -123,7 +123,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
 async def logo(services: Injected, request: Request, link_id: str) -> Response:
     counted(services, request)
     link = purchase.shown_link(services, link_id)
-    return pictures.logo(request, services.merchants.get(link.merchant))
+    return looks.logo(request, services.merchants.get(link.merchant))
 
 
 def _page(
@@ -163,10 +163,10 @@ def _page(
         again=AGAIN in request.query_params,
         refused=refused,
         unproven=unproven,
-        groups=fields.groups(
+        groups=forms.groups(
             link.collect,
             reads,
-            fields.usual_country(reads, request.headers.get("accept-language", "")),
+            forms.usual_country(reads, request.headers.get("accept-language", "")),
             typed or {},
             wrong or {},
             most=link.offered if link.quantity_max > 1 else None,
@@ -180,7 +180,7 @@ def _page(
 
 def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader) -> Offer:
     path = _path(services, link)
-    mark = pictures.logo_mark(merchant.logo)
+    mark = looks.logo_mark(merchant.logo)
 
     def price(quantity: int) -> str:
         total = link.unit_amount * quantity

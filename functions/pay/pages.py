@@ -27,10 +27,9 @@ from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures, see_other, use_policy
 from checkout.ports import Email
 from checkout.services import PayServices
-from pay import browser, letters, render
+from pay import browser, emails, render
 from pay.headers import LINE_POLICY
-from pay.language import Reader, reader
-from pay.texts import Texts
+from pay.language import Reader, Texts, reader
 from pay.view import (
     Shown,
     Stage,
@@ -193,7 +192,7 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
 def letter(services: PayServices, request: Request, session: Session, to: str) -> Email:
     """Return the receipt as an e-mail in the reader's language. Raise ResourceMissing."""
     merchant = _merchant(services, session)
-    return letters.receipt(seen(services, request, session), to, contact=merchant.contact)
+    return emails.receipt(seen(services, request, session), to, contact=merchant.contact)
 
 
 def receipt_sent(services: PayServices, session: Session) -> Response:

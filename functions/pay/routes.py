@@ -18,10 +18,9 @@ from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
 from checkout.services import PayServices
 from checkout.web import json_object
-from pay import browser, details, pages, pictures
+from pay import browser, details, looks, pages
 from pay.dependencies import Injected, counted
-from pay.headers import CustomersOnly
-from pay.inputs import (
+from pay.forms import (
     BODY_MAX,
     address_of,
     email_of,
@@ -30,6 +29,7 @@ from pay.inputs import (
     provider_of,
     wallet_of,
 )
+from pay.headers import CustomersOnly
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
@@ -139,14 +139,14 @@ async def success(services: Injected, request: Request, session_id: str) -> Resp
 async def qr_code(services: Injected, request: Request, session_id: str) -> Response:
     counted(services, request)
     session = reconcile.view(services, session_id)
-    return pictures.qr_code(browser.link(services, request, session))
+    return looks.qr_code(browser.link(services, request, session))
 
 
 @router.api_route("/logo", methods=READ)
 async def logo(services: Injected, request: Request, session_id: str) -> Response:
     counted(services, request)
     session = reconcile.view(services, session_id)
-    return pictures.logo(request, services.merchants.get(session.merchant))
+    return looks.logo(request, services.merchants.get(session.merchant))
 
 
 def _callback(

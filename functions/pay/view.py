@@ -30,10 +30,9 @@ from checkout.domain.session.record import LineItem, Session, Status, named_orde
 from checkout.open_payments.models import Amount, Quote
 from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
-from pay.colors import Accent, accent
-from pay.course import Progress, Step, course_of
 from pay.language import Reader
-from pay.pictures import logo_mark
+from pay.looks import Accent, accent, logo_mark
+from pay.progress import Progress, Step, course_of
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters

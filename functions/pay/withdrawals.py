@@ -22,10 +22,10 @@ from checkout.flows import merchants
 from checkout.flows.session import details, lookup, withdrawals
 from checkout.pages import form_fields, see_other
 from checkout.services import PayServices
-from pay import browser, fields, letters, pages, render
+from pay import browser, emails, forms, pages, render
 from pay.dependencies import Injected, counted
+from pay.forms import BODY_MAX
 from pay.headers import CustomersOnly
-from pay.inputs import BODY_MAX
 from pay.view import moment
 
 router = APIRouter(prefix="/pay/{session_id}/withdrawal", route_class=CustomersOnly)
@@ -71,7 +71,7 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     if not first:
         return see_other(path)
     # The page shows the same; if the e-mail cannot be sent now, the sweep sends it.
-    withdrawals.acknowledge(services, merchant, session, filed, letters.acknowledgement)
+    withdrawals.acknowledge(services, merchant, session, filed, emails.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
 
@@ -117,7 +117,7 @@ def _page(
         "said": said,
         "filed": moment(filed.at, reads) if filed else None,
         "until": moment(until, reads) if until else None,
-        "groups": fields.groups(ASKED, reads, "", typed or {}, wrong or {}) if asks else [],
+        "groups": forms.groups(ASKED, reads, "", typed or {}, wrong or {}) if asks else [],
         "wrong": wrong,
         "hidden": hidden,
         "unproven": unproven,

@@ -18,7 +18,7 @@ from checkout.adapters.dynamo import (
     places,
     wire,
 )
-from checkout.adapters.side_by_side import Threads, in_turn
+from checkout.adapters.runtime import Threads, run_in_turn
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.parts import Lists
@@ -266,7 +266,7 @@ def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
 def due_ids(
     store: Store, now: datetime, *, urgent: bool = False, limit: int = 100
 ) -> tuple[str, ...]:
-    return store.sessions.due(now, urgent=urgent, limit=limit, side_by_side=in_turn).ids
+    return store.sessions.due(now, urgent=urgent, limit=limit, side_by_side=run_in_turn).ids
 
 
 def test_the_due_index_follows_the_session(store: Store) -> None:
@@ -438,7 +438,7 @@ def test_of_each_shard_the_oldest_are_named_and_all_are_counted(store: Store) ->
     ids = [session_id(number) for number in range(40)]
     for age, each in enumerate(reversed(ids)):
         saved(store, touched(id=each, expires_at=NOW - age * MS))
-    found = store.sessions.due(NOW, urgent=False, limit=1, side_by_side=in_turn)
+    found = store.sessions.due(NOW, urgent=False, limit=1, side_by_side=run_in_turn)
     oldest = {places.due_shard(each): each for each in reversed(ids)}
     assert set(found.ids) == set(oldest.values())
     assert (found.ids[0], found.total, found.oldest) == (ids[0], 40, NOW - 39 * MS)
@@ -516,7 +516,9 @@ def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: b
     saved_many(store, 40, expires_at=NOW, history=GAVE_A_WALLET, **held)
 
     def due(part: ShardRange) -> tuple[str, ...]:
-        found = store.sessions.due(NOW, urgent=urgent, limit=99, side_by_side=in_turn, part=part)
+        found = store.sessions.due(
+            NOW, urgent=urgent, limit=99, side_by_side=run_in_turn, part=part
+        )
         assert found.total == len(found.ids)
         return found.ids
 
@@ -530,7 +532,7 @@ def test_the_parts_of_due_events_are_together_the_whole(store: Store) -> None:
     for number in range(30):
         store.events.add(an_event(id=f"evt_{number}"))
     parts = [
-        store.events.due(NOW + DAY, limit=99, side_by_side=in_turn, part=ShardRange(number, 8))
+        store.events.due(NOW + DAY, limit=99, side_by_side=run_in_turn, part=ShardRange(number, 8))
         for number in range(8)
     ]
     assert len({each.id for part in parts for each in part}) == sum(map(len, parts)) == 30

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo import events, wire
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
 from checkout.domain.webhooks.record import (
@@ -42,7 +42,7 @@ def added(store: Store, event: WebhookEvent) -> WebhookEvent:
 
 
 def due(store: Store, until: datetime) -> tuple[DueEvent, ...]:
-    return store.events.due(until, limit=9, side_by_side=in_turn)
+    return store.events.due(until, limit=9, side_by_side=run_in_turn)
 
 
 def added_due(store: Store) -> tuple[WebhookEvent, DueEvent]:

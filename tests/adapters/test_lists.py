@@ -14,7 +14,7 @@ from benchmarks.meter import Metered
 from checkout.adapters.dynamo.lists import page
 from checkout.adapters.dynamo.places import due_shard, prefix_key
 from checkout.adapters.dynamo.records import search_items, session_item
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.parts import PARTS, Lists, part_of
 from checkout.domain.payment.machine import HistoryEntry
@@ -157,7 +157,7 @@ def test_events_are_listed_as_sessions_are(made: list[Any], limit: int, upward: 
 
 def test_what_is_due_names_the_merchant_without_its_shard(store: Store) -> None:
     store.events.add(an_event(part=3))
-    [due] = store.events.due(NOW + DAY, limit=9, side_by_side=in_turn)
+    [due] = store.events.due(NOW + DAY, limit=9, side_by_side=run_in_turn)
     assert due.merchant == "mer_1"
 
 

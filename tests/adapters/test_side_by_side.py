@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from checkout import telemetry
-from checkout.adapters.side_by_side import WIDTH, Threads, in_turn
+from checkout.adapters.runtime import WIDTH, Threads, run_in_turn
 
 
-@pytest.mark.parametrize("run", [in_turn, Threads(), Threads(3), Threads(1)])
+@pytest.mark.parametrize("run", [run_in_turn, Threads(), Threads(3), Threads(1)])
 def test_results_come_in_the_order_of_the_items(run: Threads) -> None:
     assert run(lambda item: item * 2, range(50)) == [item * 2 for item in range(50)]
     assert run(lambda item: item, []) == []

@@ -27,7 +27,7 @@ from checkout.domain.merchant.reach import Effect, Standing
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.merchant import suspension
-from pay.notices import notice_letter
+from pay.emails import notice_email
 from tests.functions.receipts import ask, paid
 from tests.support import services
 from tests.support.attack_counts import Attack
@@ -104,7 +104,7 @@ class Place:
         self.world, self.shop, self.visitor, self.hosts = world, shop, visitor, hosts
         self.outbox = Outbox()
         shop.services = replace(shop.services, mail=self.outbox)
-        world.services = replace(world.services, mail=self.outbox, write_notice=notice_letter)
+        world.services = replace(world.services, mail=self.outbox, write_notice=notice_email)
         self.api = StripeApi()  # it has the native API too
         self.api.services = world.core
         self.api.documents = replace(world.core, merchants=world.documents)

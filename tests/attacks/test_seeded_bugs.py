@@ -61,7 +61,7 @@ from checkout.open_payments.errors import Reason
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.urls import authority
 from dashboard import dependencies, reports
-from pay import browser, letters, routes
+from pay import browser, emails, routes
 from sandbox import guarded_emulator
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -376,7 +376,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "too_fast_is_busy": (reasons, "_GRANTS", frozenset()),
     "addresses_in_place_of_names": (client, "is_address", lambda host: False),
     "more_than_asked_is_silent": (Session, "overpaid", False),
-    "the_whole_id_in_a_receipt": (letters, "session_ref", lambda session_id: session_id),
+    "the_whole_id_in_a_receipt": (emails, "session_ref", lambda session_id: session_id),
     "numbers_in_many_forms": (forms, "_INDEX", re.compile("-?[0-9e]{1,6}")),
     "pages_of_any_site": (guarded_emulator, "_BROWSERS", ()),
     "any_length": (slips, "MAX_URL", 10**9),

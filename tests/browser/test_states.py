@@ -17,7 +17,7 @@ from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.merchant.record import Logo
 from checkout.domain.session.record import Status
 from checkout.open_payments.models import Amount
-from pay.colors import contrast
+from pay.looks import contrast
 from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations
 from tests.browser.served import PICTURES, Served, new_context

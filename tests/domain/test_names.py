@@ -113,7 +113,7 @@ def test_a_name_with_a_dot_or_a_stroke_is_one(name: str) -> None:
 
 # What `isprintable` still judges, and why that is right there.
 KEPT: Final = {
-    "functions/pay/letters.py": 1,  # makes one line of any text; joiners are kept
+    "functions/pay/emails.py": 1,  # makes one line of any text; joiners are kept
     "layers/common/checkout/domain/ground/grammar.py": 1,  # a URL, in which no joiner belongs
     "layers/common/checkout/domain/ground/names.py": 2,
     "layers/common/checkout/open_payments/interaction.py": 1,  # ASCII

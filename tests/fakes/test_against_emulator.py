@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.compression import inflated
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.audit import Action, AuditEntry
@@ -187,9 +187,9 @@ def _merchant(world: World) -> None:
 
 def _enqueue_due(world: World) -> None:
     events, clock = world.services.events, world.clock
-    found = deliver.due_events(events, clock.now(), in_turn)
+    found = deliver.due_events(events, clock.now(), run_in_turn)
     until = clock.now() + timedelta(minutes=1)
-    deliver.enqueue_due(events, world.queue, clock, in_turn, found, until=until)
+    deliver.enqueue_due(events, world.queue, clock, run_in_turn, found, until=until)
 
 
 def _webhooks(world: World) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.ids import new_session_id
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
@@ -327,7 +327,7 @@ class Shop:
         services: Any = SimpleNamespace(
             tallies=self.shop.services.tallies,
             clock=self.shop.clock,
-            side_by_side=in_turn,
+            side_by_side=run_in_turn,
             merchants=self.shop.services.merchants,
             providers=(),
         )

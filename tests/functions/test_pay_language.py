@@ -17,8 +17,7 @@ from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.payment.in_flight import Problem
 from checkout.open_payments.models import Amount
 from checkout.web import STATUS
-from pay.language import Reader, reader
-from pay.texts import FOLDER, texts
+from pay.language import FOLDER, Reader, reader, texts
 from tests.support.hosted_pages import Customer
 
 HERE = Path(pay.__file__).parent

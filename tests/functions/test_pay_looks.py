@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pay
 from checkout.domain.merchant.record import Logo
-from pay.colors import DARK, LIGHT, accent, contrast, tint
+from pay.looks import DARK, LIGHT, accent, contrast, tint
 from tests.support.cases import PICTURES
 from tests.support.hosted_pages import STAGES, Answer, Customer, line
 

@@ -14,7 +14,7 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.session.record import Status
 from checkout.open_payments.errors import NoSuchHost
 from checkout.open_payments.slips import Slip
-from pay.texts import texts
+from pay.language import texts
 from tests.support.cases import MISTYPED
 from tests.support.flows import on, raising
 from tests.support.hosted_pages import Customer

@@ -16,7 +16,7 @@ from checkout.flows.schedule import sweep
 from checkout.flows.session import details, withdrawals
 from checkout.flows.session import withdrawals as marks
 from checkout.ports import Email, SecretUnreadable
-from pay import letters
+from pay import emails
 from tests.support.hosted_pages import ISOLATES, STAGES, Answer, Customer, line
 from tests.support.outbox import Outbox
 
@@ -46,7 +46,7 @@ def send(buyer: Customer, session: Session, fields: dict[str, str], **options: A
 def sweep_after(buyer: Customer, outbox: Outbox, hours: float) -> None:
     world = buyer.world
     world.clock.pass_time(int(hours * 3600))
-    services = replace(world.services, mail=outbox, write_acknowledgement=letters.acknowledgement)
+    services = replace(world.services, mail=outbox, write_acknowledgement=emails.acknowledgement)
     sweep.run(services, until=world.clock.now() + timedelta(minutes=1))
 
 
@@ -266,7 +266,7 @@ def test_of_two_rounds_at_once_one_acknowledges(
     buyer.world.clock.pass_time(3700)
     read = filed(buyer, paid)
     services = replace(
-        buyer.world.services, mail=outbox, write_acknowledgement=letters.acknowledgement
+        buyer.world.services, mail=outbox, write_acknowledgement=emails.acknowledgement
     )
     for _ in range(2):  # both have read the same record
         withdrawals.acknowledge_if_due(services, read)
@@ -300,7 +300,7 @@ def test_without_a_mail_service_or_a_session_nothing_is_acknowledged(
     send(buyer, paid, CONFIRMED)
     buyer.world.clock.pass_time(3700)
     services, read = replace(buyer.world.services, mail=None), filed(buyer, paid)
-    for write in (None, letters.acknowledgement):
+    for write in (None, emails.acknowledgement):
         again = withdrawals.acknowledge_if_due(
             replace(services, write_acknowledgement=write), filed(buyer, paid)
         )

@@ -14,7 +14,7 @@ from checkout.domain.ground.grammar import TestUrl as AddressOfTests
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.stripe.objects import livemode
 from checkout.ports import Notice
-from pay import notices
+from pay import emails
 from tests.functions.receipts import ask, paid
 from tests.support import asgi
 from tests.support.doors import BASE, Doors, Visitor
@@ -114,8 +114,8 @@ def _notices() -> list[Any]:
     )
     page = f"{BASE}/dashboard/x"
     return [
-        notices.notice_letter(told),
-        notices.confirmation(told.to, language="es", page=page),
+        emails.notice_email(told),
+        emails.confirmation(told.to, language="es", page=page),
     ]
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from checkout.adapters.clock import system_random
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue
+from checkout.adapters.runtime import system_random
 from checkout.adapters.vault import AesVault
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks.deliver import MessageResult, deliver

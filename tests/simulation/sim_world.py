@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
 from checkout.adapters import vault as vaults
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
 from checkout.domain.links import PaymentLink
@@ -444,7 +444,7 @@ class SimWorld:
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
             tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
-            side_by_side=in_turn,
+            side_by_side=run_in_turn,
         )
 
     def _todays_services(self) -> PayServices:

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.queue import NoQueue
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import new_event_id
@@ -142,9 +142,9 @@ class Soak:
         process = self._process()
         base = self._services(process, SimDynamo(process))
         try:
-            found = due_events(base.events, process.now(), in_turn)
+            found = due_events(base.events, process.now(), run_in_turn)
             until = process.now() + SWEEP_TIME
-            enqueue_due(base.events, base.queue, process, in_turn, found, until=until)
+            enqueue_due(base.events, base.queue, process, run_in_turn, found, until=until)
         except (CheckoutError, Died, ClientError):
             return
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from checkout.adapters.dynamo import DynamoTallies
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
@@ -154,7 +154,7 @@ def count_ends(tallies: DynamoTallies, clock: Clock) -> int:
     services: Any = SimpleNamespace(
         tallies=tallies,
         clock=later,
-        side_by_side=in_turn,
+        side_by_side=run_in_turn,
         merchants=SimpleNamespace(get=lambda _: None),
         providers=(),
     )

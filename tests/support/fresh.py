@@ -62,7 +62,7 @@ def noted() -> list[str]:
     """Refuse to draw at random, and return the list in which clients of AWS are noted."""
     import boto3
 
-    from checkout.adapters import clock
+    from checkout.adapters import runtime
 
     made: list[str] = []
     make = boto3.client
@@ -72,7 +72,7 @@ def noted() -> list[str]:
         return make(name, **options)
 
     boto3.client = client
-    vars(clock)["system_random"] = refuse
+    vars(runtime)["system_random"] = refuse
     return made
 
 

@@ -14,7 +14,7 @@ from checkout.adapters.dynamo.refunds import refund_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.adapters.side_by_side import in_turn
+from checkout.adapters.runtime import run_in_turn
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.merchant.record import ApiKey
@@ -80,7 +80,7 @@ def pay(
     *,
     vault: AesVault,
     wallets: SignedWallets,
-    side_by_side: SideBySide = in_turn,
+    side_by_side: SideBySide = run_in_turn,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
     client_limit: int = 0,
 ) -> PayServices:

@@ -13,7 +13,7 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout import wiring
-from checkout.adapters.clock import system_random
+from checkout.adapters.runtime import system_random
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 

@@ -12,7 +12,7 @@ from api.v1.endpoints import router as endpoints
 from api.v1.payments import router as payments
 from api.v1.refunds import router as refunds
 from api.v1.routes import router, unknown
-from checkout.adapters.clock import system_random
+from checkout.adapters.runtime import system_random
 from checkout.web import application, lambda_handler
 
 app = application(random_bytes=system_random, render=problem)

@@ -20,7 +20,6 @@ from botocore.config import Config
 from checkout import settings as settings_module
 from checkout import telemetry
 from checkout.adapters import dynamo, queue
-from checkout.adapters.clock import SystemClock, system_random
 from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
@@ -32,6 +31,7 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
+from checkout.adapters.runtime import SystemClock, system_random
 from checkout.open_payments.urls import authority
 from checkout.ports import EventQueue, Mail, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
@@ -180,7 +180,7 @@ def dashboard_services() -> DashboardServices:
 def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
     from checkout.adapters.cached_merchants import CachedMerchants
-    from checkout.adapters.side_by_side import Threads
+    from checkout.adapters.runtime import Threads
 
     base = api_services()
     shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}

@@ -34,7 +34,7 @@ from checkout.flows import notices
 from checkout.flows.notices import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
-from pay.notices import notice_letter
+from pay.emails import notice_email
 from tests.flows.deadly import Killed
 from tests.support import services
 from tests.support.basics import a_mandate
@@ -54,7 +54,7 @@ class Shop(World):
     def __init__(self) -> None:
         super().__init__()
         self.box = Mailbox()
-        self.services = replace(self.services, mail=self.box.mail(), write_notice=notice_letter)
+        self.services = replace(self.services, mail=self.box.mail(), write_notice=notice_email)
         self.desk = replace(self.endpoints, mail=self.box.mail())
 
     def member(self, name: str = "Ada", role: Role = Role.OWNER, **fields: Any) -> Member:
@@ -221,7 +221,7 @@ def test_every_case_has_words_and_a_topic_in_every_language(shop: Shop) -> None:
     assert set(notices.TOPICS) == set(Case)
     for language in LANGUAGES:
         counts = tuple((case.value, 3) for case in Case)
-        letter = notice_letter(Notice(TO, language, "Shop", counts, "https://n", "https://s"))
+        letter = notice_email(Notice(TO, language, "Shop", counts, "https://n", "https://s"))
         lines = [line for line in letter.text.splitlines() if line.endswith(": 3")]
         assert len(set(lines)) == len(Case)
 

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.tallies import DynamoTallies
-from checkout.adapters.side_by_side import Threads
+from checkout.adapters.runtime import Threads
 from checkout.domain.ground.errors import SessionUnexpectedState, Unavailable
 from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import tallied

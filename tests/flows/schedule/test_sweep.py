@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo import places
-from checkout.adapters.side_by_side import Threads
+from checkout.adapters.runtime import Threads
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase, Problem

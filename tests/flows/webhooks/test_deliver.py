@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from checkout.adapters.side_by_side import Threads, in_turn
+from checkout.adapters.runtime import Threads, run_in_turn
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.webhooks.record import FIRST_MESSAGE, Delivery, EventStatus, GivenUp
 from checkout.flows.retry_on_conflict import TRIES
@@ -551,9 +551,9 @@ def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: Wor
 
 def enqueue(world: World, events: Any = None, *, seconds: float = 10) -> Enqueued:
     events, clock = events or world.services.events, world.clock
-    found = due_events(events, clock.now(), in_turn)
+    found = due_events(events, clock.now(), run_in_turn)
     until = clock.now() + timedelta(seconds=seconds)
-    return enqueue_due(events, world.queue, clock, in_turn, found, until=until)
+    return enqueue_due(events, world.queue, clock, run_in_turn, found, until=until)
 
 
 def swept(world: World) -> list[str]:

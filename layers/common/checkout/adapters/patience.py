@@ -35,7 +35,7 @@ USUAL: Final = Config(
     connect_timeout=1,
     read_timeout=1.5,
     retries={"mode": "standard", "total_max_attempts": 2},
-    max_pool_connections=24,  # one for each thread of the sweep (adapters/side_by_side.py)
+    max_pool_connections=24,  # one for each thread of the sweep (adapters/runtime.py)
     **_LEAN,
 )
 # For calls that nobody should wait for: health, courtesies, and tasks after the response.

@@ -25,7 +25,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from checkout import telemetry
-from checkout.adapters.clock import SystemClock
+from checkout.adapters.runtime import SystemClock
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.ports import Clock, SecretUnreadable

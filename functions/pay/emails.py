@@ -1,11 +1,13 @@
-"""Write the receipt and the acknowledgement of a withdrawal as e-mails, in text and HTML.
+"""Write e-mails in text and HTML: receipts and acknowledgements to customers, notices to members.
 
-They have no pictures, no link to the session and not its id, from which the address of the order's
-page could be made.
+They are in the languages of the customers' pages, and have no pictures. Customers get no link to
+the session and not its id, from which the address of the order's page could be made. Members get no
+name of an order, customer, key or server: the dashboard shows these after a sign-in.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from checkout import wiring
@@ -17,7 +19,7 @@ from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.domain.session.withdrawal import Withdrawal
 from checkout.pages import Moment
-from checkout.ports import Email
+from checkout.ports import Email, Notice
 from pay import render, view
 from pay.language import reader
 from pay.view import Shown
@@ -35,7 +37,7 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Email:
     subject = t.text("letter.plain", shop=shown.shop)
     if shown.order_number:
         subject = t.text("letter.order", number=shown.order_number, shop=shown.shop)
-    return _letter(
+    return _email(
         shown,
         to,
         subject=subject,
@@ -72,7 +74,7 @@ def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str 
         (t["reference"], session_ref(shown.reference)),
         (t["foot.company"], shown.foot.company if shown.foot else None),
     ]
-    return _letter(
+    return _email(
         shown,
         said.email,
         subject=t.text("withdrawal.subject", shop=shown.shop),
@@ -84,7 +86,7 @@ def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str 
     )
 
 
-def _letter(
+def _email(
     shown: Shown,
     to: str,
     *,
@@ -152,3 +154,80 @@ def one_line(text: str) -> str:
     """Return `text` as one line without unprintable characters; joiners are part of words."""
     shown = text.translate(_ISOLATES)
     return "".join(each if each.isprintable() or each in JOINERS else " " for each in shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link on a page or in an e-mail."""
+
+    href: str
+    text: str
+
+
+def notice_email(notice: Notice) -> Email:
+    """Return the e-mail of a notice, one line for each case with its number."""
+    reads = reader(wished=notice.language, accepted="", default=None)
+    t = reads.texts
+    lines = [f"{t[f'notice.{case}']}: {number}" for case, number in notice.counts]
+    return _member_email(
+        notice.to,
+        notice.language,
+        title=t.text("notice.subject", shop=notice.shop),
+        lead=t["notice.lead"],
+        lines=lines,
+        link=Link(notice.needs, t["notice.open"]),
+        why=t["notice.why"],
+        more=Link(notice.settings, t["notice.change"]),
+    )
+
+
+def confirmation(to: str, *, language: str, page: str) -> Email:
+    """Return the e-mail with the link that confirms an address.
+
+    It has no text of the shop, because its recipient may not have asked for it.
+    """
+    t = reader(wished=language, accepted="", default=None).texts
+    return _member_email(
+        to,
+        language,
+        title=t["notice.confirm.subject"],
+        lead=t["notice.confirm.lead"],
+        lines=[],
+        link=Link(page, t["notice.confirm.open"]),
+        why=t["notice.confirm.why"],
+        more=None,
+    )
+
+
+def _member_email(
+    to: str,
+    language: str,
+    *,
+    title: str,
+    lead: str,
+    lines: list[str],
+    link: Link,
+    why: str,
+    more: Link | None,
+) -> Email:
+    reads = reader(wished=language, accepted="", default=None)
+    test = [reads.texts["test"]] if wiring.test_wallets() else []
+    parts = [*test, lead, *lines, "", f"{link.text}: {link.href}", "", why]
+    if more is not None:
+        parts.append(f"{more.text}: {more.href}")
+    html = render.text(
+        "notice.html",
+        reader=reads,
+        title=title,
+        lead=lead,
+        lines=lines,
+        link=link,
+        why=why,
+        more=more,
+    )
+    return Email(
+        to=to,
+        subject=one_line(" – ".join([*test, title])),
+        text="\n".join([*map(one_line, parts), ""]),
+        html=html,
+    )

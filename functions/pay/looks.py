@@ -1,8 +1,11 @@
-"""Make a merchant's color readable: unchanged as a background, adjusted as a text color.
+"""The look of a merchant's pages: a readable color, the logo, and the page's link as a QR code.
 
 A button has exactly the color that the merchant chose, with black or white text on it. Links and
 lines have a darker or lighter shade. All contrasts are at least WCAG 2.2's 4.5:1, in either color
 scheme.
+
+Each picture has a URL of its own, so that no page waits for it. A logo is served only if its bytes
+are one of the picture types that domain/ground/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -10,7 +13,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
+from io import BytesIO
 from typing import Final
+
+from fastapi import Request, Response
+
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.pictures import picture_type
+from checkout.domain.merchant.record import Logo, Merchant
+from pay.headers import may_be_kept
 
 CONTRAST: Final = 4.6  # 4.5, and a margin for rounding
 # page.css: --ground and --sheet of each scheme
@@ -79,3 +91,31 @@ def _linear(channel: float) -> float:
 
 def _channels(color: str) -> tuple[int, ...]:
     return tuple(int(color[start : start + 2], 16) for start in (1, 3, 5))
+
+
+_MODULE: Final = 4  # units of the drawing; the page sets the size
+
+
+def logo_mark(logo: Logo | None) -> str | None:
+    """Return a version mark for the logo's URL, or None without a logo to show."""
+    if logo is None or picture_type(logo.data) != logo.media_type:
+        return None
+    return sha256(logo.data).hexdigest()[:16]
+
+
+def logo(request: Request, merchant: Merchant | None) -> Response:
+    """Return the logo. Raise ResourceMissing."""
+    if merchant is None or merchant.logo is None or logo_mark(merchant.logo) is None:
+        raise ResourceMissing("This shop has no logo.")
+    may_be_kept(request)
+    return Response(merchant.logo.data, media_type=merchant.logo.media_type)
+
+
+def qr_code(url: str) -> Response:
+    """Return `url` as a QR code; segno is loaded here, because few customers ask."""
+    import segno
+
+    drawn = BytesIO()
+    code = segno.make_qr(url, error="m")
+    code.save(drawn, kind="svg", scale=_MODULE, light="#fff", xmldecl=False, omitsize=True)
+    return Response(drawn.getvalue(), media_type="image/svg+xml")

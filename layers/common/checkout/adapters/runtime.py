@@ -1,13 +1,36 @@
-"""Run work in several threads, or in one. Most of the time is spent waiting for other servers."""
+"""The system's clock and randomness, which no other module uses, and its threads.
+
+Most of the time of work in threads is spent waiting for other servers.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from datetime import UTC, datetime
 from operator import length_hint
 from typing import Final, TypeVar
+
+system_random: Final = (
+    os.urandom
+)  # never a userspace generator: a restored snapshot must not repeat it
+
+
+class SystemClock:
+    """`ports.Clock` of the machine."""
+
+    def now(self) -> datetime:
+        """Return the time as aware UTC in whole milliseconds."""
+        now = datetime.now(UTC)
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -15,7 +38,7 @@ R = TypeVar("R")
 WIDTH: Final = 24  # threads
 
 
-def in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
+def run_in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
     """Do one item after the other: `ports.SideBySide` for tests and small commands."""
     return [do(item) for item in items]
 
@@ -34,7 +57,7 @@ class Threads:
         """Return the results of `do` for each item. At the end, raise the first error of `do`."""
         width = min(self._width, length_hint(items, self._width))
         if width <= 1:
-            return in_turn(do, items)
+            return run_in_turn(do, items)
         numbered = enumerate(items)
         lock = threading.Lock()
         results: dict[int, R] = {}
