@@ -278,7 +278,7 @@ def test_a_part_is_told_though_the_close_and_the_read_after_it_get_no_answer(
 
 
 def not_there(request: Request) -> Response:
-    """Answer as a wallet does that has no such incoming payment (protocol.md section 10)."""
+    """Answer as a wallet does that has no such incoming payment (protocol.md section 7)."""
     body = b'{"error": {"code": "401", "description": "Unauthorized"}}'
     return Response(401, {"content-type": "application/json"}, body)
 

@@ -19,7 +19,7 @@ from checkout.open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 
-# How a resource server says that a resource does not exist (protocol.md section 10). A 404 may come
+# How a resource server says that a resource does not exist (protocol.md section 7). A 404 may come
 # from a proxy in between, so it is believed only this long after the expiry.
 READ: Final = "get_incoming_payment"
 # Another client's payment is none of the session's either: the witness is the merchant's own.
