@@ -135,7 +135,7 @@ def test_every_page_has_its_budget() -> None:
 def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop: Dashboard, browser: Browser, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "ROUNDS", 5)
+    monkeypatch.setattr(reports, "STATEMENT_ROUNDS", 5)
     sample = paid(shop, customer=AWAITING["customer"], metadata_json='{"order":"A-1"}')
     fill(shop, sample, count)
     ended = {"status": EventStatus.DELIVERED, "ended_at": NOW}

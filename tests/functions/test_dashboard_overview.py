@@ -107,7 +107,7 @@ def test_what_was_refunded_is_among_the_figures(shop: Dashboard, browser: Browse
 def test_very_many_refunds_are_not_added_up_for_the_overview(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "PAGE", 1)
+    monkeypatch.setattr(reports, "STATEMENT_PAGE", 1)
     for number in range(4):
         store_refund(shop.dynamo, PREFIX, a_refund(id=f"re_{number:022d}", created_at=NOW))
     assert "Refunded – too many refunds to add up" in browser.get("/overview").page.main

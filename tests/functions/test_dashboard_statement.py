@@ -134,7 +134,7 @@ def test_days_that_are_none_are_said(browser: Browser) -> None:
 def test_a_statement_that_is_not_whole_says_so(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "ROUNDS", 1)
+    monkeypatch.setattr(reports, "STATEMENT_ROUNDS", 1)
     for number in range(101):
         refund_of(shop, paid(shop, created_at=NOW - number * timedelta(seconds=1)), 1)
     assert "these sums are not complete" in browser.get("/statement").page.main
@@ -162,7 +162,7 @@ def test_a_slow_store_is_not_asked_for_long(shop: Dashboard, browser: Browser, s
 def test_refunds_of_long_ago_are_not_read(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "ROUNDS", 1)
+    monkeypatch.setattr(reports, "STATEMENT_ROUNDS", 1)
     session = paid(shop, created_at=NOW - 90 * DAY, updated_at=NOW - 90 * DAY)
     for number in range(101):
         refund = a_refund(id=f"re_{number:022d}", session=session.id, created_at=NOW - 80 * DAY)
