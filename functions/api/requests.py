@@ -43,7 +43,13 @@ from checkout.domain.session.collect import (
     listed_countries,
 )
 from checkout.domain.session.new import NewSession
-from checkout.domain.session.record import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
+from checkout.domain.session.record import (
+    METADATA_VALUE_MAX,
+    SUBTITLE_MAX,
+    TITLE_MAX,
+    LineItem,
+    Status,
+)
 from checkout.flows.session.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, no_parameter, validated
 
@@ -53,7 +59,6 @@ UNIX_SECONDS_MAX: Final = 9_999_999_999
 TIME_FORM: Final = "A time in Unix seconds, such as 1795781486."
 METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
-METADATA_VALUE_MAX: Final = 500  # characters
 REFERENCE_MAX: Final = 200  # characters
 AMOUNT_FORM: Final = (
     "An amount is a whole number in the currency's smallest unit, without quotes: 9.99 USD is 999."
@@ -346,6 +351,10 @@ class CollectDetails(Form):
         return found
 
 
+# The fields of CreateSession that are not of the same name and form in NewSession.
+_OTHER_FORM: Final = frozenset({"mode", "line_items", "metadata", "collect"})
+
+
 class CreateSession(Form):
     """A checkout session to be created."""
 
@@ -433,17 +442,18 @@ class CreateSession(Form):
     ] = ""
 
     def new_session(self) -> NewSession:
-        """Return the new session of the domain."""
+        """Return the new session of the domain, where an optional text that is absent is None."""
+        fields = type(self).model_fields
+        same: dict[str, Any] = {
+            name: None if value == "" and not fields[name].is_required() else value
+            for name, value in self
+            if name not in _OTHER_FORM
+        }
         return NewSession(
+            **same,
             line_items=tuple(item.line_item() for item in self.line_items),
-            success_url=self.success_url,
-            cancel_url=self.cancel_url,
             metadata_json=json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False),
-            expires_in_seconds=self.expires_in_seconds,
-            locale=self.locale or None,
-            client_reference_id=self.client_reference_id or None,
             collect_json=self._collect_json(),
-            customer_email=self.customer_email or None,
         )
 
     def _collect_json(self) -> str | None:

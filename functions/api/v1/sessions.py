@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 from api.requests import (
     METADATA_KEY_MAX,
     METADATA_KEYS_MAX,
-    METADATA_VALUE_MAX,
     UNIX_SECONDS_MAX,
     CreateSession,
     ListSessions,
@@ -36,7 +35,14 @@ from checkout.domain.ground.languages import language_of
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.new import NewSession
-from checkout.domain.session.record import SUBTITLE_MAX, TITLE_MAX, LineItem, Session, Status
+from checkout.domain.session.record import (
+    METADATA_VALUE_MAX,
+    SUBTITLE_MAX,
+    TITLE_MAX,
+    LineItem,
+    Session,
+    Status,
+)
 from checkout.domain.stripe.objects import (
     STATUS,
     checkout_session,

@@ -13,6 +13,7 @@ times. So the item is small (docs/decisions/0003):
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import fields
 from datetime import timedelta
 from typing import Final
 
@@ -39,7 +40,7 @@ from checkout.domain.reports.search_terms import (
     wallets,
     words,
 )
-from checkout.domain.session.record import Session
+from checkout.domain.session.record import Purchase, Session
 from checkout.domain.session.retention import (
     RETENTION,
     flag_kept_until,
@@ -59,18 +60,11 @@ CART: Final = (
     "amount_total",
     "currency",
     "receive",
-    "line_items",
-    "metadata_json",
-    "success_url",
-    "cancel_url",
-    "locale",
-    "client_reference_id",
-    "echo_json",
+    *(each.name for each in fields(Purchase)),
     "link",
     "customer_details",
     "customer_further",
     "customer_mark",
-    "collect_json",
     "details_at",
 )
 PAYMENT: Final = (

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from checkout.domain.ground.errors import CurrencyMismatch, CurrencyNotSupported
@@ -19,11 +18,11 @@ from checkout.domain.ground.money import to_wallet, total
 from checkout.domain.ground.parts import part_of
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.payment.machine import HistoryEntry
-from checkout.domain.session.record import LineItem, Session, Status
+from checkout.domain.session.record import Purchase, Session, Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSession:
+@dataclass(frozen=True, kw_only=True)
+class NewSession(Purchase):
     """The validated parameters.
 
     `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
@@ -31,16 +30,9 @@ class NewSession:
     is sealed before it is stored (flows/session/create.py), and shows in no log.
     """
 
-    line_items: tuple[LineItem, ...]
-    success_url: str
-    cancel_url: str
     metadata_json: str = "{}"
     expires_in_seconds: int = 86_400
-    locale: str | None = None
-    client_reference_id: str | None = None
-    echo_json: str | None = None
     expires_at: datetime | None = None
-    collect_json: str | None = None
     customer_email: str | None = field(default=None, repr=False)
 
     def fingerprint(self) -> str:
@@ -71,13 +63,22 @@ class NewSession:
         """
         currency = self._currency(key)
         amount_total = total([(item.unit_amount, item.quantity) for item in self.line_items])
-        checked = partial(
-            redirect_url, session_id=session_id, base_is_http=base_is_http, hosts=key.return_hosts
-        )
         for number, item in enumerate(self.line_items):
             if item.image is not None:
                 place = f"line_items[{number}].price_data.product_data.image"
                 picture_url(item.image, base_is_http=base_is_http, param=place)
+        receive = to_wallet(
+            amount_total, currency=currency, asset_code=key.asset_code, asset_scale=key.asset_scale
+        )
+        kept: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Purchase)}
+        for param in ("success_url", "cancel_url"):
+            kept[param] = redirect_url(
+                kept[param],
+                session_id=session_id,
+                base_is_http=base_is_http,
+                hosts=key.return_hosts,
+                param=param,
+            )
         return Session(
             id=session_id,
             merchant=key.merchant,
@@ -89,20 +90,8 @@ class NewSession:
             expires_at=self.expires_at or now + timedelta(seconds=self.expires_in_seconds),
             amount_total=amount_total,
             currency=currency,
-            receive=to_wallet(
-                amount_total,
-                currency=currency,
-                asset_code=key.asset_code,
-                asset_scale=key.asset_scale,
-            ),
-            line_items=self.line_items,
-            metadata_json=self.metadata_json,
-            success_url=checked(self.success_url, param="success_url"),
-            cancel_url=checked(self.cancel_url, param="cancel_url"),
-            locale=self.locale,
-            client_reference_id=self.client_reference_id,
-            echo_json=self.echo_json,
-            collect_json=self.collect_json,
+            receive=receive,
+            **kept,
             request_id=request_id,
             part=part_of(session_id, key.parts),
             history=(HistoryEntry(at=now, event="created"),),

@@ -27,6 +27,7 @@ from checkout.open_payments.models import Amount
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 TITLE_MAX: Final = 200  # characters of an item's name on a page
 SUBTITLE_MAX: Final = 1000  # characters of its description
+METADATA_VALUE_MAX: Final = 500  # characters
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 
@@ -71,20 +72,36 @@ def shortened(value: str, longest: int) -> str:
     return value if len(value) <= longest else f"{value[: longest - 1].rstrip()}…"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Purchase:
+    """The fields that a session keeps as the request for it gives them.
+
+    `locale` is the language tag that the merchant asked for, and `echo_json` what a request to /v1
+    gave that is only given back (domain/stripe/objects.py). `collect_json` is what the page asks of
+    the customer before the wallet (domain/session/collect.py).
+    """
+
+    line_items: tuple[LineItem, ...]
+    metadata_json: str  # as submitted: keeps 1 and true apart, and the keys in their order
+    success_url: str
+    cancel_url: str
+    locale: str | None = None
+    client_reference_id: str | None = None
+    echo_json: str | None = None
+    collect_json: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)  # without slots: of a list, a hundred are made at once
-class Session(InFlight):
+class Session(InFlight, Purchase):
     """One purchase.
 
     `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
-    scale. `locale` is the language tag that the merchant asked for, and `echo_json` what a request
-    to /v1 gave that is only given back (domain/stripe/objects.py). `request_id` is the API request
-    that created it; None at a payment link. `customer_details` is who the customer is, and
-    `customer_further` has addresses and answers, if the shop has asked
-    (domain/session/customer_details.py). Both are sealed. `customer_mark` is a keyed hash of the
-    e-mail address, for the search. `collect_json` is what the page asks of the customer before the
-    wallet (domain/session/collect.py), and `details_at` when they last answered it. At a payment
-    link both are None: its own page asks. `part` is the part of its merchant's lists and sums to
-    which it belongs (domain/ground/parts.py).
+    scale. `request_id` is the API request that created it; None at a payment link.
+    `customer_details` is who the customer is, and `customer_further` has addresses and answers, if
+    the shop has asked (domain/session/customer_details.py). Both are sealed. `customer_mark` is a
+    keyed hash of the e-mail address, for the search. `details_at` is when they last answered what
+    `collect_json` asks. At a payment link both are None: its own page asks. `part` is the part of
+    its merchant's lists and sums to which it belongs (domain/ground/parts.py).
 
     `link` is the row of a payment link's stock that the session holds items of; `restocked_at` is
     when they were given back, because nothing was sold (domain/links.py).
@@ -104,20 +121,12 @@ class Session(InFlight):
     created_at: datetime
     amount_total: int
     currency: str
-    line_items: tuple[LineItem, ...]
-    metadata_json: str  # as submitted: keeps 1 and true apart, and the keys in their order
-    success_url: str
-    cancel_url: str
     completed_at: datetime | None = None
-    locale: str | None = None
-    client_reference_id: str | None = None
-    echo_json: str | None = None
     request_id: str | None = None
     part: int = 0
     customer_details: str | None = None
     customer_further: str | None = None
     customer_mark: str | None = None
-    collect_json: str | None = None
     details_at: datetime | None = None
     link: str | None = None
     restocked_at: datetime | None = None
