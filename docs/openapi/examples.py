@@ -11,9 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from checkout.answers import EXAMPLE_BUDGET, EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
 from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
-from checkout.domain.refund.public import public_refund
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import public_budget, public_refund
 from checkout.domain.refund.record import AmountMode, Refund, RefundProblem, RefundStatus
 from checkout.domain.session.public import event_body, public_session
 from checkout.domain.session.record import LineItem, Session, Status
@@ -22,9 +22,8 @@ from checkout.domain.stripe.refunds import refund_object
 from checkout.domain.webhooks import event_types as types
 from checkout.domain.webhooks.record import ping_body
 from checkout.open_payments.models import Amount, WalletAddress
-from docs.openapi.native_answers import EXAMPLE_BUDGET, EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
 
-Object = dict[str, Any]
+Object = Mapping[str, Any]
 
 BASE_URL: Final = "https://checkout.example"  # is replaced by the deployment's own address
 _AT: Final = datetime(2026, 3, 2, 11, tzinfo=UTC)
@@ -219,7 +218,7 @@ STRIPE: Final[Mapping[str, Object]] = {
     "getRefund": refund_object(_SENT, base_url=BASE_URL),
     "updateRefund": _PENDING,
     "cancelRefund": refund_object(_UNDONE, base_url=BASE_URL),
-    "createEndpoint": _ENDPOINT | {"secret": "whsec_9fTMd0wvG8PZx5nNq2LrYb3kTMd0wvG8"},
+    "createEndpoint": {**_ENDPOINT, "secret": "whsec_9fTMd0wvG8PZx5nNq2LrYb3kTMd0wvG8"},
     "listEndpoints": _page("/v1/webhook_endpoints", _ENDPOINT),
     "getEndpoint": _ENDPOINT,
     "updateEndpoint": _ENDPOINT,

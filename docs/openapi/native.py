@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from pydantic import BaseModel
 
 from api.budget import RequestBudget
 from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
+from checkout import answers
+from checkout.answers import EXAMPLE_ID, EXAMPLE_REFUND
 from checkout.domain.ground import errors as e
 from checkout.domain.ground.grammar import REFUND_ID, SESSION_ID
 from checkout.domain.session.record import Status
@@ -25,22 +29,7 @@ from checkout.domain.webhooks.event_types import (
 )
 from checkout.web import STATUS
 from docs.openapi import parts
-from docs.openapi.native_answers import (
-    EXAMPLE_ID,
-    EXAMPLE_REFUND,
-    Event,
-    ExpandableSession,
-    Health,
-    LatePayment,
-    PartialPayment,
-    PaymentAttemptList,
-    Refund,
-    RefundBudget,
-    RefundList,
-    Session,
-    SessionList,
-)
-from docs.openapi.parts import Answer, Answers, Error, Object, answer, ref
+from docs.openapi.parts import Answers, Error, Errors, Object, answer, ref
 
 SESSIONS: Final = "/api/checkout/sessions"
 REFUNDS: Final = "/api/checkout/refunds"
@@ -78,23 +67,11 @@ _LIST: Final = (
     e.CursorInvalid,
     e.RateLimited,
 )
-_END: Final = (*parts.END, e.ResourceMissing)
 _ENDABLE: Final = (
     "Allowed while the session is open or awaiting approval. During a payment the answer is 409. "
     "If the payment has "
     "had no result for 30 seconds, that request also begins to close the incoming payment: "
     "about a minute after it is closed, the session is completed, open again, or paid in part."
-)
-_ACCEPTABLE: Final = (
-    "Allowed while the session is processing and only a part of the money has arrived. The "
-    "session is completed with `amount_received` below `amount_total`, and the event "
-    "checkout.session.completed is sent."
-)
-_PARTLY_PAID: Final = (
-    "Allowed while the session is processing, only a part of the money has arrived, and no more "
-    "can arrive. The session ends as expired. Until then the answer is 409, and the incoming "
-    "payment is being closed: ask again in about a minute. The money that has arrived "
-    "(`amount_received`) stays in your wallet."
 )
 _EXAMPLE: Final = {
     "mode": "payment",
@@ -118,42 +95,25 @@ _ID: Final = parts.in_path(
 _REFUND_ID: Final = parts.in_path(
     "id", REFUND_ID.pattern, description="The refund's id.", example=EXAMPLE_REFUND
 )
-_REFUND: Final = (
-    *parts.BODY,
-    *parts.REPEATABLE,
+_AMOUNT: Final = (
+    *parts.POST,
     e.ParameterMissing,
     e.ParameterInvalid,
     e.ParameterInvalidInteger,
     e.AmountTooSmall,
     e.AmountTooLarge,
     e.AmountNotRepresentable,
+    e.SessionBusy,
+)
+_BUDGET: Final = (*_AMOUNT, e.MerchantSuspended, e.MerchantUnproven)
+_REFUND: Final = (
+    *_AMOUNT,
     e.ResourceMissing,
     e.SessionUnexpectedState,
     e.RefundUnexpectedState,
-    e.SessionBusy,
     e.PaymentInProgress,
 )
-_CANCEL: Final = (
-    *parts.BODY,
-    *parts.REPEATABLE,
-    e.ResourceMissing,
-    e.RefundUnexpectedState,
-    e.SessionBusy,
-)
-_BUDGET: Final = (
-    *parts.BODY,
-    *parts.REPEATABLE,
-    e.MerchantSuspended,
-    e.MerchantUnproven,
-    e.ParameterMissing,
-    e.ParameterInvalid,
-    e.ParameterInvalidInteger,
-    e.AmountTooSmall,
-    e.AmountTooLarge,
-    e.AmountNotRepresentable,
-    e.SessionBusy,
-)
-_END_BUDGET: Final = (*parts.BODY, *parts.REPEATABLE, e.RefundUnexpectedState, e.SessionBusy)
+_END_REFUND: Final = (*parts.POST, e.RefundUnexpectedState, e.SessionBusy)
 _EXPAND: Final = {
     "name": "expand",
     "in": "query",
@@ -161,13 +121,13 @@ _EXPAND: Final = {
     "schema": {"type": "string", "enum": [EXPANDABLE]},
 }
 # The bodies of events that have more than seven fields.
-_BODIES: Final[Mapping[str, type[Answer]]] = {
-    LATE_PAYMENT: LatePayment,
-    PARTIALLY_PAID: PartialPayment,
-    REFUND_CREATED: Refund,
-    REFUND_UPDATED: Refund,
-    REFUND_FAILED: Refund,
-    BUDGET_UPDATED: RefundBudget,
+_BODIES: Final[Mapping[str, type]] = {
+    LATE_PAYMENT: answers.LatePayment,
+    PARTIALLY_PAID: answers.PartialPayment,
+    REFUND_CREATED: answers.Refund,
+    REFUND_UPDATED: answers.Refund,
+    REFUND_FAILED: answers.Refund,
+    BUDGET_UPDATED: answers.RefundBudget,
 }
 _BY_HAND: Final = "Sent by hand, from the dashboard, to any endpoint; none asks for it."
 _EVENT_HEADERS: Final = {
@@ -179,12 +139,13 @@ _EVENT_HEADERS: Final = {
 
 def document() -> Object:
     """Return the whole document as JSON values."""
-    models = (CreateSession, ExpandableSession, SessionList, PaymentAttemptList, Health, Error)
-    refunds = (CreateRefund, Refund, RefundList, RequestBudget, RefundBudget)
-    schemas = parts.schemas(*models, *refunds, Event, LatePayment, PartialPayment)
-    own = (*_REFUND, *_CANCEL, *_BUDGET, *_END_BUDGET, e.RateLimited)
-    possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, *own}
-    ANSWERS.limit(schemas, possible)
+    schemas = parts.schemas(
+        *(CreateSession, CreateRefund, RequestBudget, Error),
+        *(answers.ExpandableSession, answers.SessionList, answers.PaymentAttemptList),
+        *(answers.RefundList, answers.RefundBudget, answers.Health),
+        *(answers.Event, answers.LatePayment, answers.PartialPayment),
+    )
+    ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_LIST, *parts.END, *_REFUND})
     schemes = {
         "api_key": {
             "type": "http",
@@ -206,225 +167,208 @@ def document() -> Object:
 
 
 def _paths() -> Object:
-    one = f"{SESSIONS}/{{id}}"
+    one, refund, missing = f"{SESSIONS}/{{id}}", f"{REFUNDS}/{{id}}", [e.ResourceMissing]
     return {
-        SESSIONS: {"post": _create(), "get": _list()},
+        SESSIONS: {
+            "post": _post(
+                "createSession",
+                "Create a session",
+                "Send your customer to the `url` in the response.",
+                *(answers.Session, "The new session.", parts.CREATE),
+                body=(CreateSession, _EXAMPLE),
+                status=201,
+            ),
+            "get": _get(
+                "listSessions",
+                "List your sessions",
+                "Newest first. Follow `next_cursor` while `has_more` is true. With a `status` "
+                "filter a page may hold fewer sessions than `limit`, even none, and there may "
+                "still be more; a page of very large sessions ends at 5 MB.",
+                *(answers.SessionList, "A page of sessions.", _LIST),
+                *_in_query(ListSessions),
+            ),
+        },
         one: {
-            "get": {
-                "operationId": "getSession",
-                "summary": "Read a session",
-                "parameters": [_ID, _EXPAND],
-                "responses": ANSWERS.of(
-                    ExpandableSession, "The session.", (e.ResourceMissing, e.ParameterInvalid)
-                ),
-            }
+            "get": _get(
+                "getSession",
+                "Read a session",
+                "",
+                *(answers.ExpandableSession, "The session.", (*missing, e.ParameterInvalid)),
+                *(_ID, _EXPAND),
+            )
         },
         f"{one}/attempts": {
-            "get": {
-                "operationId": "listPaymentAttempts",
-                "summary": "List a session's payment attempts",
-                "description": "Oldest first; there is one for each wallet that the customer gave.",
-                "parameters": [_ID],
-                "responses": ANSWERS.of(PaymentAttemptList, "The attempts.", [e.ResourceMissing]),
-            }
+            "get": _get(
+                "listPaymentAttempts",
+                "List a session's payment attempts",
+                "Oldest first; there is one for each wallet that the customer gave.",
+                *(answers.PaymentAttemptList, "The attempts.", missing),
+                _ID,
+            )
         },
-        f"{one}/expire": _end("expire", "Expire a session", _ENDABLE),
-        f"{one}/cancel": _end("cancel", "Cancel a session", _ENDABLE),
+        f"{one}/expire": _end("expireSession", "Expire a session", _ENDABLE),
+        f"{one}/cancel": _end("cancelSession", "Cancel a session", _ENDABLE),
         f"{one}/accept_as_paid": _end(
-            "accept", "Accept a part of the money as payment", _ACCEPTABLE
+            "acceptSession",
+            "Accept a part of the money as payment",
+            "Allowed while the session is processing and only a part of the money has arrived. "
+            "The session is completed with `amount_received` below `amount_total`, and the event "
+            "checkout.session.completed is sent.",
         ),
-        f"{one}/give_up": _end("giveUp", "Give up a session that was paid in part", _PARTLY_PAID),
-        REFUNDS: {"post": _request_refund(), "get": _list_refunds()},
-        f"{REFUNDS}/{{id}}": {
-            "get": {
-                "operationId": "getRefund",
-                "summary": "Read a refund",
-                "parameters": [_REFUND_ID],
-                "responses": ANSWERS.of(Refund, "The refund.", [e.ResourceMissing]),
-            }
+        f"{one}/give_up": _end(
+            "giveUpSession",
+            "Give up a session that was paid in part",
+            "Allowed while the session is processing, only a part of the money has arrived, and no "
+            "more can arrive. The session ends as expired. Until then the answer is 409, and the "
+            "incoming payment is being closed: ask again in about a minute. The money that has "
+            "arrived (`amount_received`) stays in your wallet.",
+        ),
+        REFUNDS: {
+            "post": _post(
+                "createRefund",
+                "Request a refund",
+                "Holds the amount. The refund is then paid from your refund budget; if there is "
+                "none, or it does not pay this one, you approve it in your own wallet, on the page "
+                "in `approval_url`. Needs a key with the scope `refund`. The session must have "
+                "ended with money. Refunds without an approval are canceled after 30 days.",
+                *(answers.Refund, "The new refund.", _REFUND),
+                body=(CreateRefund, {"session": EXAMPLE_ID, "amount": 500}),
+                status=201,
+            ),
+            "get": _get(
+                "listRefunds",
+                "List your refunds",
+                "Newest first. The refunds of one session come on one page.",
+                *(answers.RefundList, "A page of refunds.", (*_LIST, *missing)),
+                *_in_query(ListRefunds),
+            ),
         },
-        f"{REFUNDS}/{{id}}/cancel": {"post": _cancel_refund()},
+        refund: {
+            "get": _get(
+                *("getRefund", "Read a refund", ""),
+                *(answers.Refund, "The refund.", missing),
+                _REFUND_ID,
+            )
+        },
+        f"{refund}/cancel": {
+            "post": _post(
+                "cancelRefund",
+                "Cancel a refund",
+                "Allowed until it is sent. The amount can be refunded again.",
+                *(answers.Refund, "The refund as it is now.", (*_END_REFUND, *missing)),
+                _REFUND_ID,
+            )
+        },
         BUDGET: {
-            "post": _request_budget(),
-            "get": {
-                "operationId": "getRefundBudget",
-                "summary": "Read the refund budget",
-                "responses": ANSWERS.of(RefundBudget, "The budget.", [e.ResourceMissing]),
-            },
+            "post": _post(
+                "requestRefundBudget",
+                "Request a refund budget",
+                "Moves no money: an owner approves the amount a month in your own wallet, on the "
+                "page in `approval_url`. Refunds are then paid from it without an approval of "
+                "each. A budget that is in use stays so until then. Needs a key with the scope "
+                "`refund`.",
+                *(answers.RefundBudget, "The budget as it is now.", _BUDGET),
+                body=(RequestBudget, {"amount": 50000}),
+            ),
+            "get": _get(
+                *("getRefundBudget", "Read the refund budget", ""),
+                *(answers.RefundBudget, "The budget.", missing),
+            ),
         },
-        f"{BUDGET}/end": {"post": _end_budget()},
+        f"{BUDGET}/end": {
+            "post": _post(
+                "endRefundBudget",
+                "End the refund budget",
+                "Refunds wait for an approval of each again. A payment that your wallet has "
+                "accepted before may still be sent. Needs a key with the scope `refund`.",
+                *(answers.RefundBudget, "The budget as it is now.", _END_REFUND),
+            )
+        },
         "/api/health": {
             "get": {
                 "operationId": "getHealth",
                 "summary": "Check the health of the service",
                 "security": [],
                 "responses": {
-                    "200": answer("The service is healthy.", Health),
+                    "200": answer("The service is healthy.", answers.Health),
                     "405": ANSWERS.error(405, [e.MethodNotAllowed]),
                     "500": ANSWERS.error(500, ()),
-                    "503": answer("The service is unhealthy.", Health),
+                    "503": answer("The service is unhealthy.", answers.Health),
                 },
             }
         },
     }
 
 
-def _create() -> Object:
+def _get(
+    name: str,
+    summary: str,
+    description: str,
+    shown: type,
+    meaning: str,
+    refusals: Errors,
+    *parameters: Object,
+) -> Object:
     return {
-        "operationId": "createSession",
-        "summary": "Create a session",
-        "description": "Send your customer to the `url` in the response.",
-        "parameters": [parts.KEY],
+        "operationId": name,
+        "summary": summary,
+        **({"description": description} if description else {}),
+        **({"parameters": list(parameters)} if parameters else {}),
+        "responses": ANSWERS.of(shown, meaning, refusals),
+    }
+
+
+def _post(
+    name: str,
+    summary: str,
+    description: str,
+    shown: type,
+    meaning: str,
+    refusals: Errors,
+    *path: Object,
+    body: tuple[type, Object] | None = None,
+    status: int = 200,
+) -> Object:
+    content: Object = {"schema": {"type": "object", "additionalProperties": False}}
+    taken = "Nothing, or an empty object."
+    if body is not None:
+        content = {"schema": ref(body[0]), "example": body[1]}
+        taken = "At most 256 KiB of JSON, nested at most 20 levels deep."
+    return {
+        "operationId": name,
+        "summary": summary,
+        "description": description,
+        "parameters": [*path, parts.KEY],
         "requestBody": {
-            "required": True,
-            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
-            "content": {"application/json": {"schema": ref(CreateSession), "example": _EXAMPLE}},
+            "required": body is not None,
+            "description": taken,
+            "content": {"application/json": content},
         },
-        "responses": ANSWERS.of(
-            Session, "The new session.", parts.CREATE, status=201, headers=parts.REPLAYED
-        ),
+        "responses": ANSWERS.of(shown, meaning, refusals, status=status, headers=parts.REPLAYED),
     }
 
 
-def _list() -> Object:
-    fields = ListSessions.model_json_schema(by_alias=True)["properties"]
-    return {
-        "operationId": "listSessions",
-        "summary": "List your sessions",
-        "description": "Newest first. Follow `next_cursor` while `has_more` is true. With a "
-        "`status` filter a page may hold fewer sessions than `limit`, even none, and there may "
-        "still be more; a page of very large sessions ends at 5 MB.",
-        "parameters": [_in_query(*field) for field in fields.items()],
-        "responses": ANSWERS.of(SessionList, "A page of sessions.", _LIST),
-    }
+def _end(name: str, summary: str, description: str) -> Object:
+    shown = (answers.Session, "The session as it is now.", (*parts.END, e.ResourceMissing))
+    return {"post": _post(name, summary, description, *shown, _ID)}
 
 
-def _request_refund() -> Object:
-    return {
-        "operationId": "createRefund",
-        "summary": "Request a refund",
-        "description": "Holds the amount. The refund is then paid from your refund budget; if "
-        "there is none, or it does not pay this one, you approve it in your own wallet, on the "
-        "page in `approval_url`. Needs a key with the scope `refund`. The session must have ended "
-        "with money. Refunds without an approval are canceled after 30 days.",
-        "parameters": [parts.KEY],
-        "requestBody": {
-            "required": True,
-            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
-            "content": {
-                "application/json": {
-                    "schema": ref(CreateRefund),
-                    "example": {"session": EXAMPLE_ID, "amount": 500},
-                }
-            },
-        },
-        "responses": ANSWERS.of(
-            Refund, "The new refund.", _REFUND, status=201, headers=parts.REPLAYED
-        ),
-    }
-
-
-def _list_refunds() -> Object:
-    fields = ListRefunds.model_json_schema(by_alias=True)["properties"]
-    return {
-        "operationId": "listRefunds",
-        "summary": "List your refunds",
-        "description": "Newest first. The refunds of one session come on one page.",
-        "parameters": [_in_query(*field) for field in fields.items()],
-        "responses": ANSWERS.of(RefundList, "A page of refunds.", (*_LIST, e.ResourceMissing)),
-    }
-
-
-def _cancel_refund() -> Object:
-    empty = {"schema": {"type": "object", "additionalProperties": False}}
-    return {
-        "operationId": "cancelRefund",
-        "summary": "Cancel a refund",
-        "description": "Allowed until it is sent. The amount can be refunded again.",
-        "parameters": [_REFUND_ID, parts.KEY],
-        "requestBody": {
-            "required": False,
-            "description": "Nothing, or an empty object.",
-            "content": {"application/json": empty},
-        },
-        "responses": ANSWERS.of(
-            Refund, "The refund as it is now.", _CANCEL, headers=parts.REPLAYED
-        ),
-    }
-
-
-def _request_budget() -> Object:
-    return {
-        "operationId": "requestRefundBudget",
-        "summary": "Request a refund budget",
-        "description": "Moves no money: an owner approves the amount a month in your own wallet, "
-        "on the page in `approval_url`. Refunds are then paid from it without an approval of each. "
-        "A budget that is in use stays so until then. Needs a key with the scope `refund`.",
-        "parameters": [parts.KEY],
-        "requestBody": {
-            "required": True,
-            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
-            "content": {
-                "application/json": {"schema": ref(RequestBudget), "example": {"amount": 50000}}
-            },
-        },
-        "responses": ANSWERS.of(
-            RefundBudget, "The budget as it is now.", _BUDGET, headers=parts.REPLAYED
-        ),
-    }
-
-
-def _end_budget() -> Object:
-    empty = {"schema": {"type": "object", "additionalProperties": False}}
-    return {
-        "operationId": "endRefundBudget",
-        "summary": "End the refund budget",
-        "description": "Refunds wait for an approval of each again. A payment that your wallet has "
-        "accepted before may still be sent. Needs a key with the scope `refund`.",
-        "parameters": [parts.KEY],
-        "requestBody": {
-            "required": False,
-            "description": "Nothing, or an empty object.",
-            "content": {"application/json": empty},
-        },
-        "responses": ANSWERS.of(
-            RefundBudget, "The budget as it is now.", _END_BUDGET, headers=parts.REPLAYED
-        ),
-    }
-
-
-def _end(operation: str, summary: str, description: str) -> Object:
-    empty = {"schema": {"type": "object", "additionalProperties": False}}
-    return {
-        "post": {
-            "operationId": f"{operation}Session",
-            "summary": summary,
-            "description": description,
-            "parameters": [_ID, parts.KEY],
-            "requestBody": {
-                "required": False,
-                "description": "Nothing, or an empty object.",
-                "content": {"application/json": empty},
-            },
-            "responses": ANSWERS.of(
-                Session, "The session as it is now.", _END, headers=parts.REPLAYED
-            ),
-        }
-    }
-
-
-def _in_query(name: str, schema: dict[str, Any]) -> Object:
-    """Return one field of `ListSessions` as a parameter; None there means absent."""
-    plain = next((arm for arm in schema.get("anyOf", []) if arm.get("type") != "null"), schema)
-    if "$ref" in plain:
-        plain = {"type": "string", "enum": [status.value for status in Status]}
-    plain = {k: v for k, v in plain.items() if k not in ("title", "description")}
-    return {"name": name, "in": "query", "description": schema["description"], "schema": plain}
+def _in_query(form: type[BaseModel]) -> list[Object]:
+    """Return the fields of a form as parameters; None there means absent."""
+    found = []
+    for name, schema in form.model_json_schema(by_alias=True)["properties"].items():
+        plain = next((arm for arm in schema.get("anyOf", []) if arm.get("type") != "null"), schema)
+        if "$ref" in plain:
+            plain = {"type": "string", "enum": [status.value for status in Status]}
+        plain = {k: v for k, v in plain.items() if k not in ("title", "description")}
+        about = {"description": schema["description"], "schema": plain}
+        found.append({"name": name, "in": "query", **about})
+    return found
 
 
 def _webhook(name: str) -> Object:
     """Return an event that is sent to a merchant's endpoint in the native form."""
-    body = {"schema": ref(_BODIES.get(name, Event))}
+    body = {"schema": ref(_BODIES.get(name, answers.Event))}
     return {
         "operationId": "on" + "".join(map(str.capitalize, re.split(r"[._]", name))),
         "summary": f"{EVENTS[name].sentence}.",

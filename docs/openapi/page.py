@@ -13,9 +13,9 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from checkout.answers import EXAMPLE_ID
 from docs.openapi import examples
 from docs.openapi.examples import BASE_URL
-from docs.openapi.native_answers import EXAMPLE_ID
 from docs.openapi.parts import Object
 from docs.tables import MEANINGS, errors
 

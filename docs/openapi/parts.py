@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing_extensions import get_original_bases, is_typeddict
 
+from checkout import answers as native
 from checkout.domain.ground import errors as e
 from checkout.domain.ground.errors import CheckoutError
 from checkout.version import VERSION
@@ -31,11 +32,16 @@ KEY: Final = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     "example": "order-1234",
 }
-BODY: Final = (e.InvalidJson, e.BodyTooLarge, e.ContentTypeInvalid, e.ParameterUnknown)
-REPEATABLE: Final = (e.IdempotencyKeyInvalid, e.IdempotencyKeyReused)
+POST: Final = (
+    e.InvalidJson,
+    e.BodyTooLarge,
+    e.ContentTypeInvalid,
+    e.ParameterUnknown,
+    e.IdempotencyKeyInvalid,
+    e.IdempotencyKeyReused,
+)
 CREATE: Final = (
-    *BODY,
-    *REPEATABLE,
+    *POST,
     e.ParameterMissing,
     e.ParameterInvalid,
     e.ParameterInvalidInteger,
@@ -48,9 +54,20 @@ CREATE: Final = (
     e.CurrencyMismatch,
     e.CurrencyNotSupported,
 )
-END: Final = (*BODY, *REPEATABLE, e.SessionUnexpectedState, e.SessionBusy, e.PaymentInProgress)
+END: Final = (*POST, e.SessionUnexpectedState, e.SessionBusy, e.PaymentInProgress)
 # Errors of the gateway, which no flow raises.
 _BARE: Final = {429: "rate_limited", 500: "internal_error"}
+
+
+_REF: Final = "#/components/schemas/{model}"
+_CONFIG: Final = ConfigDict(
+    strict=True,
+    extra="forbid",
+    use_attribute_docstrings=True,
+    json_schema_extra=lambda schema: schema.pop("additionalProperties", None),
+)
+for each in filter(is_typeddict, vars(native).values()):
+    each.__pydantic_config__ = _CONFIG
 
 
 # The default of a field that not all answers have.
@@ -60,12 +77,7 @@ ABSENT: Final[Any] = None
 class Answer(BaseModel):
     """An object of an answer. Clients ignore fields that they do not know; tests know all."""
 
-    model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        use_attribute_docstrings=True,
-        json_schema_extra=lambda schema: schema.pop("additionalProperties", None),
-    )
+    model_config = _CONFIG
 
 
 class ErrorDetails(Answer):
@@ -96,7 +108,7 @@ class Answers:
 
     def of(
         self,
-        model: type[Answer],
+        model: type,
         meaning: str,
         refusals: Iterable[type[CheckoutError]] = (),
         *,
@@ -153,10 +165,15 @@ def document(
     }
 
 
-def schemas(*models: type[BaseModel]) -> Object:
-    """Return the schemas of models, and of the models in them, by name."""
-    wanted = [(model, "validation") for model in models]
-    _, made = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+def schemas(*models: type) -> Object:
+    """Return the schemas of models, and of the types in them, by name."""
+    adapters = [(model, "validation", TypeAdapter[Any](model)) for model in models]
+    _, made = TypeAdapter.json_schemas(adapters, ref_template=_REF)  # type: ignore[arg-type]
+    for model in filter(is_typeddict, models):
+        for base in filter(is_typeddict, get_original_bases(model)):
+            # Pydantic reads the docstrings of a class's own fields only.
+            documented = TypeAdapter(base).json_schema(ref_template=_REF)
+            made["$defs"][model.__name__]["properties"] |= documented["properties"]
     found: Object = plain(made["$defs"])
     for each in found.values():
         if "enum" in each:
@@ -188,12 +205,12 @@ def plain(value: Any) -> Any:
     return kept
 
 
-def ref(model: type[BaseModel]) -> Object:
+def ref(model: type) -> Object:
     """Return a reference to the model's schema."""
     return {"$ref": f"#/components/schemas/{model.__name__}"}
 
 
-def answer(meaning: str, model: type[Answer], headers: Object | None = None) -> Object:
+def answer(meaning: str, model: type, headers: Object | None = None) -> Object:
     """Return one answer, with the header that all have."""
     request_id = {"description": "Quote it when you ask for support.", "schema": {"type": "string"}}
     return {

@@ -54,7 +54,7 @@ from docs.openapi.stripe_answers import (
     SessionList,
 )
 
-_POST: Final = (*parts.BODY, *parts.REPEATABLE)
+_POST: Final = parts.POST
 _EXPIRE: Final = parts.END
 _LIST: Final = (e.ParameterInvalidInteger,)
 _MANAGE: Final = (

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from checkout.answers import Amount, Currency, RefundBudget
 from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
 from checkout.domain.session.collect import Kind
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import Format
-from docs.openapi.native_answers import Amount, Currency, RefundBudget
 from docs.openapi.parts import ABSENT, Answer
 
 LIST_MAX: Final = 100

@@ -17,7 +17,7 @@ from api.requests import Form, in_bounds, whole
 from api.routes import answered, json_response
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.payment.mandate import Mandate
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import public_budget
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.refund import budget_request
 from checkout.services import Services

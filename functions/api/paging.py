@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from pydantic_core import to_json
 
@@ -13,7 +13,7 @@ PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
 # \ud83d\ude00.
 _LONGEST: Final = 3
 
-Object = dict[str, Any]
+Object = Mapping[str, object]
 
 
 def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes:

@@ -6,7 +6,7 @@ their own wallet, from the dashboard's page that `approval_url` names.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Request, Response
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -32,6 +32,9 @@ from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.services import Services
 from checkout.web import json_object, no_parameters, validated
+
+if TYPE_CHECKING:
+    from checkout import answers
 
 router = APIRouter(prefix="/api")
 REFUNDS: Final = "/checkout/refunds"
@@ -167,17 +170,14 @@ async def list_refunds(services: Injected, request: Request) -> Response:
     else:
         page = refunds.list_page(services, key, limit=asked.limit, after=asked.cursor)
         found, more = page.refunds, page.next_cursor
-    return json_response(
-        json_text(
-            {
-                "object": "list",
-                "url": f"/api{REFUNDS}",
-                "data": [public_refund(each, base_url=services.base_url) for each in found],
-                "has_more": more is not None,
-                "next_cursor": more,
-            }
-        )
-    )
+    shown: answers.RefundList = {
+        "object": "list",
+        "url": "/api/checkout/refunds",
+        "data": [public_refund(each, base_url=services.base_url) for each in found],
+        "has_more": more is not None,
+        "next_cursor": more,
+    }
+    return json_response(json_text(shown))
 
 
 @router.get(f"{REFUNDS}/{{refund_id}}")
@@ -203,5 +203,4 @@ async def cancel_refund(services: Injected, request: Request, refund_id: str) ->
 
 
 def _text(services: Services, refund: Refund) -> str:
-    shown: dict[str, Any] = public_refund(refund, base_url=services.base_url)
-    return json_text(shown)
+    return json_text(public_refund(refund, base_url=services.base_url))

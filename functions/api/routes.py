@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Request, Response
 
@@ -17,8 +17,7 @@ from api.dependencies import Injected, Started, api_key, idempotency_key
 from api.paging import page_json
 from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant.record import ApiKey
-from checkout.domain.session.public import public_session
-from checkout.domain.session.public_attempts import last_payment_error, public_attempts
+from checkout.domain.session.public import last_payment_error, public_attempts, public_session
 from checkout.domain.session.record import Session
 from checkout.flows import limits
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
@@ -27,6 +26,9 @@ from checkout.flows.session.create import create_session, native_answer
 from checkout.services import Services
 from checkout.version import VERSION
 from checkout.web import json_object, no_parameters, request_id, validated
+
+if TYPE_CHECKING:
+    from checkout import answers
 
 End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
 
@@ -57,13 +59,13 @@ async def list_sessions(services: Injected, request: Request) -> Response:
         for each in listed.sessions
     ]
 
-    def page(size: int) -> dict[str, Any]:
+    def page(size: int) -> answers.SessionList:
         next_cursor = listed.next_cursor
         if size < len(shown):
             next_cursor = lists.cursor_behind(key, listed.sessions[size - 1])
         return {
             "object": "list",
-            "url": f"/api{SESSIONS}",
+            "url": "/api/checkout/sessions",
             "data": shown[:size],
             "has_more": next_cursor is not None,
             "next_cursor": next_cursor,
@@ -80,7 +82,7 @@ async def get(services: Injected, request: Request, session_id: str) -> Response
     session = lookup.get(services, key, session_id)
     known = details.known(services, [session])[session.id]
     shown = public_session(session, base_url=services.base_url, now=now, details=known)
-    return json_response(json_text(shown | _attempts(session) if expanded else shown))
+    return json_response(json_text({**shown, **_attempts(session)} if expanded else shown))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}/attempts")
@@ -89,7 +91,7 @@ async def attempts(services: Injected, request: Request, session_id: str) -> Res
     session = lookup.get(services, api_key(services, request), session_id)
     found = _attempts(session)
     data = found["payment_attempts"]
-    page = {
+    page: answers.PaymentAttemptList = {
         "object": "list",
         "url": f"/api{SESSIONS}/{session.id}/attempts",
         "data": data,
@@ -123,17 +125,17 @@ async def give_up(services: Injected, request: Request, session_id: str) -> Resp
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
     """Report health. It needs no key, because a load balancer has none."""
-    answers = services.database.ping()
-    report = {
-        "status": "healthy" if answers else "unhealthy",
+    healthy = services.database.ping()
+    report: answers.Health = {
+        "status": "healthy" if healthy else "unhealthy",
         "uptime": int((services.clock.now() - started_at).total_seconds()),
         "version": VERSION,
-        "checks": {"database": "ok" if answers else "failing"},
+        "checks": {"database": "ok" if healthy else "failing"},
     }
-    return json_response(json_text(report), 200 if answers else 503)
+    return json_response(json_text(report), 200 if healthy else 503)
 
 
-def _attempts(session: Session) -> dict[str, Any]:
+def _attempts(session: Session) -> answers.Attempts:
     return {
         "payment_attempts": public_attempts(session),
         "last_payment_error": last_payment_error(session),

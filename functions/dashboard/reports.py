@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Depends, Response
 
@@ -33,7 +33,7 @@ from checkout.domain.refund.record import Refund
 from checkout.domain.reports.statement import StatementDay, money_of, total
 from checkout.domain.session.collect import Place
 from checkout.domain.session.customer_details import CustomerDetails
-from checkout.domain.session.public_attempts import last_payment_error, public_attempts
+from checkout.domain.session.public import last_payment_error, public_attempts
 from checkout.domain.session.record import Session, order_number
 from checkout.flows import reports
 from checkout.flows.reports import STATEMENT_DAYS_MAX
@@ -45,6 +45,9 @@ from dashboard.rendering import page
 from dashboard.routing import PageRouter
 from dashboard.transactions import Understood, day_of
 from dashboard.view import moment, readable
+
+if TYPE_CHECKING:
+    from checkout import answers
 
 statements = PageRouter(prefix="/statement")
 TITLES: Final = (
@@ -318,7 +321,8 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
     """
     for attempt in public_attempts(session):
         debit, error = attempt["customer_debit"], attempt["error"]
-        row_values = attempt | {
+        row_values: dict[str, Any] = {
+            **attempt,
             "customer_debit": str(_debit(debit)) if debit else "",
             "error": error["code"] if error else "",
         }
@@ -356,7 +360,7 @@ def _accounting(session: Session, source: Source) -> Iterable[Row]:
         yield (at, kind, *about, refund.id, currency, "", "", "", sent, noted, *cost)
 
 
-def _debit(debit: dict[str, Any]) -> Amount:
+def _debit(debit: answers.Amount) -> Amount:
     return Amount(int(debit["value"]), debit["asset_code"], debit["asset_scale"])
 
 

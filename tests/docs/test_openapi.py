@@ -11,7 +11,7 @@ import pytest
 from fastapi import APIRouter
 from fastapi.openapi.models import OpenAPI
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
+from jsonschema_rs import ValidationError
 
 from api import budget, refunds, routes
 from api.requests import CreateSession
@@ -25,8 +25,7 @@ from api.v1.payments import router as payments
 from api.v1.refunds import router as stripe_refunds
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.refund.public import public_refund
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import public_budget, public_refund
 from checkout.domain.refund.transitions import REFUND_TRANSITIONS
 from checkout.domain.session.public import event_body
 from checkout.domain.session.record import Status

@@ -11,7 +11,7 @@ from checkout.domain.ground.ids import new_session_id
 from checkout.domain.payment.attempt import Outcome
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Problem
-from checkout.domain.session.public_attempts import MESSAGES
+from checkout.domain.session.public import MESSAGES
 from checkout.domain.session.record import Session, Status
 from tests.support.attempts import after, awaiting, of, paying, processing, refused
 from tests.support.basics import NOW, a_session

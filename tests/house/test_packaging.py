@@ -25,7 +25,12 @@ PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_te
 DEPENDENCIES: Final = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
 OURS: Final = {each.name for each in (ROOT / "functions").iterdir()} | {"checkout", "sandbox"}
 # Imported by name, and never without the package that brings it.
-BROUGHT_BY: Final = {"botocore": "boto3", "starlette": "fastapi", "pydantic-core": "pydantic"}
+BROUGHT_BY: Final = {
+    "botocore": "boto3",
+    "pydantic-core": "pydantic",
+    "starlette": "fastapi",
+    "typing-extensions": "pydantic",
+}
 PIN: Final = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 
 

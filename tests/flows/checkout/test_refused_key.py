@@ -16,7 +16,7 @@ from checkout.domain.ground.errors import MerchantWalletError
 from checkout.domain.ground.ids import session_ref
 from checkout.domain.merchant.record import private_key_place
 from checkout.domain.payment.in_flight import Problem
-from checkout.domain.session.public_attempts import public_attempts
+from checkout.domain.session.public import public_attempts
 from checkout.domain.session.record import Session, Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response

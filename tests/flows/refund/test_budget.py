@@ -23,8 +23,7 @@ from checkout.domain.ground.errors import (
     SessionBusy,
 )
 from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus, period_of
-from checkout.domain.refund.public import public_refund
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import public_budget, public_refund
 from checkout.domain.refund.record import (
     AmountMode,
     Refund,
@@ -389,7 +388,7 @@ def test_a_refund_that_the_budget_is_to_pay_asks_nobody_for_an_approval(world: W
         assert shown(each) == ("pending", "needs_approval", page)
 
 
-def shown(refund: Refund) -> tuple[str, str, str | None]:
+def shown(refund: Refund) -> tuple[str, str | None, str | None]:
     """Return the status, its reason and the page of the approval, as the API shows them."""
     found = public_refund(refund, base_url=BASE_URL)
     return found["status"], found["pending_reason"], found["approval_url"]

@@ -20,7 +20,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Problem
 from checkout.domain.session.collect import Collect, Detail, Place
 from checkout.domain.session.customer_details import CustomerDetails
-from checkout.domain.session.public_attempts import MESSAGES
+from checkout.domain.session.public import MESSAGES
 from checkout.domain.session.record import Session, Status
 from checkout.domain.stripe.objects import payment_intent
 from checkout.domain.webhooks.event_types import (

@@ -127,7 +127,7 @@ def refund_event(
 def _budget_event(
     change: Change[Mandate], event_type: str, *, event_id: str, base_url: str
 ) -> WebhookEvent:
-    from checkout.domain.refund.public_budget import public_budget
+    from checkout.domain.refund.public import public_budget
     from checkout.domain.stripe.refunds import budget_event_json
 
     mandate = change.after

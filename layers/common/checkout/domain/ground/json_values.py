@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkout.open_payments.models import Amount
+
+if TYPE_CHECKING:
+    from checkout import answers
 
 
 def compact(body: Any) -> str:
@@ -14,7 +17,7 @@ def compact(body: Any) -> str:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
-def amount(value: Amount | None) -> dict[str, Any] | None:
+def amount(value: Amount | None) -> answers.Amount | None:
     """Return an amount of a wallet, whose value is a string of digits, as in Open Payments."""
     if value is None:
         return None
@@ -25,3 +28,8 @@ def amount(value: Amount | None) -> dict[str, Any] | None:
 def timestamp(at: datetime) -> str:
     """Return ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def optional_time(at: datetime | None) -> str | None:
+    """Return the time in that form, or None if there is none."""
+    return timestamp(at) if at is not None else None

@@ -1,23 +1,61 @@
-"""The public checkout session: the fields of spec.md in its order, then newer fields.
+"""Checkout sessions, their payment attempts and their customers' details as merchants see them.
 
-It has no field for grants, tokens, nonces, interact addresses, merchant ids and servers.
+The types are in `checkout/answers.py`. They have no field for grants, tokens, nonces, interact
+addresses, merchant ids and servers. A session has the fields of spec.md in its order, then newer
+fields.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Final, cast
 
-from checkout.domain.ground.json_values import amount, compact, timestamp
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.json_values import amount, compact, optional_time, timestamp
+from checkout.domain.payment.attempt import Outcome, PaymentAttempt
+from checkout.domain.payment.in_flight import Problem
+from checkout.domain.session.attempts import attempts_of, failed
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.session.public_details import public_details
-from checkout.domain.session.record import LineItem, Session
+from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED, WITH_AMOUNT
+from checkout.open_payments.errors import Reason
+
+if TYPE_CHECKING:
+    from checkout import answers
+
+# By the problem, or by the outcome of an attempt without a problem.
+MESSAGES: Final[Mapping[str, str]] = {
+    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
+    Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
+    Problem.WALLET_UNAVAILABLE: "The customer's wallet could not prepare this payment.",
+    Problem.AMOUNT_TOO_SMALL_FOR_WALLET: "The amount is too small for the customer's wallet.",
+    Problem.MERCHANT_WALLET_ERROR: "Your own wallet provider failed.",
+    Problem.PREPARATION_INTERRUPTED: "The preparation was interrupted.",
+    Problem.APPROVAL_UNUSABLE: "The customer's approval could not be used: it was declined, was "
+    "lost, or came too late.",
+    Problem.PRICE_CHANGED: "The price rose above what the customer had approved.",
+    Problem.PAYMENT_REFUSED: "The customer's wallet refused the payment, such as for lack of "
+    "funds.",
+    Problem.PAYMENT_FAILED: "The customer's wallet accepted the payment, but no money arrived.",
+    Outcome.DECLINED: "The customer declined, as their browser reported. The report is not signed.",
+    Outcome.TIMED_OUT: "The approval took too long, as the customer's browser reported. The report "
+    "is not signed.",
+}
+
+# In place of it, by the reason that begins the detail: the merchant's key was not accepted.
+KEY_MESSAGES: Final[Mapping[str, str]] = {
+    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: it was "
+    "removed there, or could not be read.",
+    Reason.BAD_SIGNATURE: "A wallet provider says that the key at your wallet address is not the "
+    "one that this service signs with.",
+}
 
 
 def public_session(
     session: Session, *, base_url: str, now: datetime, details: CustomerDetails = NONE_GIVEN
-) -> dict[str, Any]:
+) -> answers.Session:
     """Return `session` as its merchant sees it at `now`, with the details of its customer.
 
     After its expiry it is shown as `expired`, even before that is written. `base_url` has no
@@ -40,12 +78,12 @@ def public_session(
         "outgoing_payment": session.outgoing_payment,
         "expires_at": timestamp(session.expires_at),
         "created_at": timestamp(session.created_at),
-        "completed_at": timestamp(session.completed_at) if session.completed_at else None,
+        "completed_at": optional_time(session.completed_at),
         "amount_received": session.amount_received,
         "client_reference_id": session.client_reference_id,
         "customer_debit": amount(session.customer_debit),
         "amount_refunded": session.refunded,
-        "customer_details": public_details(details),
+        "customer_details": _details(details),
     }
 
 
@@ -55,22 +93,21 @@ def event_body(session: Session, event_type: str = COMPLETED) -> str:
     Events of late and partial payments are not in the specification: their bodies also have
     `amount_received`.
     """
-    body: dict[str, Any] = {
+    body: answers.Event = {
         "id": session.id,
-        "status": session.status.value,
+        "status": session.status,
         "amount_total": session.amount_total,
         "currency": session.currency,
-        "metadata": session.metadata,
+        "metadata": dict(session.metadata),
         "outgoing_payment": session.outgoing_payment,
         "customer_wallet": session.customer.id if session.customer else None,
     }
-    if event_type in WITH_AMOUNT:
-        body["amount_received"] = session.amount_received
-    return compact(body)
+    received = {"amount_received": session.amount_received} if event_type in WITH_AMOUNT else {}
+    return compact({**body, **received})
 
 
-def _line_item(item: LineItem) -> dict[str, Any]:
-    product: dict[str, Any] = {"name": item.name}
+def _line_item(item: LineItem) -> answers.LineItem:
+    product: answers.Product = {"name": item.name}
     if item.description is not None:
         product["description"] = item.description
     if item.image is not None:
@@ -83,3 +120,91 @@ def _line_item(item: LineItem) -> dict[str, Any]:
         },
         "quantity": item.quantity,
     }
+
+
+def _details(details: CustomerDetails) -> answers.CustomerDetails | None:
+    """Return the details, with null for what was not given, or None if nothing was."""
+    if details == NONE_GIVEN:
+        return None
+    return {
+        "email": details.email,
+        "name": details.name,
+        "phone": details.phone,
+        "shipping_address": _address(details.shipping),
+        "billing_address": _address(details.billing),
+        "answers": [
+            {"key": each.key, "label": each.label, "value": each.value, "shown": each.shown}
+            for each in details.answers
+        ],
+    }
+
+
+def _address(address: Address | None) -> answers.Address | None:
+    return cast("answers.Address", asdict(address)) if address is not None else None
+
+
+def public_attempts(session: Session) -> list[answers.PaymentAttempt]:
+    """Return the session's payment attempts, oldest first.
+
+    The number of the first one shows how many older ones are not kept.
+    """
+    return [public_attempt(each, session) for each in attempts_of(session)]
+
+
+def public_attempt(attempt: PaymentAttempt, session: Session) -> answers.PaymentAttempt:
+    """Return one attempt. Unknown and future values are null."""
+    quote = attempt.quote
+    expires_at = quote.expires_at if quote else None
+    return {
+        "object": "payment_attempt",
+        "number": attempt.number,
+        "outcome": attempt.outcome,
+        "ended_by": attempt.ended_by,
+        "error": _error(attempt),
+        "reported_by_browser": attempt.reported,
+        "wallet_typed": attempt.typed,
+        "customer_wallet": attempt.wallet,
+        "incoming_payment": attempt.incoming_payment,
+        "quote": quote.id if quote else None,
+        "customer_debit": amount(quote.debit) if quote else None,
+        "quote_expires_at": optional_time(expires_at),
+        "outgoing_payment": attempt.outgoing_payment,
+        "amount_received": session.minor_units(attempt.received),
+        "submitted_at": timestamp(attempt.submitted_at),
+        "wallet_resolved_at": optional_time(attempt.resolved_at),
+        "prepared_at": optional_time(attempt.prepared_at),
+        "reported_at": optional_time(attempt.reported_at),
+        "approved_at": optional_time(attempt.approved_at),
+        "sent_at": optional_time(attempt.sent_at),
+        "accepted_at": optional_time(attempt.accepted_at),
+        "ended_at": optional_time(attempt.ended_at),
+    }
+
+
+def last_payment_error(session: Session) -> answers.PaymentError | None:
+    """Return the error of the last failed attempt, or None once the session is paid.
+
+    For a session of an earlier release, which stored no attempts, it is the problem of the session.
+    """
+    if session.status is Status.COMPLETED:
+        return None
+    for attempt in reversed(attempts_of(session)):
+        if (error := _error(attempt)) is not None:
+            return error
+    return _said(session.problem, "") if session.problem else None
+
+
+def _error(attempt: PaymentAttempt) -> answers.PaymentError | None:
+    """Return the error of an attempt that failed, or was declined according to the browser."""
+    if failed(attempt):
+        return _said(attempt.problem or str(attempt.outcome), attempt.detail or "")
+    running = attempt.outcome is None and attempt.approved_at is None
+    return _said(attempt.reported, "") if running and attempt.reported else None
+
+
+def _said(code: str, detail: str) -> answers.PaymentError:
+    message = MESSAGES[code]
+    reason, _, answered = detail.partition(" ")
+    if reason in KEY_MESSAGES:
+        message, detail = KEY_MESSAGES[reason], answered.strip("()")
+    return {"code": str(code), "message": f"{message} ({detail})" if detail else message}

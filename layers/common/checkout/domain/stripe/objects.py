@@ -20,7 +20,7 @@ from checkout.domain.ground.json_values import amount
 from checkout.domain.payment.attempt import Outcome
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.session.public_attempts import last_payment_error
+from checkout.domain.session.public import last_payment_error
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.stripe import details as stripe_details
 from checkout.domain.webhooks.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
@@ -432,7 +432,7 @@ def filled(
 
 
 def envelope(
-    shown: dict[str, Any], *, event_id: str, event_type: str, base_url: str, at: datetime
+    shown: Mapping[str, object], *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
     """Return the `event` about one object, as compact JSON."""
     body = {

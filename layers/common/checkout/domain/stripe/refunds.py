@@ -11,8 +11,12 @@ from typing import Any, Final
 from checkout.domain.ground.grammar import REFUND_ID
 from checkout.domain.ground.money import minor_units
 from checkout.domain.payment.mandate import Mandate
-from checkout.domain.refund.public import pending_reason, public_refund, status_of
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import (
+    pending_reason,
+    public_budget,
+    public_refund,
+    status_of,
+)
 from checkout.domain.refund.record import Refund, RefundStatus
 from checkout.domain.stripe.objects import (
     balance_transaction,

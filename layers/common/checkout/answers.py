@@ -1,21 +1,30 @@
-"""The answers of the merchant API and the bodies of its webhooks, as models."""
+"""The answers of the native API, and the bodies of its webhooks, as types.
+
+The functions that render them return these types, which mypy checks; docs/openapi makes the
+schemas of the document of them. Nothing imports this module at run time.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
-from pydantic import AnyUrl, AwareDatetime, Field
+from pydantic import Field, WithJsonSchema
+from typing_extensions import TypedDict  # pydantic needs it on Python 3.11
 
-from api.requests import Scalar
 from checkout.domain.payment.attempt import EndedBy, Outcome
 from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
 from checkout.domain.session.attempts import KEPT_MAX
 from checkout.domain.session.collect import QUESTIONS_MAX
-from checkout.domain.session.public_attempts import MESSAGES
-from checkout.domain.session.record import Status
+from checkout.domain.session.public import MESSAGES
+from checkout.domain.session.record import METADATA_VALUE_MAX, Status
 from checkout.flows.session.lists import PAGE_MAX
-from docs.openapi.parts import ABSENT, Answer
+
+
+def _one_of(*values: str) -> Any:
+    """Return the metadata of a text that is one of these."""
+    return Field(json_schema_extra={"enum": list(values)})
+
 
 EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_REFUND: Final = "re_7hTMd0wvG8PZx5nNq2LrYb"
@@ -30,41 +39,59 @@ Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
 SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
 BudgetId = Annotated[str, Field(pattern="^man_", examples=[EXAMPLE_BUDGET])]
 RefundId = Annotated[str, Field(pattern="^re_", examples=[EXAMPLE_REFUND])]
-Code = Annotated[str, Field(json_schema_extra={"enum": sorted(map(str, MESSAGES))})]
+Url = Annotated[str, WithJsonSchema({"type": "string", "format": "uri", "minLength": 1})]
+Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Reported = Annotated[str, _one_of("declined", "timed_out")]
+RefundStatus = Annotated[str, _one_of("pending", "succeeded", "failed", "canceled")]
+PendingReason = Annotated[str, _one_of("needs_approval", "processing")]
+EventStatus = Annotated[str, _one_of("completed", "expired", "canceled", "open", "ping")]
+Scalar = Annotated[
+    str | int | float | bool | None,
+    WithJsonSchema(
+        {"type": ["string", "number", "boolean", "null"], "maxLength": METADATA_VALUE_MAX}
+    ),
+]
+Code = Annotated[str, _one_of(*sorted(map(str, MESSAGES)))]
 
 
-class Product(Answer):
+if TYPE_CHECKING:  # lists hold its text: pydantic takes twice the time to write one with an enum
+    StatusText = str
+else:
+    StatusText = Status
+
+
+class Product(TypedDict):
     name: str
-    description: str = ABSENT
-    image: str = ABSENT
+    description: NotRequired[str]
+    image: NotRequired[str]
 
 
-class Price(Answer):
+class Price(TypedDict):
     currency: Currency
     product_data: Product
     unit_amount: int
 
 
-class LineItem(Answer):
+class LineItem(TypedDict):
     """As submitted, with the currency in lowercase and always with a quantity."""
 
     price_data: Price
     quantity: int
 
 
-class Amount(Answer):
+class Amount(TypedDict):
     value: Annotated[str, Field(pattern="^[0-9]+$")]
     asset_code: Annotated[str, Field(examples=["EUR"])]
     asset_scale: Annotated[int, Field(ge=0, le=255)]
 
 
-class PaymentError(Answer):
+class PaymentError(TypedDict):
     code: Code
     message: str
     """For people; may change."""
 
 
-class Address(Answer):
+class Address(TypedDict):
     """An address in the form of its country."""
 
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")]
@@ -77,7 +104,7 @@ class Address(Answer):
     postal_code: str | None
 
 
-class CustomerAnswer(Answer):
+class CustomerAnswer(TypedDict):
     """The answer to a question of yours."""
 
     key: str
@@ -87,7 +114,7 @@ class CustomerAnswer(Answer):
     """The label of the chosen option, or the text."""
 
 
-class CustomerDetails(Answer):
+class CustomerDetails(TypedDict):
     """The details that the customer has given, as your session or payment link asked for it."""
 
     email: str | None
@@ -98,14 +125,14 @@ class CustomerDetails(Answer):
     answers: Annotated[list[CustomerAnswer], Field(max_length=QUESTIONS_MAX)]
 
 
-class Session(Answer):
+class Session(TypedDict):
     """A checkout session."""
 
     id: SessionId
     object: Literal["checkout.session"]
-    status: Status
+    status: StatusText
     """completed, expired and canceled never change again."""
-    url: AnyUrl
+    url: Url
     """The customer's checkout page. Anyone who has it can pay."""
     amount_total: Annotated[int, Field(ge=1)]
     """Sum of unit_amount times quantity, in the smallest unit."""
@@ -117,15 +144,15 @@ class Session(Answer):
     """With the session's id inserted."""
     cancel_url: ShopUrl
     """With the session's id inserted."""
-    customer_wallet: AnyUrl | None
+    customer_wallet: Url | None
     """null until a wallet is submitted."""
-    incoming_payment: AnyUrl | None
+    incoming_payment: Url | None
     """The incoming payment at your wallet; null until it is prepared."""
-    outgoing_payment: AnyUrl | None
+    outgoing_payment: Url | None
     """The payment at the customer's wallet; null until it is made."""
-    expires_at: Annotated[AwareDatetime, Field(examples=["2026-03-02T12:00:00.000Z"])]
-    created_at: AwareDatetime
-    completed_at: AwareDatetime | None
+    expires_at: Annotated[Time, Field(examples=["2026-03-02T12:00:00.000Z"])]
+    created_at: Time
+    completed_at: Time | None
     amount_received: Count | None
     """Amount that arrived in your wallet, in the smallest unit, rounded down; null until it is
     known. It may be above or below amount_total, and can also be set in a session that expired or
@@ -142,7 +169,7 @@ class Session(Answer):
     POST requests have null, because they are kept for repeats."""
 
 
-class PaymentAttempt(Answer):
+class PaymentAttempt(TypedDict):
     """One wallet that the customer gave, and the result."""
 
     object: Literal["payment_attempt"]
@@ -153,51 +180,53 @@ class PaymentAttempt(Answer):
     ended_by: EndedBy | None
     error: PaymentError | None
     """null unless the attempt failed."""
-    reported_by_browser: Literal["declined", "timed_out"] | None
+    reported_by_browser: Reported | None
     """The result that the customer's browser brought back from the wallet. It is not signed, and
     changes nothing."""
     wallet_typed: str | None
     """As the customer entered it, up to 200 characters."""
-    customer_wallet: AnyUrl | None
+    customer_wallet: Url | None
     """null until the wallet was found."""
-    incoming_payment: AnyUrl | None
+    incoming_payment: Url | None
     """The payment that your wallet expected; attempts may share it."""
-    quote: AnyUrl | None
+    quote: Url | None
     customer_debit: Amount | None
     """Price in the customer's currency, as quoted."""
-    quote_expires_at: AwareDatetime | None
-    outgoing_payment: AnyUrl | None
+    quote_expires_at: Time | None
+    outgoing_payment: Url | None
     """The payment at the customer's wallet, if one was made."""
     amount_received: Count | None
     """Amount in your wallet at the end of the attempt, in the smallest unit, rounded down; null if
     the wallet was not asked."""
-    submitted_at: AwareDatetime
-    wallet_resolved_at: AwareDatetime | None
+    submitted_at: Time
+    wallet_resolved_at: Time | None
     """The wallet was found, and your wallet expects a payment."""
-    prepared_at: AwareDatetime | None
+    prepared_at: Time | None
     """The customer saw the price."""
-    reported_at: AwareDatetime | None
+    reported_at: Time | None
     """The browser came back without an approval."""
-    approved_at: AwareDatetime | None
+    approved_at: Time | None
     """The customer came back with an approval that verified."""
-    sent_at: AwareDatetime | None
+    sent_at: Time | None
     """The payment was about to be sent."""
-    accepted_at: AwareDatetime | None
+    accepted_at: Time | None
     """The payment was seen at the customer's wallet, or its money."""
-    ended_at: AwareDatetime | None
+    ended_at: Time | None
 
 
-class ExpandableSession(Session):
-    """A checkout session; with `expand=payment_attempts` the last two fields too."""
-
-    payment_attempts: Annotated[list[PaymentAttempt], Field(max_length=KEPT_MAX)] = ABSENT
+class Attempts(TypedDict, total=False):
+    payment_attempts: Annotated[list[PaymentAttempt], Field(max_length=KEPT_MAX)]
     """One for each wallet that the customer gave, oldest first; the last 20 are kept."""
-    last_payment_error: PaymentError | None = ABSENT
+    last_payment_error: PaymentError | None
     """The reason of the last failed attempt; null if none has failed, and once the session is
     paid."""
 
 
-class PaymentAttemptList(Answer):
+class ExpandableSession(Session, Attempts):
+    """A checkout session; with `expand=payment_attempts` the last two fields too."""
+
+
+class PaymentAttemptList(TypedDict):
     object: Literal["list"]
     url: str
     data: Annotated[list[PaymentAttempt], Field(max_length=KEPT_MAX)]
@@ -209,7 +238,7 @@ class PaymentAttemptList(Answer):
     paid."""
 
 
-class SessionList(Answer):
+class SessionList(TypedDict):
     object: Literal["list"]
     url: Literal["/api/checkout/sessions"]
     data: Annotated[list[Session], Field(max_length=PAGE_MAX)]
@@ -218,17 +247,17 @@ class SessionList(Answer):
     """Opaque; send it as `cursor` in the next request. null on the last page."""
 
 
-class Refund(Answer):
+class Refund(TypedDict):
     """Money that goes back to a customer."""
 
     id: RefundId
     object: Literal["refund"]
     session: SessionId
-    status: Literal["pending", "succeeded", "failed", "canceled"]
+    status: RefundStatus
     """The last three never change again."""
-    pending_reason: Literal["needs_approval", "processing"] | None
+    pending_reason: PendingReason | None
     """null unless the refund is pending."""
-    approval_url: AnyUrl | None
+    approval_url: Url | None
     """The page of the dashboard on which you approve the refund, while it waits for that."""
     amount: Annotated[int, Field(ge=1)]
     """The part of the session's amount_received that is refunded, in the smallest unit."""
@@ -247,19 +276,19 @@ class Refund(Answer):
     refund has ended, what it has paid; of a part, as far as the wallets say."""
     customer_receives: Amount | None
     """The amount that the customer's wallet gets; null if that is not known yet."""
-    customer_wallet: AnyUrl | None
+    customer_wallet: Url | None
     """null once the customer was erased."""
-    outgoing_payment: AnyUrl | None
+    outgoing_payment: Url | None
     """The payment at your wallet; null until it was made."""
     reason: Reason | None
     failure_reason: RefundProblem | None
     """The reason why the last approval or payment failed."""
     metadata: dict[str, Scalar]
-    created_at: AwareDatetime
-    ended_at: AwareDatetime | None
+    created_at: Time
+    ended_at: Time | None
 
 
-class RefundList(Answer):
+class RefundList(TypedDict):
     object: Literal["list"]
     url: Literal["/api/checkout/refunds"]
     data: Annotated[list[Refund], Field(max_length=PAGE_MAX)]
@@ -268,7 +297,7 @@ class RefundList(Answer):
     """Opaque; send it as `cursor` in the next request. null on the last page."""
 
 
-class RefundBudget(Answer):
+class RefundBudget(TypedDict):
     """The money from which refunds are paid without an approval of each."""
 
     id: BudgetId
@@ -284,22 +313,22 @@ class RefundBudget(Answer):
     """The part of this month that refunds have used, rounded up."""
     left: Count | None
     """The rest of this month. Refunds are paid from it while the budget is active."""
-    renews_at: AwareDatetime | None
+    renews_at: Time | None
     """The beginning of the next month; null unless the budget is active."""
     requested_amount: Count | None
     """The amount that was requested last and is not approved yet."""
-    approval_url: AnyUrl | None
+    approval_url: Url | None
     """The page of the dashboard on which an owner approves it, while it waits for that."""
-    created_at: AwareDatetime
-    ended_at: AwareDatetime | None
+    created_at: Time
+    ended_at: Time | None
     """The time at which it was lost, revoked or ended."""
 
 
-class Checks(Answer):
+class Checks(TypedDict):
     database: Literal["ok", "failing"]
 
 
-class Health(Answer):
+class Health(TypedDict):
     status: Literal["healthy", "unhealthy"]
     uptime: Count
     """Seconds."""
@@ -307,27 +336,28 @@ class Health(Answer):
     checks: Checks
 
 
-class _Told(Answer):
+class SessionFacts(TypedDict):
     id: str
     """The session's id; of a ping, the event's."""
     amount_total: Count
     """Sum of unit_amount times quantity, in the smallest unit."""
     currency: Currency
     metadata: dict[str, Scalar]
-    outgoing_payment: AnyUrl | None
+    outgoing_payment: Url | None
     """The payment at the customer's wallet; null until it is made."""
-    customer_wallet: AnyUrl | None
+    customer_wallet: Url | None
     """null until a wallet is submitted."""
 
 
-class Event(_Told):
-    status: Literal["completed", "expired", "canceled", "open", "ping"]
+class Event(SessionFacts):
+    status: EventStatus
 
 
-class LatePayment(Event):
+class LatePayment(SessionFacts):
+    status: EventStatus
     amount_received: Count
 
 
-class PartialPayment(_Told):
-    status: Literal["processing"]
+class PartialPayment(SessionFacts):
+    status: Annotated[str, WithJsonSchema({"type": "string", "const": "processing"})]
     amount_received: Count

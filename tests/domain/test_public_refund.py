@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from checkout.domain.payment.mandate import Mandate, MandateStatus
-from checkout.domain.refund.public_budget import public_budget
+from checkout.domain.refund.public import public_budget
 from checkout.open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 
 BASE = "https://checkout.example"
 
 
-def shown(mandate: Mandate, *, now: datetime = NOW) -> dict[str, Any]:
+def shown(mandate: Mandate, *, now: datetime = NOW) -> Mapping[str, object]:
     return public_budget(mandate, base_url=BASE, now=now)
 
 
