@@ -60,12 +60,7 @@ _BARE: Final = {429: "rate_limited", 500: "internal_error"}
 
 
 _REF: Final = "#/components/schemas/{model}"
-_CONFIG: Final = ConfigDict(
-    strict=True,
-    extra="forbid",
-    use_attribute_docstrings=True,
-    json_schema_extra=lambda schema: schema.pop("additionalProperties", None),
-)
+_CONFIG: Final = ConfigDict(use_attribute_docstrings=True)
 for each in filter(is_typeddict, vars(native).values()):
     each.__pydantic_config__ = _CONFIG
 
@@ -75,7 +70,7 @@ ABSENT: Final[Any] = None
 
 
 class Answer(BaseModel):
-    """An object of an answer. Clients ignore fields that they do not know; tests know all."""
+    """An object of an answer of /v1, or an error."""
 
     model_config = _CONFIG
 

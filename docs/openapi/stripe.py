@@ -24,6 +24,7 @@ from checkout.domain.session.collect import (
     OPTIONS_MAX,
     QUESTIONS_MAX,
 )
+from checkout.domain.stripe.objects import NULL, NULL_CHARGE, NULL_PAYMENT
 from checkout.domain.webhooks.record import ENDPOINTS_MAX
 from docs.openapi import parts
 from docs.openapi.parts import Answer, Answers, Error, Object
@@ -103,6 +104,7 @@ ANSWERS: Final = Answers(
     ),
     "line_items[0][price_data][currency]",
 )
+_NULLS: Final = {"Session": NULL, "PaymentIntent": NULL_PAYMENT, "Charge": NULL_CHARGE}
 # Facts that are not in a parameter's row: bounds, and the required fields of objects.
 _BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "line_items": {"minItems": 1, "maxItems": 100},
@@ -174,6 +176,8 @@ def document() -> Object:
         ProductList,
     )
     schemas = parts.schemas(*lists, Account, AccountList, Balance, Deleted, Error)
+    for name, nulls in _NULLS.items():
+        _add_nulls(schemas[name], nulls)
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
     schemes = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "Your API key."},
@@ -192,6 +196,15 @@ def document() -> Object:
         paths=_paths(),
         components={"schemas": schemas, "securitySchemes": schemes},
     )
+
+
+def _add_nulls(schema: Object, names: Iterable[str]) -> None:
+    """Add the fields that are null in each answer, as the code that answers lists them."""
+    found = {name: {"type": "null"} for name in names} | schema["properties"]
+    left_out = found.keys() - {*schema["required"], *names}
+    in_order = sorted(found, key=lambda name: (name not in ("id", "object"), name))
+    schema["properties"] = {name: found[name] for name in in_order}
+    schema["required"] = [name for name in in_order if name not in left_out]
 
 
 def _paths() -> Object:

@@ -1,4 +1,7 @@
-"""The answers of /v1, as models. A field of type None is there for Stripe's clients only."""
+"""The answers of /v1, as models. A field of type None is there for Stripe's clients only.
+
+stripe.py adds those of sessions, payments and charges, which the code that answers lists.
+"""
 
 from __future__ import annotations
 
@@ -239,47 +242,27 @@ class Charge(Answer):
     amount_captured: Money
     amount_refunded: Money
     """The sum that was sent back, with that of pending refunds."""
-    application: None
-    application_fee: None
-    application_fee_amount: None
     balance_transaction: TransactionId | BalanceTransaction
     """The id of what your wallet received; the object if it is expanded."""
     billing_details: BillingDetails
-    calculated_statement_descriptor: None
     captured: Literal[True]
     created: Unix
     currency: Currency
-    customer: None
     description: str | None
     disputed: Literal[False]
-    failure_balance_transaction: None
-    failure_code: None
-    failure_message: None
-    fraud_details: None
     livemode: bool
     metadata: Metadata
-    on_behalf_of: None
     open_payments: ChargeFacts
-    outcome: None
     paid: Literal[True]
     payment_intent: PaymentId | PaymentIntent
     """The payment's id; the payment if it is expanded."""
     payment_method: MethodId
     payment_method_details: MethodDetails
-    receipt_email: None
-    receipt_number: None
     receipt_url: str | None
     """The page of the paid session, which shows the receipt."""
     refunded: bool
-    review: None
     shipping: Shipping | None
-    source: None
-    source_transfer: None
-    statement_descriptor: None
-    statement_descriptor_suffix: None
     status: Literal["succeeded"]
-    transfer_data: None
-    transfer_group: None
 
 
 class PaymentIntent(Answer):
@@ -287,53 +270,30 @@ class PaymentIntent(Answer):
 
     id: Annotated[str, Field(pattern="^pi_")]
     object: Literal["payment_intent"]
-    allowed_payment_method_types: None
     amount: Money
     amount_capturable: Literal[0]
     amount_received: Money
-    application: None
-    application_fee_amount: None
-    automatic_payment_methods: None
     canceled_at: Unix | None
     cancellation_reason: str | None
     """`abandoned` if the session ended without it."""
     capture_method: Literal["automatic"]
-    client_secret: None
     confirmation_method: Literal["automatic"]
     created: Unix
     currency: Currency
-    customer: None
-    customer_account: None
     description: str | None
-    excluded_payment_method_types: None
     last_payment_error: PaymentError | None
     latest_charge: str | Charge | None
     """The id of the charge of a payment that was made; the charge if it is expanded."""
     livemode: bool
-    managed_payments: None
     metadata: Metadata
-    next_action: None
-    on_behalf_of: None
     open_payments: PaymentFacts
     payment_method: MethodId | PaymentMethod | None
     """The id of the wallet that paid; the object if it is expanded."""
-    payment_method_configuration_details: None
-    payment_method_options: None
     payment_method_types: list[Literal["open_payments"]]
-    payment_record: None
-    processing: None
-    receipt_email: None
-    review: None
-    setup_future_usage: None
     shipping: Shipping | None
-    source: None
-    statement_descriptor: None
-    statement_descriptor_suffix: None
     status: Literal[
         "succeeded", "canceled", "processing", "requires_action", "requires_payment_method"
     ]
-    transfer_data: None
-    transfer_group: None
 
 
 class Product(Answer):
@@ -430,74 +390,47 @@ class Session(Answer):
 
     id: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
     object: Literal["checkout.session"]
-    adaptive_pricing: None
-    after_expiration: None
-    allow_promotion_codes: None
-    allowed_payment_method_types: None
     amount_subtotal: Money
     amount_total: Money
     automatic_tax: AutomaticTax
     billing_address_collection: Literal["auto", "required"] | None
     cancel_url: str | None
     client_reference_id: str | None
-    client_secret: None
     collected_information: CollectedInformation | None
-    consent: None
-    consent_collection: None
     created: Unix
     currency: Currency
-    currency_conversion: None
     custom_fields: list[CustomField]
     custom_text: CustomText
-    customer: None
-    customer_account: None
-    customer_creation: None
     customer_details: CustomerDetails | None
     customer_email: str | None
     discounts: Empty
     expires_at: Unix
-    integration_identifier: None
-    invoice: None
-    invoice_creation: None
     line_items: LineItemList = ABSENT
     """If it is expanded."""
     livemode: bool
     locale: str | None
-    managed_payments: None
     metadata: Metadata
     mode: Literal["payment"]
     name_collection: NameCollection = ABSENT
     """If the page asks for a name of its own."""
     open_payments: OpenPayments
-    optional_items: None
-    origin_context: None
     payment_intent: str | PaymentIntent | None
     """The id of the payment that was made; the payment if it is expanded."""
-    payment_link: None
     payment_method_collection: Literal["if_required"]
-    payment_method_configuration_details: None
-    payment_method_options: None
     payment_method_types: list[Literal["open_payments"]]
     payment_status: Literal["paid", "unpaid"]
-    permissions: None
     phone_number_collection: PhoneNumberCollection
-    recovered_from: None
-    saved_payment_method_options: None
-    setup_intent: None
     shipping_address_collection: ShippingAddressCollection | None
-    shipping_cost: None
     shipping_details: Shipping | None
     """For clients of before 2025; `collected_information` has it, too."""
     shipping_options: Empty
     status: Literal["open", "complete", "expired"]
     submit_type: str | None
-    subscription: None
     success_url: str
     total_details: TotalDetails
     ui_mode: Literal["hosted_page"]
     url: str | None
     """The customer's page, while the session is open."""
-    wallet_options: None
 
 
 class SessionList(_List):

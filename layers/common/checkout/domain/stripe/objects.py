@@ -41,7 +41,7 @@ _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
 # In the order of the compression dictionary, also where a value takes the place of the null.
-_NULL: Final = dict.fromkeys(
+NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
         "after_expiration",
@@ -76,7 +76,7 @@ _NULL: Final = dict.fromkeys(
         "wallet_options",
     )
 )
-_NULL_PAYMENT: Final = dict.fromkeys(
+NULL_PAYMENT: Final = dict.fromkeys(
     (
         "allowed_payment_method_types",
         "application",
@@ -104,7 +104,7 @@ _NULL_PAYMENT: Final = dict.fromkeys(
         "transfer_group",
     )
 )
-_NULL_CHARGE: Final = dict.fromkeys(
+NULL_CHARGE: Final = dict.fromkeys(
     (
         "application",
         "application_fee",
@@ -195,7 +195,7 @@ def checkout_session(
     return {
         "id": session.id,
         "object": "checkout.session",
-        **_NULL,
+        **NULL,
         "amount_subtotal": total,
         "amount_total": total,
         "automatic_tax": {"enabled": False, "liability": None, "provider": None, "status": None},
@@ -256,7 +256,7 @@ def payment_intent(
     return {
         "id": payment_intent_id(session.id),
         "object": "payment_intent",
-        **_NULL_PAYMENT,
+        **NULL_PAYMENT,
         "amount": total,
         "amount_capturable": 0,
         "amount_received": total if received is None else to_stripe(received, session.currency),
@@ -299,7 +299,7 @@ def charge(
     return {
         "id": charge_id(session.id),
         "object": "charge",
-        **_NULL_CHARGE,
+        **NULL_CHARGE,
         "amount": total,
         "amount_captured": total,
         "amount_refunded": min(refunded, total),
