@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 import pytest
 
 from checkout import cli
-from checkout.domain.merchant.audit import Action
-from checkout.domain.merchant.people import Scope
 from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED
 from checkout.domain.webhooks.record import Format
 from checkout.domain.webhooks.signature import signed_headers
-from checkout.flows import audit
-from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult
-from tests.support.flows import PREFIX, World
-from tests.support.services import put_key
+from tests.support.flows import World
 
 URL = "https://shop.example/hooks"
 ENDS = ("checkout.session.canceled", "checkout.session.expired")
@@ -187,32 +181,3 @@ def test_a_further_endpoint_is_added_tested_rolled_and_removed(
     webhook("--remove")
     assert [each.url for each in world.stored().endpoints] == [f"{url}2"]
     assert webhook("--endpoint", "we_none", "--test").code == 1
-
-
-def test_old_endpoints_that_a_blind_key_has_set_are_marked_by_the_audit_log(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of two that a release of before has written, one was set by a key that may not read."""
-    reads, blind = world.key(), replace(world.key(), id="key_blind", scopes=(Scope.WRITE,))
-    put_key(world.dynamo, PREFIX, replace(blind, hash="blind"))
-    theirs = "https://thief.example/hooks"
-    for number, (key, url) in enumerate(((reads, URL), (blind, theirs))):
-        made = endpoints.configure(
-            world.endpoints,
-            key.merchant,
-            url=f"{url}?token=1",
-            events=(),
-            add=number > 0,
-            by=key,
-        )
-        old = replace(made.endpoint, set_by=None, set_at=None, withheld=None)
-        world.core.merchants.replace(made.merchant.with_endpoint(made.endpoint, old))
-    for _ in range(101):  # more than a page of the audit log
-        audit.note(world.endpoints, reads, Action.SIGNED_IN)
-    assert cli.main(["withhold"], lambda: world.endpoints) == 0
-    first, second = world.stored().endpoints
-    assert (first.withheld, second.withheld) == (None, 1)
-    said, *_ = capsys.readouterr()
-    assert said.splitlines()[:-1] == [f"{world.merchant.id}  {second.id}  {second.url}"]
-    assert cli.main(["withhold"], lambda: world.endpoints) == 0
-    assert world.stored().endpoints == (first, second)

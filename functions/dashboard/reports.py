@@ -280,7 +280,7 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
         if given.answers
         else "",
         _decimal(sum(each.sent for each in refunds), session),
-        total((each.paid for each in refunds if each.paid), replace(session.receive, value=0)),
+        total((each.spent for each in refunds if each.spent), replace(session.receive, value=0)),
     )
 
 
@@ -355,7 +355,7 @@ def _accounting(session: Session, source: Source) -> Iterable[Row]:
         sent = "" if refund.noted else _decimal(refund.sent, session)
         noted = _decimal(refund.amount, session) if refund.noted else ""
         at = timestamp(refund.ended_at)
-        paid = refund.paid
+        paid = refund.spent
         cost = (paid, paid.asset_code.lower()) if paid else ("", "")
         yield (at, kind, *about, refund.id, currency, "", "", "", sent, noted, *cost)
 

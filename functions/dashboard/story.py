@@ -134,7 +134,7 @@ def _chapter(
     number: int, attempt: PaymentAttempt | None, session: Session, begun: datetime
 ) -> Chapter:
     title = f"Attempt {number}"
-    if attempt is None:  # an earlier release stored only its steps
+    if attempt is None:  # only the newest are kept
         return Chapter(title, number=number, at=moment(begun))
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING

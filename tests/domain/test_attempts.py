@@ -211,59 +211,8 @@ def test_every_event_that_ends_an_attempt_has_an_outcome_and_no_other_has() -> N
     assert {event for event, _ in ENDS} == {event.value for event in ending}
 
 
-def of_an_earlier_release(session: Session) -> Session:
-    return replace(session, payment_attempts=())
-
-
-@pytest.mark.parametrize("make", [awaiting, paying, processing])
-def test_a_running_attempt_of_an_earlier_release_has_its_evidence_and_is_kept(make: Any) -> None:
-    before = of_an_earlier_release(make(refused(), 2))
-    (attempt,) = attempts_of(before)
-    assert (attempt.number, attempt.typed, attempt.wallet) == (2, None, of(2, "wallets"))
-    if make is awaiting:
-        ended = after(before, Event.CANCEL_REQUESTED).payment_attempts
-        assert [each.outcome for each in ended] == [Outcome.CANCELED]
-        assert ended[0].wallet == of(2, "wallets")
-        assert submitted(before).payment_attempts[-1].number == 3
-
-
-def test_a_session_paid_in_an_earlier_release_shows_its_last_attempt() -> None:
-    paid = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
-    (attempt,) = attempts_of(of_an_earlier_release(paid))
-    assert (attempt.number, attempt.outcome) == (2, Outcome.PAID)
-    assert (attempt.ended_at, attempt.received) == (NOW, 2000)
-    part = after(replace(processing(), **PART), Event.ACCEPTED_AS_PAID)
-    (attempt,) = attempts_of(of_an_earlier_release(part))
-    assert attempt.outcome is Outcome.PAID_IN_PART
-
-
-@pytest.mark.parametrize(
-    "session",
-    [
-        refused(),
-        after(after(awaiting(), Event.MONEY_FOUND), Event.RECONCILED, received=2000),
-        after(awaiting(), Event.CANCEL_REQUESTED),
-        a_session(),
-    ],
-    ids=["refused", "from outside", "canceled", "untouched"],
-)
-def test_of_what_an_earlier_release_has_ended_nothing_is_made_up(session: Session) -> None:
-    assert attempts_of(of_an_earlier_release(session)) == ()
-
-
-def test_that_an_earlier_releases_session_failed_is_told() -> None:
-    assert failure_of(of_an_earlier_release(refused())) is Outcome.FAILED
-
-
-def test_a_preparation_of_an_earlier_release_shows_no_wallet_yet() -> None:
-    (attempt,) = attempts_of(of_an_earlier_release(submitted(refused(), 2)))
-    assert (attempt.number, attempt.wallet) == (2, None)
-    stored = after(of_an_earlier_release(submitted()), Event.REFERENCE_STORED)
-    assert stored.payment_attempts == ()
-
-
 def test_a_session_in_two_minds_is_never_shown_as_running() -> None:
-    """A record that runs in a session that does not: an older release went on with it."""
+    """A record that runs in a session that does not: another release went on with it."""
     odd = replace(awaiting(), status=Status.OPEN, phase=Phase.PAYING)
     (attempt,) = attempts_of(odd)
     assert (attempt.outcome, attempt.wallet) == (None, None)

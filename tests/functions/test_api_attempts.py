@@ -87,7 +87,6 @@ DECLINED = after(awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED)
         (refused(), "payment_refused"),
         (paying(refused(), 2), "payment_refused"),
         (PAID, None),
-        (a_session(problem=Problem.PRICE_CHANGED), "price_changed"),
         (after(awaiting(), Event.CANCEL_REQUESTED), None),
     ],
 )

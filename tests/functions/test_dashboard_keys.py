@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from checkout.domain.merchant.people import USUAL, RefundCap
+from checkout.domain.merchant.people import RefundCap
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.support.dashboard_pages import Browser, Dashboard
-from tests.support.merchant_api import PREFIX, SESSIONS, a_body
-from tests.support.services import put_key
+from tests.support.merchant_api import SESSIONS
 
 DAY = 24 * 3600
 
@@ -198,22 +196,6 @@ def test_a_key_with_an_end_makes_none_that_outlives_it(shop: Dashboard, browser:
     assert ending.post("/keys", {"name": "As long", "ends": str(day)}).status == 200
     names = sorted(each.name for each in keys(shop))
     assert names == ["As long", "Ends", "first"]
-
-
-def test_a_key_of_before_the_scope_to_manage_does_what_it_did(shop: Dashboard) -> None:
-    created = shop.post(SESSIONS, a_body()).json["id"]
-    put_key(shop.dynamo, PREFIX, replace(shop.key, scopes=USUAL))
-    [row] = [row for row in shop.rows("api_keys") if row["hash"]["S"] == shop.key.hash]
-    del row["may"]
-    assert row["scopes"] == {"L": [{"S": "read"}, {"S": "write"}]}
-    shop.dynamo.put_item(TableName="test-api_keys", Item=row)
-    assert (
-        shop.signed_in().get("/keys").page.main.count("Everything but refund") == 2
-    )  # and the choice
-    assert shop.post(f"{SESSIONS}/{created}/cancel").status == 200
-    row["scopes"] = {"L": [{"S": "read"}]}
-    shop.dynamo.put_item(TableName="test-api_keys", Item=row)
-    assert shop.post(f"{SESSIONS}/{created}/cancel").status == 403
 
 
 def test_a_key_that_may_refund_is_limited_and_keeps_the_limits_when_it_is_rolled(

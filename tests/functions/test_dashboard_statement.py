@@ -25,7 +25,7 @@ from checkout.flows import reports
 from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
-from checkout.open_payments.models import Amount, Quote
+from checkout.open_payments.models import Amount
 from checkout.ports import Walk
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, rows
@@ -106,16 +106,6 @@ def test_units_below_a_cent_are_not_lost(shop: Dashboard, browser: Browser) -> N
     refund_of(shop, paid(shop), 100, spent=Amount(1_010_300, "USD", 6))
     main = browser.get("/statement").page.main
     assert "3 60.00 0.0042 60.0042 1 1.00 1.0103 58.9939" in main
-
-
-def test_a_refund_that_an_earlier_release_ended_counts_its_price_or_else_its_amount(
-    shop: Dashboard, browser: Browser
-) -> None:
-    """An erasure removes the quote."""
-    quote = Quote("https://w.example/q", Amount(371, "USD", 2), Amount(320, "EUR", 2), None)
-    for changes in ({"quote": quote}, {"cost": Amount(350, "USD", 2)}):
-        refund_of(shop, paid(shop), 350, **changes)
-    assert days_of(browser, "from=2026-03-01")[0]["refund_cost_decimal"] == "7.21"
 
 
 def test_days_that_are_none_are_said(browser: Browser) -> None:

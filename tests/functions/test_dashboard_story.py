@@ -142,14 +142,6 @@ def test_an_attempt_of_which_a_part_has_arrived_says_so() -> None:
     assert titles(story(part).chapters)[-1] == "Attempt 2: a part has arrived"
 
 
-def test_attempts_of_an_earlier_release_have_their_steps_and_no_more() -> None:
-    told = story(replace(PAID, payment_attempts=()))
-    assert titles(told.chapters) == [None, "Attempt 1", "Attempt 2: paid"]
-    assert told.chapters[1].facts == ()
-    assert not [step for step in told.chapters[1].steps if step.resource]
-    assert told.chapters[2].facts[0] == ("Wallet", of(2, "wallets"))
-
-
 def test_older_attempts_are_counted() -> None:
     told = story(replace(PAID, payment_attempts=PAID.payment_attempts[1:]))
     assert (told.older, told.wallets_given) == (1, 2)
@@ -227,7 +219,6 @@ def listed(browser: Browser, query: str) -> list[str]:
 
 
 def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: Browser) -> None:
-    old = shop.store(problem=Problem.WALLET_INVALID)
     made = {
         "refused": stored(shop, refused(), created_at=NOW + timedelta(seconds=1)),
         "declined": stored(shop, DECLINED, created_at=NOW + timedelta(seconds=2)),
@@ -238,14 +229,13 @@ def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: B
             created_at=NOW + timedelta(seconds=4),
         ),
     }
-    assert listed(browser, "?status=failed") == [made["refused"].id, old.id]
+    assert listed(browser, "?status=failed") == [made["refused"].id]
     assert listed(browser, "?status=declined") == [made["declined"].id]
     assert listed(browser, "?status=attention") == [made["partly"].id]
     rows = [" ".join(row.text) for row in browser.get().page.all("tr")]
     (row,) = [row for row in rows if "Payment refused" in row]
     assert "Open" not in row
     assert len([row for row in rows if "Declined" in row]) == 1
-    assert len([row for row in rows if "Failed" in row]) == 1
     page = browser.get(f"/transactions/{made['refused'].id}").page
     assert "20.00 USD Open Payment refused" in page.main
 

@@ -131,7 +131,11 @@ def refunded(api: StripeApi, session: Session, status: RefundStatus) -> str:
         RefundStatus.NEEDS_APPROVAL: {"check_at": NOW},
         RefundStatus.SENDING: {"check_at": NOW},
         RefundStatus.SUCCEEDED: {"sent": 500, "spent": Amount(511, "USD", 2)},
-        RefundStatus.FAILED: {"sent": 200, "problem": RefundProblem.SENT_IN_PART},
+        RefundStatus.FAILED: {
+            "sent": 200,
+            "spent": Amount(205, "USD", 2),
+            "problem": RefundProblem.SENT_IN_PART,
+        },
         RefundStatus.PAID_ELSEWHERE: {"elsewhere": "Cash"},
     }
     fields = {"status": status, **so_far.get(status, {})}

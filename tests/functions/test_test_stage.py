@@ -158,6 +158,6 @@ def test_objects_and_events_tell_whether_money_is_real(wallets: str, live: bool)
     world.listen()
     session = world.pay(world.create())
     assert session.id.startswith("cs_test_") is not live
-    body = json.loads(world.event().stripe_body or "")
+    body = json.loads(world.event().stripe_body)
     assert body["type"] == "checkout.session.completed"
     assert (body["livemode"], body["data"]["object"]["livemode"]) == (live, live)

@@ -358,6 +358,7 @@ class Day:
             subject=None,
             type="checkout.session.completed",
             body="{}",
+            stripe_body="{}",
             created_at=due,
             next_at=due,
         )

@@ -450,7 +450,7 @@ class RefundChecks:
             sum(each.sent for each in paid) // halves - self._lost,
             sum(each.debit.value for each in paid),
         )
-        cost = refund.paid.value if refund.paid else 0
+        cost = refund.spent.value if refund.spent else 0
         if not least <= cost <= most:
             self._fail("the_cost_of_a_refund_is_recorded", f"{cost}, not {least} to {most}")
 

@@ -126,6 +126,7 @@ class Soak:
             subject=f"cs_{number:022d}",
             type=COMPLETED,
             body=f'{{"id":"cs_{number:022d}","status":"completed"}}',
+            stripe_body="{}",
             created_at=now,
             next_at=now,
         )

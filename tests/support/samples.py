@@ -160,6 +160,7 @@ def an_event(**changes: Any) -> WebhookEvent:
         "subject": session_id(1),
         "type": "checkout.session.canceled",
         "body": '{"metadata":{"ü":"🫖"}}',
+        "stripe_body": '{"object":"event","ü":"🫖"}',
         "created_at": NOW,
         "next_at": NOW,
     }
@@ -183,7 +184,6 @@ def full_event(**changes: Any) -> WebhookEvent:
         "given_up": GivenUp.GONE,
         "details_of": session_id(1),
         "writer": "w1",
-        "stripe_body": '{"object":"event","ü":"🫖"}',
         "part": 3,
         "endpoint": "we_1",
     }

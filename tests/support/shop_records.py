@@ -9,6 +9,7 @@ from typing import Any
 from checkout.adapters.dynamo.records import flag_item, session_item
 from checkout.domain.ground.ids import new_event_id
 from checkout.domain.ground.providers import parse
+from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import (
     Attention,
@@ -38,6 +39,21 @@ def story(*events: Event) -> tuple[HistoryEntry, ...]:
     )
 
 
+_PAID = PaymentAttempt(
+    1,
+    NOW + timedelta(seconds=1),
+    resolved_at=NOW + timedelta(seconds=2),
+    outcome=Outcome.PAID,
+    ended_by=EndedBy.MERCHANT_WALLET,
+    ended_at=NOW + timedelta(seconds=8),
+    wallet=AWAITING["customer"].id,
+    incoming_payment="https://wallet.example/in/1",
+    quote=AWAITING["quote"],
+    outgoing_payment="https://wallet.example/out/1",
+    received=2000,
+)
+
+
 def paid(shop: Dashboard, **changes: Any) -> Session:
     fields: dict[str, Any] = {
         "status": Status.COMPLETED,
@@ -57,6 +73,7 @@ def paid(shop: Dashboard, **changes: Any) -> Session:
             Event.PAYMENT_CREATED,
             Event.RECONCILED,
         ),
+        "payment_attempts": (_PAID,),
     }
     return shop.store(**{**fields, **changes})
 
@@ -124,6 +141,8 @@ def refund_of(shop: Dashboard, session: Session, sent: int, **changes: Any) -> R
         sent=sent,
         **{"ended_at": shop.clock.now(), "created_at": shop.clock.now(), **changes},
     )
+    if sent and refund.spent is None:
+        refund = replace(refund, spent=refund.quote.debit if refund.quote else refund.cost)
     store_refund(shop.dynamo, PREFIX, refund)
     refs = (*(session.refunds or ()), RefundRef(refund.id, sent))
     put(shop, replace(session, refunds=refs))

@@ -12,7 +12,6 @@ from api.v1.sessions import PATIENCE, ROUNDS, anchored, between
 from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.record_kinds import with_details
-from checkout.domain.stripe.objects import envelope, event_json
 from checkout.domain.webhooks.event_types import stripe_name
 from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.session import details
@@ -30,8 +29,7 @@ def event_objects(
     """Return the events as they are sent, with the number of endpoints that have not got it."""
     pending = event_log.undelivered(services, key, events)
     return [
-        json.loads(each.stripe_body or _made_now(services, each))
-        | {"pending_webhooks": pending[each.id]}
+        json.loads(each.stripe_body) | {"pending_webhooks": pending[each.id]}
         for each in _with_details(services, events)
     ]
 
@@ -87,17 +85,3 @@ def _wanted(values: dict[str, Any]) -> Any:
 
 def _fits(named: str, wanted: str) -> bool:
     return named == wanted or (wanted.endswith("*") and named.startswith(wanted[:-1]))
-
-
-def _made_now(services: Services, event: WebhookEvent) -> str:
-    """Return an event of an earlier release, without this form, with today's session."""
-    session = services.sessions.get(event.session) if event.session else None
-    made: dict[str, Any] = {
-        "event_id": event.id,
-        "event_type": event.type,
-        "base_url": services.base_url,
-        "at": event.created_at,
-    }
-    if session is None:
-        return envelope({"id": event.id, "object": event.type}, **made)
-    return event_json(session, **made)

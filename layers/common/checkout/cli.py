@@ -1,8 +1,7 @@
 """The operator's command line, against AWS or the local world.
 
 `checkout setup` creates a merchant, `checkout invite` makes the link with which a person becomes a
-member, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout withhold` marks old
-endpoints that no customers' details may be sent to, `checkout shards` spreads the
+member, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards` spreads the
 lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets
 again after a rotation of ENCRYPTION_KEY, `checkout erase` removes a customer from
 everything that is kept. `checkout merchants` lists the merchants; `checkout suspend`, `pause` and
@@ -82,7 +81,6 @@ def _run(
         "setup": lambda: _set_up(chosen),
         "invite": lambda: _invite(services(), chosen),
         "webhook": lambda: _webhook(services(), chosen),
-        "withhold": lambda: _withhold(services()),
         "shards": lambda: _spread(services(), chosen),
         "erase": lambda: _erase(services(), records(), chosen),
         "re-encrypt": _re_encrypt,
@@ -184,11 +182,6 @@ def command_line() -> argparse.ArgumentParser:
         choices=[*Format],
         help="with --url: the form of the bodies (default: unchanged; native for a new endpoint)",
     )
-    commands.add_parser(
-        "withhold",
-        help="after an upgrade: send no customers' details to endpoints set by keys that may not "
-        "read",
-    )
     command = commands.add_parser(
         "shards", help="spread a merchant's lists over shards, for hundreds of sessions a second"
     )
@@ -285,14 +278,6 @@ def _spread(services: DashboardServices, chosen: argparse.Namespace) -> int:
     if settings.keys_behind(services, merchant):
         print("An API key was created meanwhile: run the command again.", file=sys.stderr)
         return 1
-    return 0
-
-
-def _withhold(services: DashboardServices) -> int:
-    for merchant in suspension.every(services):
-        for endpoint in endpoints.withhold(services, merchant):
-            print(f"{merchant.id}  {endpoint_id(merchant.id, endpoint)}  {endpoint.url}")
-    print("No customers' details are sent to endpoints that keys without `read` have set.")
     return 0
 
 

@@ -767,7 +767,7 @@ def test_an_erased_customer_leaves_no_trace_in_a_refund(world: World) -> None:
     first = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     assert first.kept[erase.Kept.REFUNDING] == 1
     assert again(world, done).wallet == ""
-    assert again(world, done).paid == Amount(had - world.received(), "USD", 2), "a sum of the shop"
+    assert again(world, done).spent == Amount(had - world.received(), "USD", 2), "a sum of the shop"
     request.cancel(world.services, world.key(), pending.id)
     second = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
     assert (second.erased["refunds"], second.kept[erase.Kept.REFUNDING]) == (1, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -163,10 +162,16 @@ WORDS = {
 @pytest.mark.parametrize("ours", MESSAGES)
 def test_a_failed_attempt_is_told_in_a_word_of_stripes(ours: str) -> None:
     reported = ours in ("declined", "timed_out")
-    session = a_session(Status.OPEN, problem=None if reported else Problem(ours))
-    if reported:
-        attempt = PaymentAttempt(1, NOW, outcome=Outcome(ours), ended_at=NOW)
-        session = replace(session, payment_attempts=(attempt,))
+    attempt = PaymentAttempt(
+        1,
+        NOW,
+        outcome=Outcome(ours) if reported else Outcome.FAILED,
+        ended_at=NOW,
+        problem=None if reported else ours,
+    )
+    session = a_session(
+        Status.OPEN, problem=None if reported else Problem(ours), payment_attempts=(attempt,)
+    )
     shown = payment_intent(session, base_url="https://pay.example", now=NOW)
     error = shown["last_payment_error"]
     assert (error["type"], error["code"]) == ("invalid_request_error", WORDS[ours])

@@ -85,7 +85,7 @@ def with_details(
     """Return the event with what the customer of its session has given, in Stripe's form."""
     from checkout.domain.stripe.objects import filled
 
-    if event.stripe_body is None or details == NONE_GIVEN:
+    if details == NONE_GIVEN:
         return event
     body = filled(event.stripe_body, session, details, base_url=base_url, at=event.created_at)
     return replace(event, stripe_body=body)

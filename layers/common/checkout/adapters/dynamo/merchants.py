@@ -29,7 +29,6 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, texts
 from checkout.domain.ground.errors import CheckoutError, Unavailable
-from checkout.domain.merchant.people import Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.ports import MerchantPage, Reservation, StaleMerchant
 
@@ -37,30 +36,8 @@ _MERCHANT: Final = Codec(Merchant, names={"parts": "shards"})
 _KEY: Final = Codec(ApiKey, names={"parts": "shards"})
 merchant_item: Final = _MERCHANT.encode
 merchant_from: Final = _MERCHANT.decode
-
-
-def key_item(key: ApiKey) -> Item:
-    """Return the row of a key.
-
-    Releases that know no scope to manage read `scopes`, where writing is managing as well; those
-    that know none to refund read `may`.
-    """
-    item = _KEY.encode(key)
-    before = [each for each in key.scopes if each is not Scope.REFUND]
-    older = [each for each in before if each is not Scope.MANAGE]
-    item |= {"scopes": texts(older), "may": texts(before)}
-    return item if Scope.REFUND not in key.scopes else item | {"refunds": number(1)}
-
-
-def key_from(item: Item) -> ApiKey:
-    """Return the key of a row; a key of before the scope to manage keeps what it could do."""
-    stored = item.get("may") or item.get("scopes")
-    if "may" not in item and stored is not None and text(Scope.WRITE) in stored["L"]:
-        stored = {"L": [*stored["L"], text(Scope.MANAGE)]}
-    if "refunds" in item and stored is not None:
-        stored = {"L": [*stored["L"], text(Scope.REFUND)]}
-    return _KEY.decode(item if stored is None else {**item, "scopes": stored})
-
+key_item: Final = _KEY.encode
+key_from: Final = _KEY.decode
 
 _GUARD: Final = "wallet:"
 _TOUCH_EVERY: Final = timedelta(minutes=1)

@@ -43,12 +43,12 @@ class EndedBy(StrEnum):
 class PaymentAttempt:
     """One wallet submission and its result.
 
-    `typed` is None after an erasure, and if an earlier release began the attempt. While the attempt
-    runs, only the fields up to `reported_at` are stored. The others are stored with its `outcome`;
-    after that only an erasure changes it. `resolved_at` is the time at which the wallet address was
-    found and the incoming payment existed. `reported` is DECLINED or TIMED_OUT, an unsigned report
-    by the customer's browser. `problem` is the name of a Problem, `detail` the text of the provider
-    or the process. `received` is in the merchant wallet's scale, or None if it is not known.
+    `typed` is None after an erasure. While the attempt runs, only the fields up to `reported_at`
+    are stored. The others are stored with its `outcome`; after that only an erasure changes it.
+    `resolved_at` is the time at which the wallet address was found and the incoming payment
+    existed. `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser.
+    `problem` is the name of a Problem, `detail` the text of the provider or the process. `received`
+    is in the merchant wallet's scale, or None if it is not known.
     """
 
     number: int

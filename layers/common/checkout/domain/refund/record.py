@@ -133,7 +133,7 @@ class Refund(Record):
     `give` is what the customer's wallet gets if `mode` is AS_PAID, else None; `cost` is `amount` in
     the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the customer's wallet
     address, "" once it is erased. `by` is the label of the one who asked for it, and `asked_by`
-    their id (people.counted_as), None in records of earlier releases.
+    their id (people.counted_as).
 
     `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the approval that was
     asked for last: the merchant's wallet, whose server decides what was sent, the customer's wallet
@@ -148,8 +148,7 @@ class Refund(Record):
     A payment from the budget counts `counted` units of the merchant's wallet in the budget's month
     that began at `period`; with `by_budget` its token reads it. `sent` is the part of `amount` that
     was sent; `confirmed` is 1 if the customer's wallet has shown all of it. `spent` is what the
-    merchant's wallet paid for that, written with the end; None where nothing was sent, and of ends
-    by earlier releases.
+    merchant's wallet paid for that, written with the end; None where nothing was sent.
 
     `elsewhere` is how the merchant says that they have paid the customer back by other means; None
     of all other refunds. Such a note sends nothing, and its `wallet` is the one that paid, "" if it
@@ -175,7 +174,7 @@ class Refund(Record):
     elsewhere: str | None = field(default=None, repr=False)
     metadata_json: str = "{}"
     by: str = ""
-    asked_by: str | None = None
+    asked_by: str = ""
     payer: WalletAddress | None = None
     customer: WalletAddress | None = None
     incoming_payment: IncomingPaymentRef | None = None
@@ -237,16 +236,6 @@ class Refund(Record):
     def noted(self) -> bool:
         """Whether it only says that the customer was paid back elsewhere."""
         return self.status is RefundStatus.PAID_ELSEWHERE
-
-    @property
-    def paid(self) -> Amount | None:
-        """Return what the merchant's wallet paid for what was sent, or None if nothing was sent.
-
-        If an earlier release has written the end, this is the price, or `cost` after an erasure.
-        """
-        if not self.sent:
-            return None
-        return self.spent or (self.quote.debit if self.quote else self.cost)
 
     @property
     def payment_in_flight(self) -> bool:

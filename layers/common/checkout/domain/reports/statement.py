@@ -127,7 +127,7 @@ def statement(
             found[day].append(money)
             scale = max(scale, money.received.asset_scale)
     for refund in refunds:
-        spent, ended_at = refund.paid, refund.ended_at
+        spent, ended_at = refund.spent, refund.ended_at
         if spent is None or ended_at is None or spent.asset_code != nothing.asset_code:
             continue
         if (day := _day(ended_at)) in back:

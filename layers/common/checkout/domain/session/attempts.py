@@ -78,17 +78,10 @@ _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.
 def attempts_of(session: Session) -> tuple[PaymentAttempt, ...]:
     """Return the session's attempts, oldest first, the running one with its evidence so far.
 
-    The number of the first one shows how many older ones are not kept. Attempts that ended in an
-    earlier release are only counted.
+    The number of the first one shows how many older ones are not kept.
     """
     kept = session.payment_attempts
-    begun = _begun(session)
-    if begun is None:
-        return kept
-    at, number = begun
-    if not kept or kept[-1].submitted_at != at:
-        return (*kept, *_of_an_earlier_release(session, at, number))
-    if kept[-1].outcome is not None or session.status not in _LIVE:
+    if not kept or kept[-1].outcome is not None or session.status not in _LIVE:
         return kept
     return (*kept[:-1], _with_evidence(kept[-1], session))
 
@@ -110,13 +103,13 @@ def failure_of(session: Session) -> Outcome | None:
     """Return the failure of the last attempt of a session that is not paid and not being paid.
 
     An attempt that waits for its approval counts as declined, or as timed out, once the customer's
-    browser has reported that. For a session of an earlier release only the failure itself is known.
+    browser has reported that.
     """
     if session.payment_in_flight or session.status is Status.COMPLETED:
         return None
     last = attempts_of(session)[-1:]
     if not last:
-        return Outcome.FAILED if session.problem is not None else None
+        return None
     if last[0].outcome is None:
         return last[0].reported if session.phase is None else None
     return last[0].outcome if failed(last[0]) else None
@@ -165,53 +158,20 @@ def recorded(
             # By the wallet's claim (CompletionPolicy).
             end = (Outcome.PAID, EndedBy.CUSTOMER_WALLET)
         ended = _ended(current, end, at, problem, note, received)
-        kept = (*_without(kept, current), ended)
+        kept = (*kept[:-1], ended)
     elif (
         current is not None
         and event == Event.REFERENCE_STORED
         and changes.get("customer") is not None
     ):
-        kept = _with(kept, current, resolved_at=at)
+        kept = (*kept[:-1], replace(kept[-1], resolved_at=at))
     elif current is not None and event == Event.RETURN_REPORTED:
-        kept = _with(kept, current, reported=reported, reported_at=at)
+        kept = (*kept[:-1], replace(kept[-1], reported=reported, reported_at=at))
     if event == Event.WALLET_SUBMITTED:
         text = typed.strip()[:TYPED_MAX] if typed else None
-        number = 1 + max(_submissions(before), kept[-1].number if kept else 0)
+        number = 1 + (kept[-1].number if kept else 0)
         kept = (*kept, PaymentAttempt(number=number, submitted_at=at, typed=text))
     return _bounded(kept)
-
-
-def _begun(session: Session) -> tuple[datetime, int] | None:
-    """Return when the last wallet was given, and the number of wallets in the history."""
-    for entry in reversed(session.history):
-        if entry.event == Event.WALLET_SUBMITTED:
-            return entry.at, _submissions(session)
-    return None
-
-
-def _submissions(session: Session) -> int:
-    return sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
-
-
-def _of_an_earlier_release(
-    session: Session, at: datetime, number: int
-) -> tuple[PaymentAttempt, ...]:
-    """Return the last attempt if no record was stored but the session's fields show it."""
-    paid = session.status is Status.COMPLETED
-    shown = session.status in _LIVE or paid
-    if not shown or _since(session).get(Event.MONEY_FOUND) is not None or session.erased:
-        return ()
-    resolved = (
-        _since(session).get(Event.REFERENCE_STORED, at) if session.quote is not None else None
-    )
-    found = PaymentAttempt(number=number, submitted_at=at, resolved_at=resolved)
-    found = _with_evidence(found, session)
-    if not paid:
-        return (found,)
-    accepted = _since(session).get(Event.ACCEPTED_AS_PAID) is not None
-    end = ENDS[Event.ACCEPTED_AS_PAID if accepted else Event.RECONCILED, None]
-    ended_at = session.completed_at or session.updated_at
-    return (_ended(found, end, ended_at, None, None, session.received),)
 
 
 def _with_evidence(attempt: PaymentAttempt, session: Session) -> PaymentAttempt:
@@ -266,22 +226,6 @@ def _detail(problem: Problem | None, note: str | None) -> str | None:
     if problem is None or note is None:
         return None
     return note.removeprefix(problem.value).removeprefix(": ")
-
-
-def _without(
-    kept: tuple[PaymentAttempt, ...], current: PaymentAttempt
-) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts before `current`, for which an earlier release stored no record."""
-    return tuple(each for each in kept if each.number != current.number)
-
-
-def _with(
-    kept: tuple[PaymentAttempt, ...], current: PaymentAttempt, **fields: Any
-) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts, with `fields` set in the running one's record, if there is one."""
-    return tuple(
-        replace(each, **fields) if each.number == current.number else each for each in kept
-    )
 
 
 def _bounded(kept: tuple[PaymentAttempt, ...]) -> tuple[PaymentAttempt, ...]:

@@ -182,16 +182,13 @@ def public_attempt(attempt: PaymentAttempt, session: Session) -> answers.Payment
 
 
 def last_payment_error(session: Session) -> answers.PaymentError | None:
-    """Return the error of the last failed attempt, or None once the session is paid.
-
-    For a session of an earlier release, which stored no attempts, it is the problem of the session.
-    """
+    """Return the error of the last failed attempt, or None once the session is paid."""
     if session.status is Status.COMPLETED:
         return None
     for attempt in reversed(attempts_of(session)):
         if (error := _error(attempt)) is not None:
             return error
-    return _said(session.problem, "") if session.problem else None
+    return None
 
 
 def _error(attempt: PaymentAttempt) -> answers.PaymentError | None:

@@ -81,7 +81,7 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
 
 def transaction_id(refund: Refund) -> str | None:
     """Return the id of what the refund has taken from the wallet; None until it has, or never."""
-    if not refund.terminal or refund.paid is None:
+    if not refund.terminal or refund.spent is None:
         return None
     return f"{_TRANSACTION}{refund.id.removeprefix('re_')}"
 
@@ -95,7 +95,7 @@ def refund_of(named: str) -> str | None:
 
 def refund_transaction(refund: Refund) -> dict[str, Any] | None:
     """Return what the wallet paid for the refund as `balance_transaction`, or None if nothing."""
-    named, paid = transaction_id(refund), refund.paid
+    named, paid = transaction_id(refund), refund.spent
     if named is None or paid is None:
         return None
     currency = paid.asset_code.lower()

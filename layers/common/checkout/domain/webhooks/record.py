@@ -105,12 +105,12 @@ class WebhookEvent:
     the event was made.
 
     `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
-    attempt sends the same bytes. Events of earlier releases have only one. `attempts` counts the
-    attempts of this round; resending begins a new round. While it is pending, no attempt is made
-    before `next_at`. `subject` is the id of the record that it is about, and `part` that record's;
-    a test event has none. With `details_of`, what the customer of that session has given is put
-    into `stripe_body` when it is sent or read (subjects.with_details), and nothing after an
-    erasure. `writer` is a nonce that distinguishes two leases taken at the same instant.
+    attempt sends the same bytes. `attempts` counts the attempts of this round; resending begins a
+    new round. While it is pending, no attempt is made before `next_at`. `subject` is the id of the
+    record that it is about, and `part` that record's; a test event has none. With `details_of`,
+    what the customer of that session has given is put into `stripe_body` when it is sent or read
+    (subjects.with_details), and nothing after an erasure. `writer` is a nonce that distinguishes
+    two leases taken at the same instant.
     """
 
     id: str
@@ -118,6 +118,7 @@ class WebhookEvent:
     subject: str | None
     type: str
     body: str
+    stripe_body: str
     created_at: datetime
     next_at: datetime
     status: EventStatus = EventStatus.PENDING
@@ -127,7 +128,6 @@ class WebhookEvent:
     ended_at: datetime | None = None
     given_up: GivenUp | None = None
     writer: str = ""
-    stripe_body: str | None = None
     part: int = 0
     endpoint: str | None = None
     details_of: str | None = None
@@ -164,7 +164,7 @@ class WebhookEvent:
 
     def body_for(self, endpoint: Endpoint) -> str:
         """Return the bytes that this endpoint gets."""
-        if endpoint.format is not Format.STRIPE or self.stripe_body is None:
+        if endpoint.format is not Format.STRIPE:
             return self.body
         if endpoint.api_version is None:
             return self.stripe_body
@@ -172,7 +172,7 @@ class WebhookEvent:
 
     def for_endpoints(self, number: int) -> WebhookEvent:
         """Return the event with the number of endpoints that get it, in Stripe's form."""
-        if number < 2 or self.stripe_body is None:
+        if number < 2:
             return self
         told = json.loads(self.stripe_body) | {"pending_webhooks": number}
         return replace(self, stripe_body=compact(told))

@@ -360,36 +360,6 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
     return after
 
 
-def withhold(services: DashboardServices, merchant: Merchant) -> list[Endpoint]:
-    """Send no customers' details to endpoints of earlier releases that a blind key has set.
-
-    That is one that may not read, by the newest entry of the audit log about that address. Returns
-    these endpoints. Raises as `update` does.
-    """
-    unknown = [each for each in merchant.endpoints if each.set_by is None]
-    blind = {key.id for key in services.api_keys.of(merchant.id) if Scope.READ not in key.scopes}
-    setters = _setters(services, merchant.id) if unknown and blind else {}
-    found = [each for each in unknown if setters.get(each.url.partition("?")[0]) in blind]
-    for each in found:
-        fields = {"withheld": 1, "set_by": setters[each.url.partition("?")[0]]}
-        update(services, merchant.id, fields, endpoint=endpoint_id(merchant.id, each))
-    return found
-
-
-def _setters(services: DashboardServices, merchant_id: str) -> dict[str, str]:
-    """Return by address, without its query, who has set it last."""
-    found: dict[str, str] = {}
-    after: str | None = None
-    while True:
-        page = services.audit.page(merchant_id, limit=RESEND_PAGE, after=after)
-        for entry in page.entries:
-            if entry.action is Action.WEBHOOK_SET and entry.target is not None:
-                found.setdefault(entry.target, entry.actor_id)
-        if page.next_key is None:
-            return found
-        after = page.next_key
-
-
 def address_of(endpoint: Endpoint | None) -> str | None:
     """Return the address for the audit log, without its query, which may hold a secret."""
     return None if endpoint is None else endpoint.url.partition("?")[0]
