@@ -1143,19 +1143,19 @@ SALE_MUTANTS: Final = (
     line(
         "a field of a later release breaks reading",
         "checkout.adapters.dynamo.codec:_Group.decode",
-        "later = {name: each",
-        "raise ValueError; later = {name: each",
+        "if stored and self._later is not None:",
+        "if stored: raise ValueError\n        if stored and self._later is not None:",
     ),
     line(
         "what a later release has stored is not read",
         "checkout.adapters.dynamo.codec:_Group.decode",
-        "found[self._later] = compact(later)",
+        "found[self._later] = compact(stored)",
         "pass",
     ),
     line(
         "what a later release has stored is not written again",
         "checkout.adapters.dynamo.codec:_Group.encode",
-        "found = {**json.loads(found.pop(self._later)), **found}",
+        "found = json.loads(found.pop(self._later)) | found",
         "found.pop(self._later)",
     ),
     line(

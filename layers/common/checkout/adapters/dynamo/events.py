@@ -37,8 +37,8 @@ from checkout.ports import WHOLE, DueEvent, Reservation, ShardRange, SideBySide,
 
 _EVENT: Final = Codec(
     WebhookEvent,
-    packed=("deliveries",),
     deflated=("body", "stripe_body"),
+    groups={"deliveries": ("deliveries",)},
     names={"next_at": "retry_at", "part": "shard", "subject": "session"},
 )
 _OF: Final = "/"

@@ -1,6 +1,6 @@
 """Refused requests in DynamoDB: a row for each API key among the idempotency keys.
 
-Its entries are one text of ten kilobytes or so at most.
+Its entries are one compressed text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkout.adapters.dynamo.wire import Value, text
 from checkout.domain.merchant.failed_requests import KEPT, Refusals
 
 REFUSED_ROW: Final = "refused#"
-_REFUSALS: Final = Codec(Refusals, packed=("entries",))
+_REFUSALS: Final = Codec(Refusals, groups={"entries": ("entries",)})
 
 
 class DynamoRefusals:

@@ -17,7 +17,7 @@ from checkout.ports import Clock, Reservation
 
 STOPPED_KEPT: Final = timedelta(days=1)
 # `merchant` is the key of the list of sessions, which must not contain subscribers.
-_SUBSCRIBER: Final = Codec(Subscriber, names={"merchant": "owner"}, packed=("told",))
+_SUBSCRIBER: Final = Codec(Subscriber, names={"merchant": "owner"}, groups={"told": ("told",)})
 
 subscriber_from: Final = _SUBSCRIBER.decode
 
