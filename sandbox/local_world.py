@@ -10,22 +10,17 @@ import os
 import secrets
 import shlex
 import threading
-import uuid
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from botocore.config import Config
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from checkout.adapters import patience
-from checkout.open_payments.signatures import public_x
 from sandbox import cloud, outbox
 from sandbox.cloud import CloudError
 from sandbox.demo import world_answers
@@ -42,7 +37,6 @@ from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers
 
 if TYPE_CHECKING:
-    from checkout.flows.merchant import setup
     from checkout.services import PayServices
 
 MERCHANT: Final = "Harbor Coffee"
@@ -224,7 +218,6 @@ def _wallets(place: Place) -> Iterator[None]:
     restore(network, saved)
     found = certificates.ensure(folder, datetime.now(UTC))
     _trust(place, found.authority)
-    _register_key(place, network)
     servers = WalletServers(network, found.server_context(), sleeper)
     servers.start()
     ending = threading.Event()
@@ -263,20 +256,10 @@ def _trust(place: Place, authority: Path) -> None:
     place.ca_file.write_text("\n".join(texts), "utf-8")
 
 
-def _register_key(place: Place, network: Network) -> None:
-    """Register the key file of an existing shop at its wallet, if there is one."""
-    key = _private_key(place.private_key_file)
-    if key is None:
-        return
-    jwk = {"kid": _key_id(key), "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
-    network.register_key(place.merchant_wallet, jwk | {"x": public_x(key)})
-
-
 def _merchant(place: Place, services: PayServices) -> str:
     """Return the shop's API key; set the merchant up at the first start, without a key file.
 
-    An existing shop with a key file keeps it. If the file is lost, the service makes a key. The API
-    key may do everything, so that a browser can try the whole dashboard with it.
+    The API key may do everything, so that a browser can try the whole dashboard with it.
     """
     from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
     from checkout.domain.merchant.people import Scope
@@ -288,9 +271,7 @@ def _merchant(place: Place, services: PayServices) -> str:
         try:
             done = setup.set_up(services, new)
         except setup.AlreadyMerchant as already:
-            if already.merchant.client is None:
-                setup.replace_key(services, _with_key_file(place, new))
-            elif not setup.key_opens(services, already.merchant):  # the emulator's files are lost
+            if not setup.key_opens(services, already.merchant):  # the emulator's files are lost
                 setup.replace_key(services, new)
             known = _read(place.api_key_file)
             try:
@@ -305,30 +286,6 @@ def _merchant(place: Place, services: PayServices) -> str:
     assert done.api_key is not None
     _write_private(place.api_key_file, done.api_key)
     return done.api_key
-
-
-def _with_key_file(place: Place, new: setup.NewMerchant) -> setup.NewMerchant:
-    """Return the parameters with the shop's key file, if there is one."""
-    key = _private_key(place.private_key_file)
-    if key is None:
-        return new
-    text = place.private_key_file.read_text("utf-8")
-    return replace(new, key_id=_key_id(key), private_key_text=text)
-
-
-def _private_key(file: Path) -> bytes | None:
-    """Return the shop's signing key (32 bytes); None if it has none, or it is damaged."""
-    try:
-        key = load_pem_private_key(file.read_bytes(), None)
-    except (OSError, ValueError):
-        return None
-    assert isinstance(key, Ed25519PrivateKey)
-    return key.private_bytes_raw()
-
-
-def _key_id(private_key: bytes) -> str:
-    """Return a UUID derived from the key, so that no second file is needed."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, public_x(private_key)))
 
 
 def _read(file: Path) -> str:

@@ -98,10 +98,6 @@ class Place:
         return self.folder / "wallets"
 
     @property
-    def private_key_file(self) -> Path:
-        return self.folder / "merchant-key.pem"
-
-    @property
     def environment_file(self) -> Path:
         return self.folder / "env"
 

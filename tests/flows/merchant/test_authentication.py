@@ -71,18 +71,6 @@ def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it(
 DIGITS = "k" * 43
 
 
-@pytest.mark.parametrize(("test", "form", "other"), [("", "live", "test"), ("x", "test", "live")])
-def test_a_key_from_before_is_known_in_its_stages_form_and_in_no_other(
-    api: MerchantApi, test: str, form: str, other: str
-) -> None:
-    services = replace(api.services, test_wallets=test and "https://test.example/test-wallets")
-    put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_{DIGITS}")))
-    for presented in (f"sk_{DIGITS}", f"sk_{form}_{DIGITS}"):
-        assert authenticate(services, f"Bearer {presented}", "POST").id == api.key.id
-    with pytest.raises(ApiKeyInvalid):
-        authenticate(services, f"Bearer sk_{other}_{DIGITS}", "POST")
-
-
 def test_a_key_of_today_is_known_only_as_it_was_shown(api: MerchantApi) -> None:
     put_key(api.dynamo, PREFIX, replace(api.key, hash=sha256(f"sk_live_{DIGITS}")))
     assert authenticate(api.services, f"Bearer sk_live_{DIGITS}", "POST").id == api.key.id

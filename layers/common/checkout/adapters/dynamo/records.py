@@ -104,7 +104,7 @@ reservation_from: Final = _RESERVATION.decode
 
 
 def session_from(item: Item) -> Session:
-    """Return the session of its item with its cart (sessions.py, `with_cart`). Raises as `decode`."""
+    """Return the session of its item with its cart (sessions.py, `with_cart`), as `decode`."""
     return _SESSION.decode(unsharded(item))
 
 

@@ -46,7 +46,7 @@ DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")
 LINK_ID: Final = re.compile(id_pattern("plink"))
 NONCE: Final = re.compile(BASE62)
 MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
-API_KEY: Final = re.compile(rf"sk_(?:{TEST}|{LIVE})?[0-9A-Za-z]{{{KEY_DIGITS}}}")
+API_KEY: Final = re.compile(rf"sk_(?:{TEST}|{LIVE})[0-9A-Za-z]{{{KEY_DIGITS}}}")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286

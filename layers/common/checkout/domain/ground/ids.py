@@ -101,13 +101,8 @@ def new_request_id(random_bytes: RandomBytes) -> str:
 
 
 def new_api_key(random_bytes: RandomBytes, *, test: bool = False) -> str:
-    """Return a key that says whether it is of a test stage. Keys of before, `sk_…`, stay valid."""
-    return api_key_prefix(test) + _base62(random_bytes, KEY_DIGITS)
-
-
-def api_key_prefix(test: bool) -> str:
-    """Return what new keys begin with, `sk_live_` or `sk_test_`, as Stripe's do."""
-    return f"sk_{TEST if test else LIVE}"
+    """Return a key that says whether it is of a test stage, `sk_live_…` or `sk_test_…`."""
+    return f"sk_{TEST if test else LIVE}{_base62(random_bytes, KEY_DIGITS)}"
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:
