@@ -120,12 +120,11 @@ def trigger(place: Place, event: str) -> int:
     """Cause an event of the demo shop; return the exit code. Raises CloudError, DemoFailed."""
     join(place)
     if event == "ping":
-        from checkout.domain.webhooks.record import endpoint_id
         from checkout.flows.webhooks import endpoints
 
         services, merchant = _shop(place)
         listening = _at(merchant, _url(place))
-        to = None if listening is None else endpoint_id(merchant.id, listening)
+        to = None if listening is None else listening.id
         sent = endpoints.ping(services, merchant.id, endpoint=to)
         say(f"ping      {sent.id}")
         return 0
@@ -148,7 +147,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
     has no id here, so that it is not removed.
     """
     from checkout.domain.webhooks.event_types import OPTIONAL
-    from checkout.domain.webhooks.record import WebhookSecret, endpoint_id
+    from checkout.domain.webhooks.record import WebhookSecret
     from checkout.flows.webhooks import endpoints
 
     services, merchant = _shop(place)
@@ -163,13 +162,13 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
             more={"description": _OWN},
         )
         merchant, found = done.merchant, done.endpoint
-        identity = endpoint_id(merchant.id, found)
+        identity = found.id
         # The same secret at every start, so that the developer's server needs no new setting.
         kept = services.vault.seal(_secret(place, done.secret), place=merchant.secret_place(found))
         secrets = (WebhookSecret(sealed=kept, created_at=services.clock.now()),)
         done = endpoints.update(services, merchant.id, {"secrets": secrets}, endpoint=identity)
         merchant, found = done.merchant, done.endpoint
-    own = endpoint_id(merchant.id, found) if found.description == _OWN else None
+    own = found.id if found.description == _OWN else None
     return own, services.vault.open(found.secrets[0].sealed, place=merchant.secret_place(found))
 
 

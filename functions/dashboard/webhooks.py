@@ -25,7 +25,6 @@ from checkout.domain.webhooks.record import (
     EventStatus,
     Format,
     WebhookEvent,
-    endpoint_id,
     waiting,
 )
 from checkout.domain.webhooks.signature import Finding
@@ -144,7 +143,7 @@ def _page(
     merchant = merchants.get(services.merchants, key.merchant)
     query, now = http.query_params, services.clock.now()
     endpoint = _endpoint_of(merchant, chosen)
-    identity = endpoint_id(merchant.id, endpoint) if endpoint else None
+    identity = endpoint.id if endpoint else None
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") or None if http.method == "GET" else None
@@ -239,7 +238,7 @@ async def configure(request: Form) -> Response:
             reserve=reserve,
         )
 
-    done = request.once(act, lambda made: endpoint_id(key.merchant, made.endpoint))
+    done = request.once(act, lambda made: made.endpoint.id)
     if done.made is None:
         return _page(request, chosen=done.place, alert=SENT_TWICE, status=409)
     return _page(request, chosen=done.place, secret=done.made.secret)
@@ -272,7 +271,7 @@ async def roll(request: Form) -> Response:
         request.note(Action.WEBHOOK_SECRET_ROLLED, endpoints.address_of(made.endpoint))
         return made
 
-    done = request.once(act, lambda made: endpoint_id(key.merchant, made.endpoint))
+    done = request.once(act, lambda made: made.endpoint.id)
     if done.made is None:
         return _page(request, chosen=chosen, alert=SENT_TWICE, status=409)
     return _page(request, chosen=chosen, secret=done.made.secret)
@@ -328,7 +327,7 @@ def elsewhere(
     """Return the deliveries of an event to the merchant's further endpoints."""
     if merchant is None or event.is_copy:
         return []
-    urls = {each.id: each.url for each in merchant.further_endpoints}
+    urls: dict[str | None, str] = {each.id: each.url for each in merchant.further_endpoints}
     found = [(each, delivered(each)) for each in event_log.of_others(services, merchant, event)]
     return [
         Elsewhere(each.id, urls[each.endpoint], shown.status, shown.look) for each, shown in found
@@ -358,7 +357,7 @@ def _choices(
     """Return the endpoints, each with how it is now."""
     found = []
     for each in merchant.endpoints:
-        identity, now = endpoint_id(merchant.id, each), health(services, key, merchant, each)
+        identity, now = each.id, health(services, key, merchant, each)
         choice = Choice(
             id=identity,
             url=each.url,

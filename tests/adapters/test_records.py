@@ -21,7 +21,6 @@ from checkout.domain.session.retention import RETENTION
 from checkout.domain.webhooks.record import (
     FIRST_MESSAGE,
     Delivery,
-    Endpoint,
     EventStatus,
     WebhookEvent,
     ended,
@@ -37,6 +36,7 @@ from tests.support.samples import (
     a_key,
     a_merchant,
     a_reservation,
+    an_endpoint,
     an_event,
     full_event,
     full_merchant,
@@ -108,7 +108,7 @@ def test_the_samples_set_every_field_that_has_a_default(full: Any) -> None:
         a_key(scopes=(Scope.READ,), ends_at=NOW, maker="mbr_1", key_sign_in_off_at=NOW + MS),
         a_key(suspended=Suspension.WITH_ALL),
         full_session(quote=Quote("https://r.example/q/1", COST, COST, None)),
-        full_merchant(endpoint=Endpoint(url="https://shop.example")),
+        full_merchant(endpoint=an_endpoint(url="https://shop.example")),
     ],
     ids=lambda record: type(record).__name__,
 )

@@ -25,7 +25,6 @@ from checkout.domain.merchant.notices import Pace, Subscriber, Topic
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.merchant.reach import Effect, Standing
 from checkout.domain.merchant.record import Merchant
-from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.merchant import suspension
 from pay.emails import notice_email
 from tests.functions.receipts import ask, paid
@@ -37,7 +36,7 @@ from tests.support.hosted_pages import Customer, customer
 from tests.support.merchant_api import SESSIONS
 from tests.support.outbox import Outbox
 from tests.support.protected import OPEN
-from tests.support.samples import an_event
+from tests.support.samples import an_endpoint, an_event
 from tests.support.sign_up import TEA, confirm, newest, signed_up
 from tests.support.sources import REPOSITORY, files, parsed
 from tests.support.stripe_api import StripeApi
@@ -160,7 +159,7 @@ class Place:
 
 
 def a_notice(place: Place) -> bool:
-    place.changed(endpoint=Endpoint(url=HOOKS, disabled_at=place.world.clock.now()))
+    place.changed(endpoint=an_endpoint(url=HOOKS, disabled_at=place.world.clock.now()))
     [owner] = place.shop.services.people.members_of(place.merchant.id)
     subscriber = Subscriber(
         id=subscriber_id(owner.id),

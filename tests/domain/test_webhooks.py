@@ -14,7 +14,6 @@ from checkout.domain.session.record import Status
 from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED, PING
 from checkout.domain.webhooks.record import (
     Delivery,
-    Endpoint,
     EventStatus,
     GivenUp,
     WebhookEvent,
@@ -35,7 +34,7 @@ from tests.support.protected import (
     DELIVERY_LEASE,
     DELIVERY_TIMEOUT,
 )
-from tests.support.samples import an_event
+from tests.support.samples import an_endpoint, an_event
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -312,18 +311,18 @@ def test_a_test_event_has_the_same_fields_says_that_it_is_one_and_is_worth_nothi
 def test_optional_events_are_sent_where_they_are_asked_for(
     asked: tuple[str, ...], wanted: set[str]
 ) -> None:
-    endpoint = Endpoint(url="https://shop.example", events=asked)
+    endpoint = an_endpoint(url="https://shop.example", events=asked)
     assert {each for each in (COMPLETED, EXPIRED, CANCELED, PING) if endpoint.wants(each)} == wanted
 
 
 def test_a_rolled_secret_signs_until_its_end_and_not_at_it() -> None:
     new = WebhookSecret(sealed="new", created_at=NOW)
     old = WebhookSecret(sealed="old", created_at=NOW, expires_at=NOW + HOUR)
-    endpoint = Endpoint(url="https://shop.example", secrets=(new, old))
+    endpoint = an_endpoint(url="https://shop.example", secrets=(new, old))
     assert endpoint.signing(NOW + HOUR - MS) == (new, old)
     assert endpoint.signing(NOW + HOUR) == (new,)
 
 
 def test_a_sealed_secret_is_in_no_representation() -> None:
     secret = WebhookSecret(sealed="v1.ciphertext", created_at=NOW)
-    assert "ciphertext" not in repr(Endpoint(url="https://shop.example", secrets=(secret,)))
+    assert "ciphertext" not in repr(an_endpoint(url="https://shop.example", secrets=(secret,)))

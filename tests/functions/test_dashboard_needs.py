@@ -17,7 +17,7 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.domain.webhooks.record import Delivery, Endpoint, EventStatus, GivenUp
+from checkout.domain.webhooks.record import Delivery, EventStatus, GivenUp
 from checkout.flows import notices
 from checkout.flows.notices import Case
 from checkout.flows.session import details
@@ -27,7 +27,7 @@ from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.flows import raising
 from tests.support.hosted_pages import PAID
 from tests.support.merchant_api import PREFIX
-from tests.support.samples import a_note, a_withdrawal, an_event
+from tests.support.samples import a_note, a_withdrawal, an_endpoint, an_event
 from tests.support.services import put_key
 from tests.support.shop_records import HOOKS, flag, mark, offer_banks, set_endpoint
 
@@ -171,7 +171,7 @@ def test_a_disabled_endpoint_needs_somebody_until_it_is_enabled(
 def test_an_endpoint_whose_last_three_attempts_failed_needs_somebody(
     shop: Dashboard, browser: Browser, made: tuple[bool, ...], fails: bool, further: bool
 ) -> None:
-    other = Endpoint(url="https://other.example/hooks", id="we_2", created_at=NOW)
+    other = an_endpoint(url="https://other.example/hooks", id="we_2", created_at=NOW)
     set_endpoint(shop, *([other] if further else []))
     event = an_event(
         id="evt_0123456789abcdefABCDEF" + ("~we_2" if further else ""),

@@ -17,7 +17,6 @@ from checkout.domain.webhooks.record import Endpoint, Format
 from checkout.flows.webhooks import endpoints
 from tests.support.basics import NOW
 from tests.support.merchant_api import Answer
-from tests.support.samples import a_merchant
 from tests.support.stripe_api import ENDPOINTS, StripeApi
 
 URL = "https://shop.example/hooks"
@@ -311,13 +310,6 @@ def test_the_dashboards_endpoint_is_the_same_and_keeps_its_id(api: StripeApi) ->
     assert changed.secret is None
     assert done.merchant.endpoint is not None
     assert stored(api).id == done.merchant.endpoint.id == shown[0]["id"]
-
-
-def test_an_endpoint_from_before_has_an_id_too(api: StripeApi) -> None:
-    api.services.merchants.replace(merchant(api).changed(endpoint=Endpoint(url=URL)))
-    [shown] = api.manage("GET", ENDPOINTS).json["data"]
-    assert shown["created"] == int(a_merchant().created_at.timestamp())
-    assert api.manage("GET", f"{ENDPOINTS}/{shown['id']}").json == shown
 
 
 def test_an_event_of_a_later_release_that_an_endpoint_asked_for_is_shown_and_kept(

@@ -24,7 +24,7 @@ from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.record import Session
-from checkout.domain.webhooks.record import Endpoint, EventStatus, WebhookSecret, secret_place
+from checkout.domain.webhooks.record import EventStatus, WebhookSecret, secret_place
 from checkout.flows.merchant import api_keys, client_documents, setup
 from checkout.flows.session import close, prepare
 from checkout.flows.session.create import create_session
@@ -42,6 +42,7 @@ from tests.support.basics import come_back
 from tests.support.keys import KEY_ID, new_key_pair
 from tests.support.partitions import few_partitions
 from tests.support.processes import free_base
+from tests.support.samples import an_endpoint
 
 ROOT: Final = Path(__file__).parents[2]
 # Ahead of the real time, by which the emulator deletes what has outlived its `ttl`.
@@ -117,7 +118,7 @@ class Stage:
         done = setup.set_up(self.services, new)
         assert done.api_key is not None
         secret = self.services.vault.seal("whsec_c2VjcmV0", place=secret_place(done.merchant.id))
-        endpoint = Endpoint(
+        endpoint = an_endpoint(
             url="https://shop.example/hooks",
             secrets=(WebhookSecret(sealed=secret, created_at=self.clock.now()),),
         )

@@ -29,7 +29,6 @@ from checkout.adapters.queue import NoQueue
 from checkout.domain.ground.errors import CheckoutError, ResourceMissing, Unavailable
 from checkout.domain.ground.ids import api_key_hash, new_api_key
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.domain.webhooks.record import Endpoint
 from checkout.flows.schedule import expiries
 from checkout.services import Services
 from sandbox.cloud import table_definitions
@@ -40,7 +39,7 @@ from tests.simulation.scheduler import Scheduler
 from tests.support import services
 from tests.support.basics import HandClock
 from tests.support.merchant_api import a_body, an_item
-from tests.support.samples import a_key, a_merchant
+from tests.support.samples import a_key, a_merchant, an_endpoint
 
 ACTORS: Final = 6
 PROCESSES: Final = 4
@@ -127,7 +126,7 @@ class Run:
         self._clock = Paced(self)
         self._secret = new_api_key(self.chance.randbytes)
         key = a_key(hash=api_key_hash(self._secret), last_used_at=self._clock.now())
-        told = Endpoint(url="https://shop.example/hooks", events=(EXPIRED,))
+        told = an_endpoint(url="https://shop.example/hooks", events=(EXPIRED,))
         merchant = a_merchant(endpoint=told)
         assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
         begin = SABOTAGES[sabotage] if sabotage is not None else lambda run: None

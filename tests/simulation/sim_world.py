@@ -86,7 +86,7 @@ from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import DEAD, FAIR, Deliveries, SimReceivers, Weather
 from tests.support.basics import HandClock, a_link
 from tests.support.partitions import few_partitions
-from tests.support.samples import a_key, a_merchant
+from tests.support.samples import a_key, a_merchant, an_endpoint
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -757,7 +757,7 @@ class SimWorld:
 
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
         """The merchant is there before the world begins; some want to be told of every end."""
-        endpoint = Endpoint(
+        endpoint = an_endpoint(
             url="https://shop.example/hooks",
             events=OPTIONAL if self.rng.random() < 0.5 else (),
             secrets=(self._secret(),),
@@ -765,14 +765,14 @@ class SimWorld:
         if self.in_stripes_form:
             endpoint = replace(endpoint, events=OPTIONAL, format=Format.STRIPE)
         further = (
-            Endpoint(
+            an_endpoint(
                 url="https://books.example/hooks",
                 events=(EXPIRED, PARTIALLY_PAID) if self.seed % 2 else (),
                 id="we_books",
                 created_at=BEGINNING + timedelta(minutes=self.seed % 5),
                 secrets=(self._secret("we_books"),),
             ),
-            Endpoint(url=DEAD, id="we_dead", secrets=(self._secret("we_dead"),)),
+            an_endpoint(url=DEAD, id="we_dead", secrets=(self._secret("we_dead"),)),
         )
         plain = base64.b64encode(private_key).decode()
         self._endpoints = (endpoint, *further[: self.seed % 3])

@@ -25,13 +25,13 @@ from checkout.domain.webhooks.record import (
 from tests.simulation.boundaries import BEGINNING, moment
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries
-from tests.support.samples import an_event
+from tests.support.samples import an_endpoint, an_event
 
 SECOND = timedelta(seconds=1)
 URL = "https://shop.example/hooks"
 FURTHER = (
-    Endpoint(url="https://books.example/hooks", id="we_1", events=(CANCELED,)),
-    Endpoint(url="https://till.example/hooks", id="we_2"),
+    an_endpoint(url="https://books.example/hooks", id="we_1", events=(CANCELED,)),
+    an_endpoint(url="https://till.example/hooks", id="we_2"),
 )
 
 
@@ -51,7 +51,7 @@ class Host:
         self.caught.append(check)
 
     def endpoints_of(self, merchant: str) -> tuple[Endpoint, ...]:
-        return (Endpoint(url=URL), *FURTHER)
+        return (an_endpoint(url=URL), *FURTHER)
 
     def send_event(self, event_id: str) -> bool:
         return True

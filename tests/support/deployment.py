@@ -35,7 +35,7 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
 from checkout.domain.session.record import Session
-from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
+from checkout.domain.webhooks.record import WebhookSecret, secret_place
 from checkout.flows.session import close
 from checkout.flows.webhooks.deliver import deliver
 from checkout.services import PayServices
@@ -46,6 +46,7 @@ from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import HandClock, seeded
 from tests.support.flows import CEDAR, PREFIX, HandReceivers, World, derived
 from tests.support.merchant_api import Answer, a_body, gateway_event
+from tests.support.samples import an_endpoint
 from webhook_sender.app import NothingAttempted
 from webhook_sender.app import queued as sends
 
@@ -277,7 +278,7 @@ class Deployment:
         assert merchant is not None
         sealed = self.services.vault.seal("whsec_AAAA", place=secret_place(merchant.id))
         secret = WebhookSecret(sealed=sealed, created_at=self.world.clock.now())
-        endpoint = Endpoint(url="https://shop.example/hook", secrets=(secret,))
+        endpoint = an_endpoint(url="https://shop.example/hook", secrets=(secret,))
         merchants.replace(merchant.changed(endpoint=endpoint))
 
     def send_webhooks(self) -> list[str]:

@@ -190,6 +190,12 @@ def full_event(**changes: Any) -> WebhookEvent:
     return an_event(**{**everything, **changes})
 
 
+def an_endpoint(**changes: Any) -> Endpoint:
+    """Return an endpoint, with the first one's id unless another is given."""
+    fields: dict[str, Any] = {"id": "we_first", "created_at": NOW - 365 * DAY}
+    return Endpoint(**{**fields, **changes})
+
+
 def a_merchant(**changes: Any) -> Merchant:
     fields: dict[str, Any] = {
         "id": "mer_1",
@@ -210,7 +216,7 @@ def full_merchant(**changes: Any) -> Merchant:
     """Return a merchant that has set everything."""
     everything: dict[str, Any] = {
         "version": 5,
-        "endpoint": Endpoint(
+        "endpoint": an_endpoint(
             url="https://shop.example/hooks?a=%C3%BC",
             events=("checkout.session.expired", "checkout.session.canceled"),
             secrets=(
@@ -231,7 +237,7 @@ def full_merchant(**changes: Any) -> Merchant:
         ),
         "details_key": "v1.00000000.a2V5",
         "details_key_kms": "a21z",
-        "further_endpoints": (Endpoint(url="https://books.example/", id="we_2"),),
+        "further_endpoints": (an_endpoint(url="https://books.example/", id="we_2"),),
         "logo": Logo("image/png", bytes(range(256))),
         "accent_color": "#0a7f5c",
         "locale": "pt-BR",

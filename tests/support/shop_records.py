@@ -24,7 +24,7 @@ from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Dashboard
 from tests.support.hosted_pages import AWAITING
 from tests.support.merchant_api import PREFIX
-from tests.support.samples import an_event
+from tests.support.samples import an_endpoint, an_event
 from tests.support.services import store_refund
 
 HOOKS = "https://shop.example/hooks"
@@ -125,7 +125,7 @@ def offer_banks(shop: Dashboard, **changes: Any) -> None:
 
 def set_endpoint(shop: Dashboard, *further: Endpoint, **fields: Any) -> None:
     merchant = shop.merchant()
-    endpoint = Endpoint(url=HOOKS, **fields)
+    endpoint = an_endpoint(url=HOOKS, **fields)
     changed = merchant.changed(endpoint=endpoint, further_endpoints=further)
     shop.services.merchants.replace(changed)
 

@@ -24,7 +24,7 @@ from checkout.domain.ground.errors import ParameterInvalid, ParameterMissing, Re
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.domain.stripe.objects import API_VERSION, livemode, unix
 from checkout.domain.webhooks.event_types import ALWAYS, BESIDE, OPTIONAL, PING, stripe_name
-from checkout.domain.webhooks.record import Endpoint, Format, endpoint_id
+from checkout.domain.webhooks.record import Endpoint, Format
 from checkout.flows import merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.webhooks import endpoints
@@ -88,7 +88,7 @@ async def get(
     services: Managing, key: Key, request: Request, query: Query, identity: str
 ) -> Response:
     parsed(query, parity.ONE)
-    return shown(request, endpoint_object(services, *_own(services, key, identity)))
+    return shown(request, endpoint_object(services, _own(services, key, identity)))
 
 
 @router.post("/{identity}")
@@ -107,7 +107,7 @@ async def update(
     if ("description",) in given.unset:
         fields["description"] = None
     if "metadata" in {*given.values, *(path[0] for path in given.unset)}:
-        _, endpoint = _own(services, key, identity)
+        endpoint = _own(services, key, identity)
         merged = merged_metadata(given, json.loads(endpoint.metadata_json))
         fields["metadata_json"] = json_text(merged)
     if "disabled" in given.values:
@@ -134,15 +134,15 @@ async def delete(
 
 
 def endpoint_object(
-    services: DashboardServices, merchant: Merchant, endpoint: Endpoint, secret: str | None = None
+    services: DashboardServices, endpoint: Endpoint, secret: str | None = None
 ) -> dict[str, Any]:
     """Return the endpoint. Only the response to its creation contains the secret."""
     fields = {
-        "id": endpoint_id(merchant.id, endpoint),
+        "id": endpoint.id,
         "object": "webhook_endpoint",
         "api_version": endpoint.api_version or API_VERSION,
         "application": None,
-        "created": unix(endpoint.created_at or merchant.created_at),
+        "created": unix(endpoint.created_at),
         "description": endpoint.description,
         "enabled_events": _told(endpoint),
         "livemode": livemode(services.base_url),
@@ -252,16 +252,15 @@ def _version(given: str) -> str:
 
 def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:
     """Return all endpoints, the newest first, as Stripe lists them."""
-    return [endpoint_object(services, merchant, each) for each in reversed(merchant.endpoints)]
+    return [endpoint_object(services, each) for each in reversed(merchant.endpoints)]
 
 
-def _own(services: DashboardServices, key: ApiKey, identity: str) -> tuple[Merchant, Endpoint]:
-    """Return the key's merchant and its endpoint with this id. Raises ResourceMissing."""
-    merchant = merchants.get(services.merchants, key.merchant)
-    endpoint = merchant.endpoint_of(identity)
+def _own(services: DashboardServices, key: ApiKey, identity: str) -> Endpoint:
+    """Return the endpoint of the key's merchant with this id. Raises ResourceMissing."""
+    endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
     if endpoint is None:
         raise ResourceMissing("No such webhook endpoint.")
-    return merchant, endpoint
+    return endpoint
 
 
 def _written(
@@ -276,7 +275,7 @@ def _written(
     place = ("idempotency_keys", key.merchant, "answer")
 
     def render(done: Configured) -> str:
-        body = json_text(endpoint_object(services, done.merchant, done.endpoint, done.secret))
+        body = json_text(endpoint_object(services, done.endpoint, done.secret))
         return services.vault.seal(body, place=place)
 
     posted = Posted(

@@ -34,7 +34,7 @@ from checkout.domain.ground.parts import PARTS
 from checkout.domain.merchant.people import Role, SignUp
 from checkout.domain.merchant.record import Merchant, Ownership, Suspension
 from checkout.domain.webhooks.event_types import COMPLETED, OPTIONAL
-from checkout.domain.webhooks.record import Format, endpoint_id
+from checkout.domain.webhooks.record import Format
 from checkout.flows import erase, show
 from checkout.flows.merchant import rotation, settings, setup, suspension
 from checkout.flows.people import people
@@ -507,7 +507,7 @@ def _show(merchant: Merchant, secret: str | None) -> None:
         print(f"webhook   {endpoint.url}{disabled}")
         print(f"events    {' '.join(endpoint.asked or (COMPLETED, *endpoint.events))}")
         print(f"format    {endpoint.format}")
-        print(f"endpoint  {endpoint_id(merchant.id, endpoint)}")
+        print(f"endpoint  {endpoint.id}")
     if secret is not None:
         print(f"secret    {secret}")
         print("Keep the secret now: it cannot be shown again.")

@@ -23,7 +23,7 @@ from checkout.domain.payment.in_flight import Instruction, Phase
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.event_types import CANCELED, COMPLETED, EXPIRED
-from checkout.domain.webhooks.record import Endpoint, WebhookEvent
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.payment import writes
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import close, lookup
@@ -33,6 +33,7 @@ from checkout.services import Services
 from tests.support.basics import NOW, between
 from tests.support.flows import NotedHints
 from tests.support.merchant_api import MerchantApi
+from tests.support.samples import an_endpoint
 
 LATER = NOW + timedelta(seconds=30)
 JUST_SENT = Instruction("a", NOW)
@@ -165,7 +166,7 @@ def test_a_settler_that_always_loses_returns_the_last_state_it_saw(api: Merchant
 def listen(api: MerchantApi, *events: str) -> None:
     merchant = api.services.merchants.get("mer_1")
     assert merchant is not None
-    endpoint = Endpoint(url="https://shop.example/hooks", events=events)
+    endpoint = an_endpoint(url="https://shop.example/hooks", events=events)
     api.services.merchants.replace(merchant.changed(endpoint=endpoint))
 
 

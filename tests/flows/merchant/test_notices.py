@@ -29,7 +29,7 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.domain.webhooks.record import Delivery, Endpoint
+from checkout.domain.webhooks.record import Delivery
 from checkout.flows import notices
 from checkout.flows.notices import Case
 from checkout.flows.schedule import sweep
@@ -40,7 +40,7 @@ from tests.support import services
 from tests.support.basics import a_mandate
 from tests.support.flows import HARBOR, PREFIX, World
 from tests.support.mailbox import SENDER, Mailbox, text_of
-from tests.support.samples import a_key, a_note, an_event
+from tests.support.samples import a_key, a_note, an_endpoint, an_event
 from tests.support.services import put_key
 
 TO = "ada@shop.example"
@@ -170,7 +170,7 @@ def test_an_endpoint_that_is_enabled_again_is_not_told_although_copies_are_kept(
 ) -> None:
     shop.told(pace=Pace.DAILY)
     shop.clock.pass_time((_to_seven(shop) - 2 * MINUTE).total_seconds())
-    disabled = Endpoint(url="https://shop.example/hooks?secret=1", disabled_at=shop.clock.now())
+    disabled = an_endpoint(url="https://shop.example/hooks?secret=1", disabled_at=shop.clock.now())
     stored = shop.stored().changed(endpoint=disabled)
     shop.core.merchants.replace(stored)
     shop.services.merchants.get(shop.merchant.id)  # a copy in the sweep's process
@@ -230,7 +230,7 @@ def test_all_kinds_of_things_are_told_and_only_the_chosen_ones(shop: Shop) -> No
     all_of_it = shop.told(shop.member("Ada"))
     shop.told(shop.member("Ben"), address="ben@shop.example", topics=(Topic.WEBHOOKS,))
     now = shop.clock.now()
-    gone = Endpoint(url="https://shop.example/hooks", disabled_at=now)
+    gone = an_endpoint(url="https://shop.example/hooks", disabled_at=now)
     shop.core.merchants.replace(shop.stored().changed(endpoint=gone))
     put_key(
         shop.dynamo,

@@ -16,7 +16,7 @@ from checkout.domain.ground.ids import api_key_hash
 from checkout.domain.merchant.record import Merchant, details_key_place, private_key_place
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
-from checkout.domain.webhooks.record import Endpoint, WebhookSecret, secret_place
+from checkout.domain.webhooks.record import WebhookSecret, secret_place
 from checkout.flows.merchant import rotation, setup
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
@@ -26,6 +26,7 @@ from checkout.services import PayServices
 from sandbox.wallets.state import Account
 from tests.support.basics import NOW, SESSION_ID, a_session, between, come_back, seeded
 from tests.support.flows import HARBOR, PREFIX, World, derived
+from tests.support.samples import an_endpoint
 
 OLD, NEW = "11" * 32, "22" * 32
 
@@ -64,7 +65,7 @@ def with_webhook(world: World, services: PayServices | None = None) -> Merchant:
         for number in range(2)
     )
     merchant = world.stored().changed(
-        endpoint=Endpoint(url="https://shop.example/hook", secrets=secrets)
+        endpoint=an_endpoint(url="https://shop.example/hook", secrets=secrets)
     )
     world.services.merchants.replace(merchant)
     return merchant

@@ -62,7 +62,7 @@ from checkout.domain.reports.search_terms import NEEDS_SOMEBODY
 from checkout.domain.session.note import needs_somebody
 from checkout.domain.session.record import Session, Status, order_number
 from checkout.domain.session.withdrawal import waits
-from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent, endpoint_id
+from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent
 from checkout.flows import audit, limits, mailing, merchants
 from checkout.flows.idempotency import Reserve
 from checkout.open_payments.errors import Reason
@@ -205,7 +205,7 @@ def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterat
 def _endpoints(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[ActionItem]:
     now = services.clock.now()
     for endpoint in merchant.endpoints:
-        identity = endpoint_id(merchant.id, endpoint)
+        identity = endpoint.id
         at, by = endpoint.set_at, endpoint.set_by
         if at is not None and by not in (None, key.id) and now < at + NEW_FOR:
             yield ActionItem(Case.ENDPOINT_SET, identity, endpoint.url.partition("?")[0], at)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from checkout.domain.ground.parts import Lists
 from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
-from checkout.domain.webhooks.record import Endpoint, endpoint_id, secret_place
+from checkout.domain.webhooks.record import Endpoint, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
 COMPANY_MAX: Final = 200  # characters of what the footer says of the seller
@@ -211,7 +211,7 @@ class Merchant:
         """Return the endpoint with this id, or the first one for None; None without one."""
         if identity is None:
             return self.endpoint
-        return next((e for e in self.endpoints if endpoint_id(self.id, e) == identity), None)
+        return next((e for e in self.endpoints if e.id == identity), None)
 
     def secret_place(self, endpoint: Endpoint) -> tuple[str, str, str]:
         """Return the place of this endpoint's secrets in the vault."""

@@ -6,7 +6,6 @@ Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -194,20 +193,19 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events it wants, and its secrets, newest first.
 
-    `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by the
-    names of its form, it gets these and no others; `*` is every type. Bodies in Stripe's form say
-    the `api_version` that its client expects. `set_by` is the id of the key or member who has set
-    the address, and `set_at` when; None if the operator did, or an earlier release. With `withheld`
-    that key may not read, so no event that is sent there has what customers have given.
+    If it `asked` for types, by the names of its form, it gets these and no others; `*` is every
+    type. Bodies in Stripe's form say the `api_version` that its client expects. `set_by` is the id
+    of the key or member who has set the address, and `set_at` when; None if the operator did. With
+    `withheld` that key may not read, so no event that is sent there has what customers have given.
     """
 
+    id: str
     url: str
+    created_at: datetime
     events: tuple[str, ...] = ()
     secrets: tuple[WebhookSecret, ...] = ()
     disabled_at: datetime | None = None
     format: Format = Format.NATIVE
-    id: str | None = None
-    created_at: datetime | None = None
     description: str | None = None
     metadata_json: str = "{}"
     asked: tuple[str, ...] | None = None
@@ -221,7 +219,7 @@ class Endpoint:
             return False
         if self.asked:
             # `events` has what the names meant when they were asked for: the form can have been
-            # another one, and earlier releases took Stripe's names for the native form, too.
+            # another one.
             names = {"*", event_type}
             if self.format is Format.STRIPE:
                 names.add(stripe_name(event_type))
@@ -229,21 +227,12 @@ class Endpoint:
         return event_type not in OPTIONAL or event_type in self.events
 
     def was_there(self, at: datetime) -> bool:
-        """Return whether the endpoint existed at that time. One without a time always existed."""
-        return self.created_at is None or self.created_at <= at
+        """Return whether the endpoint existed at that time."""
+        return self.created_at <= at
 
     def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
         """Return the secrets in use at `now`, the newest first."""
         return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
-
-
-def endpoint_id(merchant_id: str, endpoint: Endpoint) -> str:
-    """Return the endpoint's id.
-
-    The first one may have none, and gets a hash of the merchant's id.
-    """
-    digest = hashlib.sha256(f"endpoint\n{merchant_id}".encode()).hexdigest()
-    return endpoint.id or f"we_{digest[:22]}"
 
 
 def secret_place(merchant_id: str, further: str | None = None) -> tuple[str, str, str]:
@@ -267,9 +256,7 @@ def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEve
     return tuple(
         replace(event, id=copy_id(event.id, endpoint.id), endpoint=endpoint.id)
         for endpoint in further
-        if endpoint.id is not None
-        and endpoint.wants(event.type)
-        and endpoint.was_there(event.created_at)
+        if endpoint.wants(event.type) and endpoint.was_there(event.created_at)
     )
 
 

@@ -38,7 +38,6 @@ from checkout.domain.webhooks.record import (
     WebhookEvent,
     copies,
     ended,
-    endpoint_id,
     given_up,
     leased,
     may_attempt,
@@ -316,7 +315,7 @@ def _disable(services: Services, merchant_id: str, asked: Endpoint) -> None:
     """Disable an endpoint that answered 410, unless the merchant has changed it meanwhile."""
 
     def disabled(merchant: Merchant) -> Merchant:
-        endpoint = merchant.endpoint_of(endpoint_id(merchant_id, asked))
+        endpoint = merchant.endpoint_of(asked.id)
         if endpoint is None or endpoint.url != asked.url or endpoint.disabled_at is not None:
             return merchant
         return merchant.disabled(services.clock.now(), endpoint)

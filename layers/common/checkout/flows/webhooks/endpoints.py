@@ -36,7 +36,6 @@ from checkout.domain.webhooks.record import (
     WebhookEvent,
     WebhookSecret,
     copy_id,
-    endpoint_id,
     ping_body,
     secret_place,
     sent_again,
@@ -124,7 +123,7 @@ def configure(
             events=tuple(event for event in OPTIONAL if event in events),
             disabled_at=None,
         )
-        identity, newest = endpoint_id(merchant_id, set_up), ()
+        identity, newest = set_up.id, ()
         if not set_up.secrets:
             further = merchant.endpoint not in (None, old)
             place = secret_place(merchant_id, identity if further else None)
@@ -242,7 +241,7 @@ def ping(
     if found.disabled_at is not None:
         raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
     event_id, now = new_event_id(services.random_bytes), services.clock.now()
-    identity = endpoint_id(merchant_id, found)
+    identity = found.id
     event = WebhookEvent(
         id=event_id if found == merchant.endpoint else copy_id(event_id, identity),
         endpoint=identity,
@@ -332,7 +331,7 @@ def _failed(
         Lists(merchant.id, merchant.parts),
         limit=RESEND_PAGE,
         after=after,
-        created_from=max(since, found.created_at or since),
+        created_from=max(since, found.created_at),
         endpoint=log_of(merchant, endpoint),
     )
     return [event for event in page.events if event.in_vain], page.next_key
@@ -341,14 +340,14 @@ def _failed(
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
     """Return the id of the endpoint's own log; None for the first, whose log is the merchant's."""
     first = merchant.endpoint
-    return None if first and endpoint_id(merchant.id, first) == endpoint else endpoint
+    return None if first and first.id == endpoint else endpoint
 
 
 def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEvent:
     to = event.endpoint
     if not event.is_copy:
         merchant = merchants.get(services.merchants, event.merchant)
-        to = endpoint_id(merchant.id, merchant.endpoint) if merchant.endpoint else None
+        to = merchant.endpoint.id if merchant.endpoint else None
 
     def again(current: WebhookEvent) -> WebhookEvent:
         if current is not event and current.status is EventStatus.PENDING:
