@@ -440,7 +440,7 @@ def test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(addresses: int) -> 
         shop.calls()
         refused = set()
         for number in range(1000):
-            wrong = f"sk_{number:043d}"
+            wrong = f"sk_live_{number:043d}"
             address = f"10.0.{number % addresses}.1"
             refused.add(sign_in_from(stranger, address, wrong))
         assert refused <= {401, 429}

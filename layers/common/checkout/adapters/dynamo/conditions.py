@@ -63,7 +63,7 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # An older release may have put it into the index, and a changed cart may have been stored in
+    # Another release may have put it into the index, and a changed cart may have been stored in
     # either place.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
