@@ -20,70 +20,10 @@ from tests.released import kinds
 
 # Values of enumerations that the last release cannot read, as `Kind.value`. Today's code reads them
 # and must not write them before the next release.
-# These are written already, since the last release is a commit: after an undo to it, a refund with
-# one of these problems waits for the next release. Only one from a budget can have them.
-READ_FIRST: frozenset[str] = frozenset(
-    {
-        "RefundProblem.no_budget",
-        "RefundProblem.other_wallet",
-        "RefundProblem.over_budget",
-        "RefundProblem.too_dear",
-    }
-    # A note that a customer was paid back elsewhere: the changelog says that no undo goes back
-    # behind it. After one the session still holds the amount.
-    | {"RefundStatus.paid_elsewhere", "Action.paid_elsewhere"}
-    # Only the audit log of a shop that has signed up has these; after an undo it cannot be shown.
-    | {"Action.signed_up", "Action.wallet_proven"}
-    # Or of one that has a refund budget.
-    | {"Action.budget_asked", "Action.budget_approved", "Action.budget_ended"}
-    # Or of one that has made a link on which a customer names another wallet.
-    | {"Action.claim_offered"}
-)
+READ_FIRST: frozenset[str] = frozenset()
 # The members that the last release loses when it writes such a record. It was decided for each
 # of them that this does no harm for the time of an upgrade, or the changelog says what does.
-LOST: dict[str, set[str]] = {
-    # Addresses and answers that a customer gave; only an erasure writes a cart again, and is to
-    # remove them. A link is written when it is made: for the time of an upgrade the last release
-    # sells one of it, without its picture, and asks for no address.
-    # It takes a wallet for a session that asks for details without asking for them.
-    "session": {
-        "cart.customer_further",
-        "cart.customer_mark",
-        "cart.collect_json",
-        "cart.details_at",
-    },
-    # An event that the last release has written is sent without what the customer gave.
-    "event": {"details_of"},
-    "link": {"collect_json", "description", "image", "most"},
-    # It knows no limits of refunds: the changelog says so. There a member may not refund at all.
-    "key": {"refund_cap"},
-    "member": {"refund_cap"},
-    # An endpoint that asked for types by API gets those that are always sent as well, again.
-    # Without a key file, and after a change of wallet: the changelog says that no undo goes back
-    # behind it. To repair it, run `checkout setup --replace-key`.
-    "merchant": {
-        "endpoint.M.asked",
-        "endpoint.M.api_version",
-        # Events to an address that a key which may not read has set have details again.
-        "endpoint.M.withheld",
-        "endpoint.M.set_by",
-        "endpoint.M.set_at",
-        "further_endpoints.L",
-        "client",
-        "service_keys",
-        "identity",
-        "former",
-        # The page shows no wallet's name, and the shop that has signed up stays suspended: the
-        # operator resumes it.
-        "wallet_name",
-        "ownership",
-        # The merchant gives the footer, and the days to withdraw, again.
-        "footer",
-        "withdrawal_days",
-        # The API shows no details until `checkout re-encrypt` has run: the changelog says so.
-        "details_key_kms",
-    },
-}
+LOST: dict[str, set[str]] = {}
 
 Stored = dict[str, list[dict[str, Any]]]
 

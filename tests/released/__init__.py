@@ -37,7 +37,8 @@ def write() -> None:
 def product() -> dict[str, Path]:
     """Return the files of the product, and of its wiring in tests, by their names in an archive."""
     root = Path(checkout.__file__).parents[1]
-    found = {str(each.relative_to(root)): each for each in root.glob("checkout/**/*.py")}
+    files = [each for kind in ("py", "json") for each in root.glob(f"checkout/**/*.{kind}")]
+    found = {str(each.relative_to(root)): each for each in files}
     return {**found, "services.py": FOLDER.parent / "support/services.py"}
 
 
