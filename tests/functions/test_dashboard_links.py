@@ -215,18 +215,7 @@ def test_what_was_chosen_stays_in_a_refused_form(browser: Browser) -> None:
     assert create(browser, ask_name="perhaps").status == 400
 
 
-def test_a_merchant_of_an_earlier_release_gets_a_key_for_details_and_keeps_it(
-    shop: Dashboard, browser: Browser
-) -> None:
-    shop.services.merchants.replace(shop.merchant().changed(details_key=None))
-    made(browser, ask_email="optional")
-    with_key = shop.merchant()
-    assert with_key.details_key is not None
-    made(browser, ask_email="optional")
-    assert shop.merchant() == with_key
-
-
-def test_a_merchant_of_an_earlier_release_gets_that_key_for_the_api(
+def test_a_key_for_details_is_wrapped_for_the_api_once_it_can_be(
     shop: Dashboard, browser: Browser
 ) -> None:
     before = shop.merchant()

@@ -324,19 +324,6 @@ def test_the_tolerance_is_explained_as_an_amount(browser: Browser) -> None:
     assert "now 0.25 USD" in browser.get("/settings").page.main
 
 
-def test_the_days_to_withdraw_need_a_key_for_what_customers_say(
-    shop: Dashboard, browser: Browser
-) -> None:
-    shop.services.merchants.replace(shop.merchant().changed(details_key=None))
-    page = browser.get("/settings").page
-    assert page.one("input", name="withdrawal_days").attributes["value"] == "0"
-    browser.post("/settings", {"withdrawal_days": "30"})
-    key = shop.merchant().details_key
-    assert key is not None
-    browser.post("/settings", {"withdrawal_days": "0"})
-    assert (shop.merchant().withdrawal_days, shop.merchant().details_key) == (0, key)
-
-
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browser: Browser) -> None:
     assert upload(browser, PICTURES[kind]).location == "/dashboard/settings?saved=1"

@@ -267,17 +267,6 @@ def test_what_cannot_be_asked_is_refused(
     assert refused(answer) == (INVALID, f"{next(iter(parameters))}{param}")
 
 
-def test_a_merchant_of_an_earlier_release_is_told_how_to_begin() -> None:
-    api = StripeApi()
-    merchant = api.services.merchants.get("mer_1")
-    assert merchant is not None
-    api.services.merchants.replace(merchant.changed(details_key=None))
-    assert api.form(SESSIONS, a_purchase(billing_address_collection="auto")).status == 200
-    answer = api.form(SESSIONS, a_purchase(phone_number_collection={"enabled": True}))
-    assert refused(answer) == ("parameter_invalid", "phone_number_collection[enabled]")
-    assert "payment link" in answer.json["error"]["message"]
-
-
 def test_a_repeat_with_another_question_is_another_request(api: StripeApi) -> None:
     header = {"Idempotency-Key": "asks"}
     first = api.form(SESSIONS, a_purchase(custom_fields=[SIZE]), headers=header)

@@ -10,7 +10,6 @@ import pytest
 
 from checkout.domain.ground.errors import (
     CheckoutError,
-    ParameterInvalid,
     PaymentInProgress,
     SessionBusy,
     SessionUnexpectedState,
@@ -185,10 +184,3 @@ def test_a_wallet_and_details_at_the_same_time_lose_nothing(world: World) -> Non
     assert world.settle(paid).status is Status.COMPLETED
     assert given(world, session) == (EVA if said == [True] else ANA)
     assert world.received() == 2000
-
-
-def test_a_merchant_of_an_earlier_release_is_told_how_to_begin(world: World) -> None:
-    world.services.merchants.replace(world.stored().changed(details_key=None))
-    with pytest.raises(ParameterInvalid, match="payment link") as refused:
-        asking(world)
-    assert refused.value.param == "collect"

@@ -121,6 +121,7 @@ class Merchant:
     wallet_address: str
     key_id: str
     private_key: str = field(repr=False)
+    details_key: str = field(repr=False)
     asset_code: str
     asset_scale: int
     auth_server: str
@@ -142,7 +143,6 @@ class Merchant:
     parts: int = 1
     suspended: Suspension | None = None
     further_endpoints: tuple[Endpoint, ...] = ()
-    details_key: str | None = field(default=None, repr=False)
     client: str | None = None
     service_keys: tuple[ServiceKey, ...] = ()
     identity: int = 0

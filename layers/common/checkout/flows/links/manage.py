@@ -151,7 +151,7 @@ def create(
         most=most,
     )
     if collect:
-        details.make_key(services, merchant.id)
+        details.wrap_key(services, merchant.id)
     services.links.add(link, reserve(link, new_nonce(services.random_bytes)) if reserve else None)
     audit.note(services, key, Action.LINK_CREATED, link.id)
     return link

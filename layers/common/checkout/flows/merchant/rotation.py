@@ -93,7 +93,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
     """Return the merchant encrypted with the newest key, or the same object if it is already.
 
-    A merchant of an earlier release gets its key for details as the API reads it. Raises
+    Its key for details is wrapped for the API if DETAILS_KMS_KEY was set later. Raises
     SecretUnreadable if a secret does not open.
     """
     vault = services.vault
@@ -101,9 +101,7 @@ def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
     private_key = _again(vault, merchant.private_key, place)
     first = merchant.endpoint and _endpoint(vault, merchant, merchant.endpoint)
     further = tuple(_endpoint(vault, merchant, each) for each in merchant.further_endpoints)
-    details_key = merchant.details_key and _again(
-        vault, merchant.details_key, details_key_place(merchant.id)
-    )
+    details_key = _again(vault, merchant.details_key, details_key_place(merchant.id))
     after = replace(
         merchant,
         private_key=private_key,

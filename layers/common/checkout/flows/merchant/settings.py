@@ -70,7 +70,7 @@ def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) ->
     if typed.keys() & {"company", *RULES}:
         fields["footer"] = _footer(merchant.footer or Footer(), typed)
     if fields.get("withdrawal_days"):
-        details.make_key(services, key.merchant)
+        details.wrap_key(services, key.merchant)
     hosts = fields.pop("return_hosts", None)
     if hosts is None or (hosts == merchant.return_hosts and not keys_behind(services, merchant)):
         _set(services, key, fields)

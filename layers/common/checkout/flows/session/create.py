@@ -62,9 +62,8 @@ def open_session(
 ) -> Session:
     """Store an open session, after the record that `reserve` makes of it.
 
-    Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if a merchant
-    of an earlier release asks for details or gives an e-mail address, and what `NewSession.opened`
-    raises.
+    Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if an e-mail
+    address is given that cannot be encrypted, and what `NewSession.opened` raises.
     """
     if key.suspended is not None:
         _refuse(services, key)
@@ -108,24 +107,23 @@ def _refuse(services: Services, key: ApiKey) -> NoReturn:
 
 
 def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:
-    """Return the merchant if the session needs the key for customers' details; else None.
+    """Return the merchant if the session needs the key for customers' details, otherwise None.
 
     Raises ParameterInvalid if the merchant has none that this process can use.
     """
-    seals = new.customer_email is not None
-    if not seals and new.collect_json is None:
+    if new.customer_email is None:
         return None
-    if seals and services.details_keys is None:
+    if services.details_keys is None:
         raise ParameterInvalid(
             "This checkout cannot encrypt it here: its operator has not set DETAILS_KMS_KEY.",
             param="customer_email",
         )
     merchant = services.merchants.get(key.merchant)
-    if merchant is None or merchant.details_key is None or (seals and not merchant.details_key_kms):
+    if merchant is None or merchant.details_key_kms is None:
         raise ParameterInvalid(
             "Your shop has no key for customers' details yet. Make a payment link that asks for "
             "some in the dashboard: that makes the key.",
-            param="customer_email" if seals else "collect",
+            param="customer_email",
         )
     return merchant
 

@@ -70,18 +70,13 @@ def new_keys(
     }
 
 
-def make_key(services: DashboardServices, merchant_id: str) -> None:
-    """Give a merchant of an earlier release its key for the details of customers, or its wrapping.
+def wrap_key(services: DashboardServices, merchant_id: str) -> None:
+    """Wrap the merchant's key for details if DETAILS_KMS_KEY was set after the merchant was.
 
     Raises Conflict, Unavailable.
     """
 
     def with_key(current: Merchant) -> Merchant:
-        if current.details_key is None:
-            made = new_keys(
-                services.vault, services.details_keys, services.random_bytes, current.id
-            )
-            return current.changed(**made)
         if current.details_key_kms is None and services.details_keys is not None:
             return current.changed(
                 details_key_kms=wrapped_again(services.vault, services.details_keys, current)
@@ -97,13 +92,13 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
     Raises SecretUnreadable if the sealed key does not open, and Unavailable.
     """
     before = merchant.details_key_kms
-    if keys is None or merchant.details_key is None:
+    if keys is None:
         return before
     if before is not None:
         with suppress(SecretUnreadable):  # by another KMS key, as after a move
             keys.vault(before, merchant=merchant.id)
             return before
-    return keys.wrap(_key(vault, merchant.id, merchant.details_key), merchant=merchant.id)
+    return keys.wrap(_key(vault, merchant), merchant=merchant.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +116,11 @@ class Sealed:
 def seal(vault: AesVault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
     """Return the details sealed for this session.
 
-    Raises Unavailable if this process does not know the merchant's key yet.
+    Raises SecretUnreadable, and Unavailable while the merchant's key cannot be read.
     """
     if details == NONE_GIVEN:
         return Sealed()
-    key = _key_of(vault, merchant)
+    key = _key(vault, merchant)
     return _sealed(vault.inner(key), key, session_id, details)
 
 
@@ -158,7 +153,7 @@ def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails
 
 def seal_said(vault: AesVault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
     """Return the name and the address of a withdrawal, sealed. Raises Unavailable as `seal`."""
-    inner = vault.inner(_key_of(vault, merchant))
+    inner = vault.inner(_key(vault, merchant))
     return inner.seal(said.to_json(), place=_place(session_id, WITHDRAWAL))
 
 
@@ -169,33 +164,28 @@ def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> 
     """
     if withdrawal.said is None:
         return NONE_GIVEN
-    inner = vault.inner(_key_of(vault, merchant))
+    inner = vault.inner(_key(vault, merchant))
     place = _place(withdrawal.session, WITHDRAWAL)
     return from_json(inner.open(withdrawal.said, place=place))
 
 
-def mark(vault: AesVault, merchant: Merchant, email: str) -> str | None:
+def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
     """Return the text by which the merchant's sessions with this address are found.
 
     It is a keyed hash, so that nobody who reads the index learns the address, or can try some.
-    None if the merchant has never asked for details.
     """
-    if merchant.details_key is None:
-        return None
-    return _mark(_key(vault, merchant.id, merchant.details_key), email)
+    return _mark(_key(vault, merchant), email)
 
 
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
     """Return 128 bits in hexadecimal digits that prove what a browser did in a session.
 
     `act` says what that was. Nobody can make the proof without the merchant's key. It is None if
-    the merchant has no key, or one that does not open: then there is nothing to show either. Raises
-    Unavailable while the key cannot be read.
+    the merchant's key does not open: then there is nothing to show either. Raises Unavailable while
+    the key cannot be read.
     """
-    if merchant.details_key is None:
-        return None
     try:
-        key = bytes.fromhex(_key(vault, merchant.id, merchant.details_key))
+        key = bytes.fromhex(_key(vault, merchant))
     except SecretUnreadable:
         return None
     said = f"customer_browser\n{session_id}\n{act}"
@@ -207,9 +197,9 @@ def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> Cust
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
     """
-    if session.customer_details is None or merchant is None or merchant.details_key is None:
+    if session.customer_details is None or merchant is None:
         return NONE_GIVEN
-    return _opened(vault.inner(_key(vault, merchant.id, merchant.details_key)), session)
+    return _opened(vault.inner(_key(vault, merchant)), session)
 
 
 def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
@@ -250,14 +240,8 @@ def _opened(inner: AesVault, session: Session) -> CustomerDetails:
     )
 
 
-def _key_of(vault: AesVault, merchant: Merchant) -> str:
-    if merchant.details_key is None:
-        raise Unavailable("The shop's settings are being read again; try again in a minute.")
-    return _key(vault, merchant.id, merchant.details_key)
-
-
-def _key(vault: AesVault, merchant_id: str, sealed: str) -> str:
-    return vault.open(sealed, place=details_key_place(merchant_id))
+def _key(vault: AesVault, merchant: Merchant) -> str:
+    return vault.open(merchant.details_key, place=details_key_place(merchant.id))
 
 
 def _mark(key: str, email: str) -> str:
