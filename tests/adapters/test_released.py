@@ -122,7 +122,7 @@ def test_the_samples_of_the_last_release_are_those_that_its_reader_reads() -> No
 
 def test_the_archive_holds_the_product_and_its_wiring() -> None:
     files = released.product()
-    assert {"checkout/version.py", "checkout/flows/limits.py", "services.py"} <= set(files)
+    assert {"checkout/version.py", "checkout/flows/limits.py", released.WIRING} <= set(files)
     assert all(path.is_file() for path in files.values())
 
 

@@ -1,7 +1,7 @@
 """The last release: its records, and its own code (docs/howto/change-a-record.md).
 
     records.json    samples of all kinds of records, as the last release stores them
-    code.zip        its package `checkout`, its `kinds.py` as the main file, and its `services.py`
+    code.zip        its package `checkout`, its `kinds.py` as the main file, and its `WIRING`
 
 The code is a file and no commit, because a clone in CI has no history, and a source package none
 at all. `python -m tests.released` makes today's code the last release. tests/simulation/releases.py
@@ -24,6 +24,7 @@ from tests.released import kinds
 FOLDER: Final = Path(__file__).parent
 CODE: Final = FOLDER / "code.zip"
 RECORDS: Final = FOLDER / "records.json"
+WIRING: Final = "wiring_in_tests.py"  # tests/support/services.py, under a name of its own
 _MADE: Final = (1980, 1, 1, 0, 0, 0)  # the same files make the same archive
 
 
@@ -39,7 +40,7 @@ def product() -> dict[str, Path]:
     root = Path(checkout.__file__).parents[1]
     files = [each for kind in ("py", "json") for each in root.glob(f"checkout/**/*.{kind}")]
     found = {str(each.relative_to(root)): each for each in files}
-    return {**found, "services.py": FOLDER.parent / "support/services.py"}
+    return {**found, WIRING: FOLDER.parent / "support/services.py"}
 
 
 def pack(archive: Path, main: Path, files: dict[str, Path]) -> None:

@@ -103,7 +103,7 @@ class _Importer(MetaPathFinder, InspectLoader):
     @staticmethod
     def _file(name: str, ending: str) -> str:
         path = name.replace(LAST, TODAY, 1).replace(".", "/") + ending
-        return "services.py" if path == f"{TODAY}/services.py" else path
+        return released.WIRING if path == f"{TODAY}/{released.WIRING}" else path
 
 
 @cache
@@ -116,7 +116,7 @@ def _importer() -> _Importer:
 def last(module: str) -> Any:
     """Return the last release's module of a name; of tests, it has `_WIRING` only."""
     _importer()
-    name = "services" if module == _WIRING else module.partition(".")[2]
+    name = released.WIRING.removesuffix(".py") if module == _WIRING else module.partition(".")[2]
     return import_module(f"{LAST}.{name}")
 
 

@@ -789,7 +789,7 @@ class SimWorld:
             asset_code=self.swarm.asset[0],
             asset_scale=self.swarm.asset[1],
             tolerance=self.swarm.tolerance,
-            details_key=self._details_keys()["details_key"] if self.asks else None,
+            **({"details_key": self._details_keys()["details_key"]} if self.asks else {}),
         )
         code, scale = self.swarm.asset
         key = a_key(created_at=BEGINNING, asset_code=code, asset_scale=scale)
