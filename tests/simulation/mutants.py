@@ -1452,6 +1452,40 @@ REFUND_MUTANTS: Final = (
         "except (op.NotSent, op.Refused) as error:",
         only="shop 4xx, pays",
     ),
+    line(
+        "a refund's approval is redeemed without a claim",
+        f"{_REFUND}:finish",
+        "refund = move(",
+        "refund = (lambda _, record, event, **new: record)(",
+    ),
+    line(
+        "the budget's approval is redeemed without a claim",
+        f"{_BUDGET}:finish",
+        "mandate = write_decided(services, mandate, claimed)",
+        "pass",
+    ),
+    line(
+        "a refund's callback need not verify",
+        f"{_REFUND}:finish",
+        "approval.verify(",
+        "(lambda *_, **__: None)(",
+    ),
+    line(
+        "a refund is sent once more after an unknown outcome",
+        f"{_REFUND}:send",
+        "return reconcile.look(visit, refund)  # nothing it answers is believed",
+        "payment = visit.client.create_outgoing_payment(payer, token, "
+        "quote=refund.quote, receiver=receiver)",
+    ),
+    line(
+        "the budget pays before its intent",
+        f"{_BUDGET}:_intended",
+        "return _intend(",
+        "receiver = fields.get('incoming_payment') or refund.incoming_payment\n"
+        "    visit.client.create_outgoing_payment(\n"
+        "        mandate.terms.payer, token, quote=quote, receiver=receiver.id)\n"
+        "    return _intend(",
+    ),
     value(
         "a refund that is not found was not sent, at once",
         _VERDICT,

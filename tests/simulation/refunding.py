@@ -440,7 +440,9 @@ class Approver:
         world, rng = self.world, self.rng
         world.scheduler.sleep(rng.randrange(50, 2_000))
         if rng.random() < 0.1:
-            self._answer(reference, presented[::-1])  # forged: nothing may come of it
+            forged = self._answer(reference, presented[::-1]).value
+            if forged is not None and forged.refund.grant is not None:
+                world.checker.fail("unverified_is_refused", "a forged callback was accepted")
         if rng.random() < 0.2:  # a second click, a reload
             world.scheduler.spawn(
                 "again",
