@@ -103,7 +103,7 @@ async def callback(request: Page) -> Response:
     done = budget.finish(
         services.paying(), key, interact_ref=returned.interact_ref, presented_hash=returned.hash
     )
-    after, older = done.mandate, before.handle if before else None
+    after, older = done.record, before.handle if before else None
     if after and after.active and after.terms and after.handle != older:
         request.note(Action.BUDGET_APPROVED, str(after.terms.limit))
     if done.wait_seconds:

@@ -19,8 +19,8 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.customer_details import NONE_GIVEN
 from checkout.domain.session.record import Session
+from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.session import details, receipt_mail, withdrawals
-from checkout.flows.session.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
@@ -295,7 +295,11 @@ def _title(now_shown: Shown) -> str:
 
 
 def returned(
-    services: PayServices, request: Request, finish: Finish, *, unproven: bool = False
+    services: PayServices,
+    request: Request,
+    finish: CallbackResult[Session],
+    *,
+    unproven: bool = False,
 ) -> Response:
     """Return the response to a grant callback.
 
@@ -304,14 +308,14 @@ def returned(
     """
     if finish.asks:
         # It was approved, so the address of the approval page is no longer needed.
-        asked = replace(seen(services, request, finish.session), interact_host=None)
+        asked = replace(seen(services, request, finish.record), interact_host=None)
         status, alert = (403, UNPROVEN) if unproven else (200, None)
         return _page(request, asked, "asked.html", status=status, alert=alert)
     if not finish.wait_seconds:
-        return see_other(paths_of(finish.session, services.base_url).home)
+        return see_other(paths_of(finish.record, services.base_url).home)
     # Without a URL in the header, the browser repeats this request, and the URL is not logged.
     headers = {"Refresh": str(finish.wait_seconds)}
-    waiting = seen(services, request, finish.session)
+    waiting = seen(services, request, finish.record)
     return _page(
         request, waiting, "wait.html", headers=headers, alert=None, seconds=finish.wait_seconds
     )

@@ -126,7 +126,7 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
     )
     # The browser needs the cookie for its next try, if the wallet asks to wait.
     response = pages.returned(services, request, finish)
-    return browser.bind(services, response, finish.session, verified=finish.verified)
+    return browser.bind(services, response, finish.record, verified=finish.verified)
 
 
 @router.api_route("/success", methods=READ)

@@ -86,7 +86,7 @@ def test_a_small_price_that_lost_a_unit_is_paid_while_the_customer_waits(
     callback = world.approve(session)
     world.clock.pass_time(5)
     begun = world.clock.now()
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert (done.status, done.amount_received) == (Status.COMPLETED, asked - 1)
     assert (world.clock.now() - begun).total_seconds() == 2.0, "a second without any more sent"
     assert [row["type"] for row in world.events()] == ["checkout.session.completed"]
@@ -97,7 +97,7 @@ def in_doubt(world: World, asked: int = 57) -> Session:
     session = world.submit(world.create(asked), f"{CEDAR}/one-short")
     callback = world.approve(session)
     world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-    return world.finish(session, callback).session
+    return world.finish(session, callback).record
 
 
 def test_a_check_finds_a_small_price_paid_but_for_its_rounding() -> None:

@@ -114,7 +114,7 @@ def approved(world: World, change: Any) -> Any:
 
     strangers.changes = [("/continue/", forged)]
     world.forget()
-    return world.finish(session, callback).session
+    return world.finish(session, callback).record
 
 
 @pytest.mark.parametrize("case", FORGED)

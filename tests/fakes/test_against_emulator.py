@@ -99,7 +99,7 @@ def _trouble(world: World) -> None:
         session = world.submit(world.create())
         callback = world.approve(session)
         world.transport.after = lose_answers(part, error)
-        world.settle(world.finish(session, callback).session)
+        world.settle(world.finish(session, callback).record)
     session = world.submit(world.create())
     callback = world.approve(session)
     world.transport.before = lambda request: (
@@ -113,7 +113,7 @@ def _trouble(world: World) -> None:
     session = world.submit(world.create())
     callback = world.approve(session)
     world.clock.pass_time(700)  # a new quote, and a token that is rotated
-    world.settle(world.finish(session, callback).session)
+    world.settle(world.finish(session, callback).record)
     world.report(world.submit(world.create()))
     session = world.submit(world.submit(world.create()), f"{HARBOR}/bob")
     world.clock.pass_time(90_000)

@@ -170,7 +170,7 @@ class Stage:
 
     def finish(self, session: Session, callback: dict[str, str]) -> Session:
         reference, presented = callback["interact_ref"], callback["hash"]
-        return come_back(self.services, session.id, reference, presented).session
+        return come_back(self.services, session.id, reference, presented).record
 
     def pay_from_outside(self, session: Session, value: int) -> None:
         """Have a stranger pay the session's incoming payment."""

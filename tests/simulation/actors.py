@@ -233,7 +233,7 @@ class Reader:
         """Make a request whose answer holds the session."""
         known = self._version
         answer = self.world.request(name, act)
-        session = getattr(answer.value, "session", answer.value)
+        session = getattr(answer.value, "record", answer.value)
         if isinstance(session, Session):
             if session.version < known:
                 told = f"version {session.version} after {known}"
@@ -397,7 +397,7 @@ class Customer(Reader):
             if answer.value is None:
                 return None
             if not answer.value.wait_seconds:
-                session: Session = answer.value.session
+                session: Session = answer.value.record
                 return session
             self.world.scheduler.sleep(answer.value.wait_seconds * 1000)
         return None
@@ -414,8 +414,8 @@ class Customer(Reader):
         """Send a stranger's callback: nothing may come of it."""
         for wrong in ((reference[::-1], presented), (reference, presented[::-1])):
             answer = self._answer(*wrong)
-            awaits = answer.value is not None and answer.value.session.phase is None
-            if awaits and answer.value.session.status is Status.AWAITING_APPROVAL:
+            awaits = answer.value is not None and answer.value.record.phase is None
+            if awaits and answer.value.record.status is Status.AWAITING_APPROVAL:
                 self.world.checker.fail("unverified_is_refused", "a forged callback was accepted")
 
     def _watch(self, session: Session | None) -> Session | None:

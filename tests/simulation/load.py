@@ -240,7 +240,7 @@ class Day:
                 raise OutcomeUnknown("lost")
 
         world.transport.after = lose
-        paying = world.finish(session, callback).session
+        paying = world.finish(session, callback).record
         world.transport.after = lambda request, response: None
         self.counts[f"in doubt, {kind}"] += 1
         if not paying.payment_in_flight:

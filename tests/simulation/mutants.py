@@ -201,7 +201,7 @@ SALE_MUTANTS: Final = (
     line(
         "no claim before the continuation",
         f"{_APPROVE}:_claim_and_pay",
-        "approval.claim(services, session)",
+        "approval.claim(services, session, _look_planned)",
         "session",
     ),
     line(
@@ -221,13 +221,12 @@ SALE_MUTANTS: Final = (
         "the payment is sent again after an unknown outcome",
         f"{_INSTRUCT}:send",
         "return Sent(record)  # `paying`",
-        "payment = visit.client.create_outgoing_payment(payer, token, "
-        "quote=record.quote, receiver=receiver)  # `paying`",
+        "payment = send_once(visit, record, token)  # `paying`",
     ),
     line(
         "the payment is sent after its deadline",
-        f"{_INSTRUCT}:send",
-        "if services.clock.now() >= record.instruction.deadline:",
+        f"{_INSTRUCT}:send_once",
+        "if visit.services.clock.now() >= record.instruction.deadline:",
         "if False:",
         known=350,
     ),
@@ -235,7 +234,7 @@ SALE_MUTANTS: Final = (
         "a bare 4xx is trusted",
         f"{_INSTRUCT}:_refused",
         "    try:",
-        "    return _certain(visit, record, token, payer, Problem.PAYMENT_REFUSED, 'no')\n    try:",
+        "    return _certain(visit, record, token, Problem.PAYMENT_REFUSED, 'no')\n    try:",
     ),
     line(
         "a wallet that cannot be asked has refused",
@@ -307,9 +306,9 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a stumble of the customer's wallet loses the approval",
-        f"{_APPROVE}:_continue_and_pay",
-        "if approval.stumbled(error) and kept is not None:",
-        "if False:",
+        f"{_APPROVAL}:keep_or_lose",
+        "if kept is None:",
+        "if True:",
         only=actors.STUMBLING_WALLETS,
     ),
     line(
@@ -824,15 +823,15 @@ SALE_MUTANTS: Final = (
     line(
         "a replaced approval can be claimed",
         f"{_APPROVAL}:claim",
-        "if current.grant != record.grant or current.phase is not None:",
-        "if current.phase is not None:",
+        "if current.grant != record.grant or lost:",
+        "if lost:",
         only=actors.CROSSED_CLAIMS,
     ),
     line(
         "a claim that lost its race keeps its lease",
         f"{_APPROVAL}:claim",
-        "def claimed(current: R)",
-        "def claimed(current: R, began=services.clock.now())",
+        "def claimed(current: A)",
+        "def claimed(current: A, began=services.clock.now())",
         also=(("lease_until=now + LEASE", "lease_until=began + LEASE"),),
         only=actors.CROSSED_CLAIMS,
     ),
@@ -845,7 +844,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an unknown outcome counts as not sent",
-        f"{_INSTRUCT}:send",
+        f"{_INSTRUCT}:send_once",
         "except op.NotSent as error:",
         "except op.OutcomeUnknown as error:",
     ),
@@ -1400,15 +1399,15 @@ REFUND_MUTANTS: Final = (
     ),
     line(
         "a stumble of the shop's wallet loses a refund's approval",
-        f"{_REFUND}:_keep_approval",
-        "if not approval.stumbled(error) or kept is None:",
-        "if True:",
+        f"{_APPROVAL}:keep_or_lose",
+        "if kept is None:",
+        "if kept is None or record.id.startswith('re_'):",
         only=actors.STUMBLING_WALLETS,
     ),
     line(
         "a stumble of the shop's wallet loses the budget's approval",
         f"{_BUDGET}:_redeemed",
-        "if approval.stumbled(error):",
+        "if kept is not None:",
         "if False:",
         only=actors.STUMBLING_WALLETS,
     ),
@@ -1428,54 +1427,56 @@ REFUND_MUTANTS: Final = (
     ),
     line(
         "a refund is sent before its intent",
-        f"{_REFUND}:_pay",
-        "sent_by = Instruction(",
-        "visit.client.create_outgoing_payment(payer, token, quote=quote, receiver=receiver)\n"
-        "    sent_by = Instruction(",
+        f"{_APPROVAL}:redeem_and_intend",
+        "return intend(",
+        "record.id.startswith('re_') and visit.client.create_outgoing_payment(\n"
+        "        payer, token, quote=quote, receiver=receiver)\n"
+        "    return intend(",
     ),
     line(
         "a refund is sent after its deadline",
-        f"{_REFUND}:send",
-        "if services.clock.now() >= refund.instruction.deadline:",
-        "if False:",
+        f"{_INSTRUCT}:send_once",
+        "if visit.services.clock.now() >= record.instruction.deadline:",
+        "if record.id.startswith('cs_') and visit.services.clock.now() >= "
+        "record.instruction.deadline:",
     ),
     line(
         "a refund is sent again after an unknown outcome",
         f"{_REFUND}:send",
         "return reconcile.look(visit, refund)  # nothing it answers is believed",
-        "return _not_sent(visit, refund, 'unknown')",
+        "return nothing_sent(visit.services, refund, RefundProblem.NOT_SENT, note='unknown')",
     ),
     line(
         "a refusal at its sending decides a refund",
         f"{_REFUND}:send",
-        "except op.NotSent as error:",
-        "except (op.NotSent, op.Refused) as error:",
+        "except instruct.NothingSent as nothing:",
+        "except op.Refused as nothing:",
+        also=(("{nothing.why}", "no"),),
         only="shop 4xx, pays",
     ),
     line(
         "a refund's approval is redeemed without a claim",
         f"{_REFUND}:finish",
-        "refund = move(",
-        "refund = (lambda _, record, event, **new: record)(",
+        "refund = approval.claim(services, refund)",
+        "pass",
     ),
     line(
         "the budget's approval is redeemed without a claim",
         f"{_BUDGET}:finish",
-        "mandate = write_decided(services, mandate, claimed)",
+        "mandate = approval.claim(services, mandate)",
         "pass",
     ),
     line(
         "a refund's callback need not verify",
-        f"{_REFUND}:finish",
-        "approval.verify(",
-        "(lambda *_, **__: None)(",
+        f"{_APPROVAL}:returned",
+        "verify(grant, payer,",
+        "record.id.startswith('re_') or verify(grant, payer,",
     ),
     line(
         "a refund is sent once more after an unknown outcome",
         f"{_REFUND}:send",
         "return reconcile.look(visit, refund)  # nothing it answers is believed",
-        "payment = visit.client.create_outgoing_payment(payer, token, "
-        "quote=refund.quote, receiver=receiver)",
+        "payment = instruct.send_once(visit, refund, token)",
     ),
     line(
         "the budget pays before its intent",

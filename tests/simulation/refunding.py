@@ -441,7 +441,7 @@ class Approver:
         world.scheduler.sleep(rng.randrange(50, 2_000))
         if rng.random() < 0.1:
             forged = self._answer(reference, presented[::-1]).value
-            if forged is not None and forged.refund.grant is not None:
+            if forged is not None and forged.record.grant is not None:
                 world.checker.fail("unverified_is_refused", "a forged callback was accepted")
         if rng.random() < 0.2:  # a second click, a reload
             world.scheduler.spawn(

@@ -960,7 +960,7 @@ def _shown(change: tuple[str, Any, Any]) -> str:
 def _told(answer: Answer) -> str:
     if answer.error is not None:
         return answer.error.code
-    value = getattr(answer.value, "session", answer.value)
+    value = getattr(answer.value, "record", answer.value)
     return str(getattr(value, "status", type(value).__name__))
 
 

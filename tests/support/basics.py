@@ -18,8 +18,9 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
 from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
 from checkout.domain.session.record import LineItem, Session, Status
+from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.schedule import expiries
-from checkout.flows.session.approve import Finish, finish
+from checkout.flows.session.approve import finish
 from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports import Clock, Walk
 from checkout.services import PayServices
@@ -175,7 +176,9 @@ def a_link(**changes: Any) -> PaymentLink:
     return replace(link, **changes)
 
 
-def come_back(services: PayServices, session_id: str, reference: str, presented: str) -> Finish:
+def come_back(
+    services: PayServices, session_id: str, reference: str, presented: str
+) -> CallbackResult[Session]:
     """Follow the wallet's link as a browser that obeys Refresh; return the last response."""
     for _ in range(20):  # longer than an approval is kept
         found = finish(services, session_id, interact_ref=reference, presented_hash=presented)

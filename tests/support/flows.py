@@ -32,9 +32,9 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.record import Endpoint, WebhookEvent
 from checkout.flows.merchant import api_keys, client_documents, setup
 from checkout.flows.payment import sealed
+from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.session import approve, prepare, reconcile
-from checkout.flows.session.approve import Finish
 from checkout.flows.session.create import create_session
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
@@ -363,7 +363,7 @@ class World:
         """Return a session whose payment was sent, and whose answer was lost."""
         session, callback = self.awaiting(wallet)
         self.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-        doubtful = self.finish(session, callback).session
+        doubtful = self.finish(session, callback).record
         assert doubtful.phase is Phase.PAYING
         return doubtful
 
@@ -373,7 +373,7 @@ class World:
         callback = self.approve(session)
         lost = raising(OutcomeUnknown("lost on the way"))
         self.transport.before = on("POST", "/outgoing-payments", lost)
-        return self.finish(session, callback).session
+        return self.finish(session, callback).record
 
     def partly_paid(self) -> Session:
         """Return a session of which half has arrived, and no more can: the merchant decides."""
@@ -384,14 +384,14 @@ class World:
         for quote in self.network.state.quotes.values():
             quote.debit = replace(quote.debit, value=quote.debit.value * 2)
 
-    def finish(self, session: Session, callback: tuple[str, str]) -> Finish:
+    def finish(self, session: Session, callback: tuple[str, str]) -> CallbackResult[Session]:
         return come_back(self.services, session.id, *callback)
 
     def pay(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
         """Make all steps from the wallet address to the page after the callback."""
         awaiting = self.submit(session, wallet)
         callback = self.approve(awaiting)
-        return self.finish(awaiting, callback).session
+        return self.finish(awaiting, callback).record
 
     def listen(self, *events: str, url: str = "https://shop.example/hooks") -> str:
         """Set the merchant's webhook endpoint; returns its secret."""

@@ -18,7 +18,6 @@ from checkout.domain.webhooks.record import Format
 from checkout.flows.payment import mandates
 from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.refund import approve, budget, budget_request, request
-from checkout.flows.refund.approve import Finish
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks import endpoints
@@ -62,7 +61,7 @@ def consent(world: World, refund: Refund) -> tuple[str, str]:
 def come_back(world: World, refund: Refund, callback: tuple[str, str]) -> Refund:
     """Follow the wallet's link as a browser that waits as told."""
     for _ in range(20):  # longer than an approval is kept
-        found: Finish = approve.finish(
+        found = approve.finish(
             world.services,
             world.key(),
             refund.id,
@@ -72,7 +71,7 @@ def come_back(world: World, refund: Refund, callback: tuple[str, str]) -> Refund
         if not found.wait_seconds:
             break
         world.clock.sleep(found.wait_seconds)
-    return found.refund
+    return found.record
 
 
 def send(world: World, refund: Refund) -> Refund:
@@ -155,8 +154,8 @@ def allowed(world: World, callback: tuple[str, str]) -> Mandate:
         if not found.wait_seconds:
             break
         world.clock.sleep(found.wait_seconds)
-    assert found.mandate is not None
-    return found.mandate
+    assert found.record is not None
+    return found.record
 
 
 def mandate(world: World) -> Mandate:

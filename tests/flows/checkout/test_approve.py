@@ -29,7 +29,7 @@ def test_an_approved_payment_completes_step_by_step_with_one_event(
     world: World,
 ) -> None:
     session, callback = world.awaiting()
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert done.status is Status.COMPLETED
     assert done.completed_at == world.clock.now()
     assert done.received == world.received() == 2000
@@ -69,14 +69,14 @@ def test_trap_05_a_wallets_wait_is_waited_for_in_the_browser_and_holds_no_proces
     assert world.session(session.id) == session
     world.clock.pass_time(wait)
     done = world.finish(session, (reference, presented))
-    assert (done.wait_seconds, done.session.status) == (0, Status.COMPLETED)
+    assert (done.wait_seconds, done.record.status) == (0, Status.COMPLETED)
 
 
 def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again(world: World) -> None:
     session, callback = world.awaiting()
     cedar = world.network.providers["cedar"]
     world.network.providers["cedar"] = replace(cedar, rules=Rules(wait=8))
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert world.received() == 2000
 
 
@@ -84,7 +84,7 @@ def test_trap_06_a_lost_continuation_answer_opens_the_session_and_no_money_moves
     world = World()
     session, callback = world.awaiting()
     world.transport.after = lose_answers("/continue/", OutcomeUnknown("lost"))
-    lost = world.finish(session, callback).session
+    lost = world.finish(session, callback).record
     assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
     assert world.transport.count("POST", "/continue/") == 2  # the second is refused
     assert world.transport.count("DELETE", "/continue/") == 1
@@ -104,11 +104,11 @@ def test_a_wallet_that_stumbles_at_the_continuation_is_paid_from_with_one_approv
     asked = {"interact_ref": reference, "presented_hash": presented}
     world.clock.pass_time(5)
     told = approve.finish(world.services, session.id, **asked)
-    kept = told.session
+    kept = told.record
     assert (told.wait_seconds, kept.status, kept.phase) == (10, Status.AWAITING_APPROVAL, None)
     assert (kept.lease_until, kept.grant) == (None, session.grant)
     assert [entry.event for entry in kept.history][-2:] == ["approval_claimed", "approval_kept"]
-    done = world.finish(session, (reference, presented)).session
+    done = world.finish(session, (reference, presented)).record
     assert (done.status, done.approve_until) == (Status.COMPLETED, None)
     assert len(attempts_of(done)) == 1
     assert world.received() == 2000
@@ -131,7 +131,7 @@ def test_an_approval_that_no_wallet_takes_is_kept_for_three_minutes_and_then_los
     world.clock.pass_time(5)
     began = world.clock.now()
     answering(world, "POST", "/continue/", stumble)
-    lost = world.finish(session, callback).session
+    lost = world.finish(session, callback).record
     assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
     assert (lost.grant, lost.approve_until) == (None, None)
     assert 170 < (world.clock.now() - began).total_seconds() < 200
@@ -152,7 +152,7 @@ def test_a_session_whose_approval_is_kept_can_be_ended_or_paid_from_another_wall
         else:
             assert world.pay(session).status is Status.COMPLETED
         world.clock.pass_time(30)
-        late = approve.finish(world.services, session.id, **asked).session
+        late = approve.finish(world.services, session.id, **asked).record
         assert late == world.session(session.id)
         assert world.received() == (0 if end else 2000)
 
@@ -165,7 +165,7 @@ def test_a_new_price_that_the_wallet_stumbles_at_is_asked_for_again(world: World
     answering(
         world, "POST", "/quotes", lambda request: refuses.pop() if refuses else handle(request)
     )
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert (refuses, world.received()) == ([], 2000)
 
 
@@ -173,7 +173,7 @@ def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_appro
     world = World()
     session, callback = world.awaiting()
     world.clock.pass_time(299)
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert done.status is Status.COMPLETED
     assert done.quote is not None
     assert session.quote is not None
@@ -185,7 +185,7 @@ def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_appro
 def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again(world: World) -> None:
     session, callback = world.awaiting("expensive-renewal")
     world.clock.pass_time(299)
-    back = world.finish(session, callback).session
+    back = world.finish(session, callback).record
     assert (back.status, back.problem) == (Status.OPEN, Problem.PRICE_CHANGED)
     assert world.received() == 0
     assert world.transport.count("POST", "/outgoing-payments") == 0
@@ -195,12 +195,12 @@ def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again(world:
 def test_a_wallet_with_one_second_quotes_pays(world: World) -> None:
     session, callback = world.awaiting("quote-expired")
     world.clock.pass_time(60)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
 
 
 def test_trap_07_an_answer_lost_after_the_payment_is_never_sent_again(world: World) -> None:
     session, callback = world.awaiting("dies-after-create")
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert (doubtful.status, doubtful.phase) == (Status.AWAITING_APPROVAL, Phase.PAYING)
     done = world.settle(doubtful)
     assert done.status is Status.COMPLETED
@@ -214,7 +214,7 @@ def test_a_definite_refusal_opens_the_session_once_the_wallet_shows_no_payment()
     world = World()
     session, callback = world.awaiting()
     world.transport.before = on("POST", "/outgoing-payments", world.raise_prices)
-    back = world.finish(session, callback).session
+    back = world.finish(session, callback).record
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_REFUSED)
     assert world.transport.count("GET", "/outgoing-payments/") == 1
     assert world.transport.count("GET", "/outgoing-payments?") == 1
@@ -234,7 +234,7 @@ def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status:
         return Response(status, {"content-type": "application/json"}, body)
 
     answering(world, "POST", "/outgoing-payments", lie)
-    shown = world.finish(session, callback).session
+    shown = world.finish(session, callback).record
     if status < 500:  # a refusal has the merchant's wallet asked, which shows the money
         assert shown.status is Status.COMPLETED
     else:
@@ -255,7 +255,7 @@ def test_a_payment_in_flight_is_never_taken_back(ending: Callable[..., object]) 
         refused.append(caught.value)
 
     world.transport.before = on("POST", "/outgoing-payments", during)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert refused
 
 
@@ -265,10 +265,10 @@ def test_two_callbacks_at_once_pay_once(world: World) -> None:
 
     def during(request: Request) -> None:
         if "/continue/" in request.url and not seen:
-            seen.append(world.finish(session, callback).session)
+            seen.append(world.finish(session, callback).record)
 
     world.transport.before = during
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert [other.phase for other in seen] == [Phase.CONTINUING]
     assert world.transport.count("POST", "/continue/") == 1
     assert world.transport.count("POST", "/outgoing-payments") == 1
@@ -282,7 +282,7 @@ def test_a_session_that_expires_before_the_claim_is_expired_and_nobody_is_asked(
     left = (session.expires_at - world.clock.now()).total_seconds()
     monkeypatch.setattr(limits, "admit_work", lambda *_, **__: world.clock.pass_time(left))
     world.transport.sent.clear()
-    assert world.finish(session, callback).session.status is Status.EXPIRED
+    assert world.finish(session, callback).record.status is Status.EXPIRED
     assert world.transport.sent == []
 
 
@@ -294,7 +294,7 @@ def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send(world: World
             world.clock.pass_time(SEND_WITHIN.total_seconds())
 
     interrupt(world, "update_item", slow, times=2)
-    back = world.finish(session, callback).session
+    back = world.finish(session, callback).record
     assert world.transport.count("POST", "/outgoing-payments") == 0
     assert (back.status, back.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE), "at once"
     assert world.pay(back).status is Status.COMPLETED
@@ -310,7 +310,7 @@ def test_a_connection_refused_before_the_payment_was_sent_opens_the_session_at_o
             raise NotSent("connection refused")
 
     world.transport.before = unreachable
-    back = world.finish(session, callback).session
+    back = world.finish(session, callback).record
     assert (back.status, back.problem) == (Status.OPEN, Problem.WALLET_UNREACHABLE)
     world.transport.before = lambda request: None
     assert world.pay(back).status is Status.COMPLETED
@@ -328,7 +328,7 @@ def test_a_refusal_of_a_wallet_that_paid_all_the_same_is_not_believed(world: Wor
 
     hidden = {"GET": Reason.NOT_FOUND, "POST": Reason.OTHER}
     world.transport.after = hide
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
 
 
 def test_a_refusal_is_not_believed_while_the_wallet_shows_the_payment(world: World) -> None:
@@ -340,7 +340,7 @@ def test_a_refusal_is_not_believed_while_the_wallet_shows_the_payment(world: Wor
             raise Refused("no", operation="", status=403, reason=Reason.OTHER)
 
     world.transport.after = refuse
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert doubtful.phase is Phase.PAYING
     assert world.settle(doubtful, seconds=120).status is Status.COMPLETED
     assert world.received() == 2000
@@ -352,7 +352,7 @@ def test_a_refusal_that_may_follow_a_payment_proves_nothing(world: World, reason
     session, callback = world.awaiting()
     refused = Refused("no", operation="", status=409, reason=reason)
     world.transport.before = on("POST", "/outgoing-payments", raising(refused))
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert (doubtful.phase, doubtful.closing_at) == (Phase.PAYING, None)
     assert world.transport.count("GET", "/outgoing-payments") == 0, "nobody is asked"
 
@@ -366,7 +366,7 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
         world.services.sessions.save(Transaction(change))
 
     world.transport.after = on("POST", "/outgoing-payments", look)
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
 
@@ -387,7 +387,7 @@ def test_a_claim_that_lost_its_race_holds_its_lease_from_when_it_is_written(worl
     world.transport.after = on(
         "POST", "/continue", lambda: leases.append(world.session(session.id).lease_until)
     )
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert leases == [lost[0] + LEASE]
 
 
@@ -400,7 +400,7 @@ def test_a_session_that_moved_on_during_the_continuation_is_shown_as_it_is(
 ) -> None:
     session, callback = world.awaiting()
     monkeypatch.setattr(instruct, "move", raising(moved_on(session)))
-    found = world.finish(session, callback).session
+    found = world.finish(session, callback).record
     assert found.status is Status.AWAITING_APPROVAL
     assert world.transport.count("POST", "/outgoing-payments") == 0
 

@@ -79,7 +79,7 @@ def test_the_way_from_callback_to_confirmation_costs_three_wallet_calls_and_seve
     session, callback = world.awaiting()
     world.clock.pass_time(5)  # an approval takes longer than the wallet asks to wait
     world.forget()
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert [method for method, _ in world.transport.sent] == ["POST", "POST", "GET"]
     world.session(session.id)  # the confirmation page
     assert len(world.aws_calls()) + len(world.queue.messages) <= 7

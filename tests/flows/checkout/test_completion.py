@@ -76,14 +76,14 @@ def test_the_event_of_a_short_payment_is_sent_once_with_the_amount_asked(world: 
 def test_a_read_that_is_lost_after_the_payment_is_made_again(world: World) -> None:
     session, callback = world.awaiting()
     world.transport.after = lose_answers("/incoming-payments/", OutcomeUnknown("lost"))
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
 
 
 def test_a_slow_provider_is_asked_no_longer_than_the_customer_waits(world: World) -> None:
     session, callback = world.awaiting("late")
     world.transport.before = on("GET", "/incoming-payments/", lambda: world.clock.pass_time(4))
     began = world.clock.now()
-    assert world.finish(session, callback).session.status is Status.PROCESSING
+    assert world.finish(session, callback).record.status is Status.PROCESSING
     assert world.clock.now() - began < LEASE
 
 
@@ -101,7 +101,7 @@ def test_the_customer_waits_two_and_a_half_seconds_for_a_page(world: World, hang
 
     world.transport.send = hang  # type: ignore[method-assign]
     began = world.clock.now()
-    assert world.finish(session, callback).session.status is Status.PROCESSING
+    assert world.finish(session, callback).record.status is Status.PROCESSING
     assert world.clock.now() - began <= timedelta(seconds=2.5)
 
 
@@ -124,7 +124,7 @@ def test_a_part_is_told_while_the_callback_still_waits_for_the_rest(world: World
                 world.pay_from_outside(now, 1000)
 
     world.transport.after = half
-    partly = world.finish(session, callback).session
+    partly = world.finish(session, callback).record
     assert (partly.status, partly.received) == (Status.PROCESSING, 1000)
     assert told[:4] == [(None, None)] * 3 + [(1000, Attention.PARTIAL_PAYMENT)]
 
@@ -145,7 +145,7 @@ def test_a_part_is_told_although_the_customers_wallet_does_not_answer(world: Wor
 
     world.transport.after = half
     world.transport.before = silent
-    partly = world.finish(session, callback).session
+    partly = world.finish(session, callback).record
     assert len(looks) > 4
     assert (partly.status, partly.received) == (Status.PROCESSING, 1000)
 
@@ -272,5 +272,5 @@ def test_under_instructed_a_wallet_that_cannot_be_read_does_not_hold_up_the_comp
     session, callback = world.awaiting()
     unreadable = raising(OutcomeUnknown("no answer"))
     world.transport.before = on("GET", "/incoming-payments/", unreadable)
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert (done.status, done.received) == (Status.COMPLETED, None)

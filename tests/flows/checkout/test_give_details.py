@@ -87,7 +87,7 @@ def test_they_are_corrected_until_a_wallet_is_given(world: World) -> None:
     with pytest.raises(SessionUnexpectedState):
         details.give(world.services, priced, ANA)
     assert given(world, session) == EVA
-    assert world.finish(priced, world.approve(priced)).session.status is Status.COMPLETED
+    assert world.finish(priced, world.approve(priced)).record.status is Status.COMPLETED
 
 
 def test_a_wallet_that_failed_ends_the_corrections_too(world: World) -> None:

@@ -63,7 +63,7 @@ def test_a_merchant_without_a_key_file_is_paid_and_the_customer_sees_its_name(
         each.interaction for each in world.network.state.grants.values() if each.interaction
     ]
     assert (interaction.client_name, interaction.client_uri) == ("Shop", url)
-    paid = world.finish(session, world.approve(session)).session
+    paid = world.finish(session, world.approve(session)).record
     assert paid.status is Status.COMPLETED
     assert balance(world) == 2000
 
@@ -96,7 +96,7 @@ def test_a_payment_that_was_begun_before_a_change_ends_as_it_began(
     before = client_of(world, session)
     old_wallet = wallet(world)
     change(world)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert client_of(world, world.session(session.id)) == before
     assert world.incoming(session).wallet == old_wallet
     assert balance(world) == 2000
@@ -152,7 +152,7 @@ def test_the_next_attempt_stays_with_the_incoming_payment_and_then_follows_the_m
     moved = world.submit(again)
     assert moved.identity == 1
     assert world.incoming(moved).wallet == NEW_SHOP
-    paid = world.finish(moved, world.approve(moved)).session
+    paid = world.finish(moved, world.approve(moved)).record
     assert paid.status is Status.COMPLETED
     assert world.network.state.accounts[NEW_SHOP].balance == 2000
 
@@ -166,7 +166,7 @@ def test_a_process_that_knows_the_merchant_of_before_reads_it_again(world: World
     assert begun.identity is None  # as this process knows it for up to a minute
     world.clock.pass_time(61)
     assert world.submit(world.create()).identity == 1
-    assert world.finish(begun, world.approve(begun)).session.status is Status.COMPLETED
+    assert world.finish(begun, world.approve(begun)).record.status is Status.COMPLETED
 
 
 def test_a_record_that_lacks_the_identity_makes_the_payment_wait(world: World) -> None:
@@ -177,7 +177,7 @@ def test_a_record_that_lacks_the_identity_makes_the_payment_wait(world: World) -
     with pytest.raises(Unavailable):
         world.finish(session, callback)
     world.services.merchants.replace(world.stored().changed(former=stored.former))
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
 
 
 def test_the_grant_that_is_given_up_is_canceled_by_the_client_that_asked(world: World) -> None:
@@ -204,7 +204,7 @@ def test_a_new_key_of_ours_is_shown_before_it_signs_and_the_old_one_for_a_day_af
     assert stored.signing_key(world.clock.now()) == (first.key_id, first.private_key)
     world.clock.pass_time(301)
     assert stored.signing_key(world.clock.now())[0] == stored.service_keys[1].key_id
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     world.clock.pass_time(24 * 3600)
     to_service_key(world)
     assert first not in world.stored().service_keys
@@ -238,7 +238,7 @@ def test_while_the_host_of_the_client_is_down_payments_wait_and_then_finish(worl
     world.client_host_down = False
     assert world.settle(world.session(asked.id)).status is Status.COMPLETED
     assert world.pay(world.session(fresh.id)).status is Status.COMPLETED
-    assert world.finish(waiting, callback).session.status is Status.COMPLETED
+    assert world.finish(waiting, callback).record.status is Status.COMPLETED
     assert balance(world) == 6000
 
 

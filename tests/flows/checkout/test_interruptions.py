@@ -123,7 +123,7 @@ def test_a_callback_that_an_end_overtakes_asks_nobody_and_shows_the_end(
 ) -> None:
     session, callback = world.awaiting()
     interrupt(world, "update_item", lambda: ending(world.services, world.key(), session.id))
-    shown = world.finish(session, callback).session
+    shown = world.finish(session, callback).record
     assert shown == world.session(session.id)
     assert shown.status in (Status.CANCELED, Status.EXPIRED)
     assert world.transport.count("POST", "/continue/") == 0
@@ -133,7 +133,7 @@ def test_a_callback_that_an_end_overtakes_asks_nobody_and_shows_the_end(
 def test_of_two_callbacks_at_once_the_loser_shows_what_the_winner_made_of_it(world: World) -> None:
     session, callback = world.awaiting()
     interrupt(world, "update_item", lambda: world.finish(session, callback))
-    assert world.finish(session, callback).session == world.session(session.id)
+    assert world.finish(session, callback).record == world.session(session.id)
     assert world.session(session.id).status is Status.COMPLETED
     assert world.received() == 2000
 
@@ -148,7 +148,7 @@ def test_an_approval_that_cannot_be_used_opens_the_session(
     session, callback = world.awaiting()
     world.clock.pass_time(wait)
     answering(world, "POST", part, answer)
-    back = world.finish(session, callback).session
+    back = world.finish(session, callback).record
     assert (back.status, back.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
     assert world.received() == 0
 
@@ -159,7 +159,7 @@ def test_a_refusal_of_a_wallet_that_cannot_be_asked_leaves_the_payment_in_doubt(
 
     world.transport.before = on("GET", "/outgoing-payments", raising(NotSent("down")))
     answering(world, "POST", "/outgoing-payments", status(400))
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert doubtful.phase is Phase.PAYING
 
 
@@ -171,7 +171,7 @@ def test_a_payment_that_a_sweep_has_completed_meanwhile_is_shown_as_it_is(world:
         reconcile.step(world.services, world.session(session.id))
 
     world.transport.after = on("POST", "/outgoing-payments", swept)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert len(world.events()) == 1
 
 
@@ -205,7 +205,7 @@ def unanswered(world: World) -> Session:
         return Response(502, {}, b"Bad Gateway")
 
     answering(world, "POST", "/outgoing-payments", lost)
-    return world.finish(session, callback).session
+    return world.finish(session, callback).record
 
 
 def test_a_payment_with_an_id_of_its_own_is_found_in_the_list(world: World) -> None:

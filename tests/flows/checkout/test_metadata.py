@@ -69,7 +69,7 @@ def test_a_session_that_ran_out_at_the_wallet_is_annotated_too(world: World) -> 
 def test_a_session_that_waits_for_an_approval_is_changed_and_paid(world: World) -> None:
     session, callback = world.awaiting()
     change(world, session, more="1")
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     assert world.session(session.id).metadata["more"] == "1"
 
 

@@ -106,7 +106,7 @@ def test_a_look_does_not_cost_the_approval(world: World) -> None:
 
     merchants = between(services.merchants, "get", look)
     world.services = replace(services, merchants=merchants)
-    done = world.finish(session, callback).session
+    done = world.finish(session, callback).record
     assert looked
     assert done.status is Status.COMPLETED
 
@@ -137,7 +137,7 @@ def test_money_that_comes_while_the_payment_is_refused_completes_at_once(world: 
         raise refused
 
     world.transport.before = on("POST", "/outgoing-payments", pay_and_refuse)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
 
 
 def test_money_that_comes_during_the_preparation_completes_at_once(world: World) -> None:
@@ -483,7 +483,7 @@ def test_a_payment_refused_because_a_stranger_has_closed_it_goes_to_the_fence_at
     session, callback = world.awaiting("closed-from-outside")
     world.clock.pass_time(5)
     begun = world.clock.now()
-    session = world.finish(session, callback).session
+    session = world.finish(session, callback).record
     assert (session.phase, session.closing_at) == (Phase.PAYING, world.clock.now())
     assert_paid_by_the_next_wallet(world, session, begun)
 
@@ -500,7 +500,7 @@ def test_a_refusal_by_a_wallet_that_cannot_be_asked_of_a_closed_payment_begins_t
         on("GET", "/outgoing-payments", raising(OutcomeUnknown("silence")))(request)
 
     world.transport.before = answers
-    assert world.finish(session, callback).session.closing_at is not None
+    assert world.finish(session, callback).record.closing_at is not None
 
 
 def test_a_payment_that_is_closed_while_the_callback_waits_goes_to_the_fence_at_once(
@@ -510,7 +510,7 @@ def test_a_payment_that_is_closed_while_the_callback_waits_goes_to_the_fence_at_
     world.clock.pass_time(5)
     begun = world.clock.now()
     world.transport.after = on("POST", "/outgoing-payments", lambda: close(world, session))
-    session = world.finish(session, callback).session
+    session = world.finish(session, callback).record
     assert (session.status, session.closing_at) == (Status.PROCESSING, begun)
     world.transport.after = lambda *_: None
     assert_paid_by_the_next_wallet(world, session, begun)
@@ -524,7 +524,7 @@ def test_a_payment_that_is_closed_later_goes_to_the_fence_with_the_next_check(
     if lost:
         error = raising(OutcomeUnknown("lost"))
         world.transport.before = on("POST", "/outgoing-payments", error)
-    session = world.finish(session, callback).session
+    session = world.finish(session, callback).record
     world.transport.before = lambda *_: None
     session = world.settle(session, seconds=20)
     assert session.closing_at is None
@@ -552,7 +552,7 @@ def test_a_part_that_a_stranger_closes_is_the_merchants_to_decide_behind_the_fen
 def test_money_that_was_on_its_way_when_a_stranger_closed_completes_it(world: World) -> None:
     session, callback = world.awaiting("never-credits")
     world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-    session = world.finish(session, callback).session
+    session = world.finish(session, callback).record
     close(world, session)
     world.clock.pass_time(12)
     session = world.settle(session, seconds=20)

@@ -33,7 +33,7 @@ def test_money_that_arrives_late_completes_the_session_when_it_arrives(world: Wo
 def test_a_wallet_without_money_can_pay_in_the_end_with_the_same_link(world: World) -> None:
     session, callback = world.awaiting("no-funds")
     begun = world.clock.now()
-    session = world.finish(session, callback).session
+    session = world.finish(session, callback).record
     assert session.status is Status.PROCESSING
     assert session.closing_at is not None, "the callback's own look has seen that it failed"
     back = world.settle(session, every=3)
@@ -61,7 +61,7 @@ def test_a_callback_asks_a_wallet_that_hangs_no_longer_than_the_customer_waits(
         return send(request, timeout=timeout)
 
     world.transport.send = sent  # type: ignore[method-assign]
-    assert world.finish(session, callback).session.status is Status.PROCESSING
+    assert world.finish(session, callback).record.status is Status.PROCESSING
     assert asked == [1.0]
     assert world.clock.now() - begun <= timedelta(seconds=4)
 
@@ -486,7 +486,7 @@ def _lose_the_payment(world: World, *, arrived: bool) -> Session:
         world.transport.after = silent
     else:
         world.transport.before = silent
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert doubtful.phase is Phase.PAYING
     return doubtful
 

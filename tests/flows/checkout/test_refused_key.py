@@ -145,7 +145,7 @@ def test_the_story_tells_another_failure_of_the_shops_provider_by_its_kind(
 def test_an_approval_lost_with_the_key_says_so_too(world: World) -> None:
     session, callback = world.awaiting()
     revoke(world)
-    after = world.finish(session, callback).session
+    after = world.finish(session, callback).record
     assert_not_the_customers_fault(after, "localhost:4102 answered 400 invalid_client")
 
 
@@ -167,7 +167,7 @@ def test_a_payment_refused_for_the_key_blames_neither_the_customer_nor_their_mon
     session, callback = world.awaiting()
     refused = resource(401, "Signature validation error: could not find key").response
     answering(world, "POST", "/outgoing-payments", lambda request: refused)
-    after = world.finish(session, callback).session
+    after = world.finish(session, callback).record
     assert_not_the_customers_fault(after, "localhost:4101 answered 401")
 
 

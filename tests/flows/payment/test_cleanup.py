@@ -73,7 +73,7 @@ def test_a_new_wallet_leaves_the_old_grant_behind_and_keeps_the_incoming_payment
     assert task.grant == first.grant
     assert second.incoming_payment == first.incoming_payment
     clean_up(world.services, task)
-    assert world.finish(second, world.approve(second)).session.status is Status.COMPLETED
+    assert world.finish(second, world.approve(second)).record.status is Status.COMPLETED
 
 
 def test_an_approval_whose_process_died_leaves_its_grant_behind(world: World) -> None:

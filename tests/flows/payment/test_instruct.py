@@ -143,7 +143,7 @@ def test_the_201_of_another_instruction_changes_nothing() -> None:
         again = world.submit(world.session(session.id), f"{CEDAR}/carol")
         approved = world.approve(again)
         world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
-        second.append(world.finish(again, approved).session)
+        second.append(world.finish(again, approved).record)
 
     world.transport.after = on("POST", "/outgoing-payments", begin_again)
     world.finish(session, callback)
@@ -165,7 +165,7 @@ def test_a_201_that_loses_each_race_is_left_to_reconciliation(world: World) -> N
         interrupt(world, "update_item", first)
 
     world.transport.after = on("POST", "/outgoing-payments", lambda: check_again(5))
-    doubtful = world.finish(session, callback).session
+    doubtful = world.finish(session, callback).record
     assert (doubtful.phase, doubtful.outgoing_payment) == (Phase.PAYING, None)
     assert world.transport.count("POST", "/outgoing-payments") == 1
     assert world.settle(world.session(session.id)).status is Status.COMPLETED

@@ -71,7 +71,7 @@ def lose_the_approval(world: World) -> None:
         reconcile.view(world.services, session.id)
 
     world.transport.before = on("POST", "/continue/", slow)
-    assert world.finish(session, callback).session.status is Status.OPEN
+    assert world.finish(session, callback).record.status is Status.OPEN
     assert world.transport.count("POST", "/outgoing-payments") == 0
 
 

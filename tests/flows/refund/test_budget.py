@@ -178,7 +178,7 @@ def test_a_callback_of_somebody_else_is_refused_without_a_call(world: World) -> 
 
 def test_without_an_approval_a_callback_finds_nothing(world: World) -> None:
     found = budget.finish(world.services, world.key(), interact_ref="a", presented_hash="b")
-    assert (found.mandate, found.wait_seconds) == (None, 0)
+    assert (found.record, found.wait_seconds) == (None, 0)
 
 
 def test_a_callback_that_comes_twice_gets_the_budget_as_it_is(world: World) -> None:

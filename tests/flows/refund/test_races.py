@@ -162,7 +162,7 @@ def test_of_two_callbacks_at_once_one_pays(world: World, sold: Session) -> None:
         interact_ref=callback[0],
         presented_hash=callback[1],
     )
-    assert lost.refund.status is RefundStatus.SUCCEEDED
+    assert lost.record.status is RefundStatus.SUCCEEDED
     assert payments(world) == made + 1
 
 
@@ -280,7 +280,7 @@ def test_a_process_that_sleeps_after_r2_sends_nothing(world: World, sold: Sessio
         prepared.id,
         interact_ref=callback[0],
         presented_hash=callback[1],
-    ).refund
+    ).record
     assert (late.status, payments(world)) == (RefundStatus.NEEDS_APPROVAL, made)
 
 

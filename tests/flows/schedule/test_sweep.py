@@ -511,7 +511,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
         seen.append((stored.phase, places.due_at(stored), places.urgent(stored)))
 
     world.services = replace(services, sessions=between(services.sessions, "save", noting, times=9))
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.finish(session, callback).record.status is Status.COMPLETED
     sooner = NOW + timedelta(seconds=takes) + SEND_WITHIN + CHECK_AFTER
     assert {at for _, at, _ in seen} == {place, *[sooner] * moves}
     assert {urgent for *_, urgent in seen} == {True}
@@ -533,7 +533,7 @@ def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
         False,
         session.expires_at,
     )
-    assert world.finish(waiting, callback).session.status is Status.COMPLETED
+    assert world.finish(waiting, callback).record.status is Status.COMPLETED
 
 
 def test_a_checked_payment_is_due_when_the_next_check_is(world: World) -> None:

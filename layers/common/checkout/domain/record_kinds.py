@@ -14,11 +14,12 @@ from typing import Any, Final
 from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.ground.json_values import compact
 from checkout.domain.payment import mandate_transitions
+from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
-from checkout.domain.payment.mandate import Mandate
+from checkout.domain.payment.mandate import Mandate, MandateEvent
 from checkout.domain.refund import transitions as refund_transitions
 from checkout.domain.refund.public import public_refund
-from checkout.domain.refund.record import Refund
+from checkout.domain.refund.record import Refund, RefundEvent
 from checkout.domain.session import transitions
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.public import event_body
@@ -30,10 +31,12 @@ from checkout.domain.webhooks.record import WebhookEvent
 class Subject:
     """A kind of records. `table` is where they are stored, which sealed fields are bound to.
 
-    `advance` applies the kind's own transitions; `event` makes the webhook event of a change.
+    `events` are the events that can happen to one. `advance` applies the kind's own transitions;
+    `event` makes the webhook event of a change.
     """
 
     table: str
+    events: Any
     advance: Callable[..., Change[Any]]
     event: Callable[..., WebhookEvent]
 
@@ -146,13 +149,9 @@ def _budget_event(
 
 
 _SUBJECTS: Final[Mapping[str, Subject]] = {
-    SESSION: Subject(table="checkout_sessions", advance=transitions.advance, event=_session_event),
-    REFUND: Subject(
-        table="checkout_sessions", advance=refund_transitions.advance, event=_refund_event
-    ),
-    MANDATE: Subject(
-        table="checkout_sessions", advance=mandate_transitions.advance, event=_budget_event
-    ),
+    SESSION: Subject("checkout_sessions", Event, transitions.advance, _session_event),
+    REFUND: Subject("checkout_sessions", RefundEvent, refund_transitions.advance, _refund_event),
+    MANDATE: Subject("checkout_sessions", MandateEvent, mandate_transitions.advance, _budget_event),
 }
 
 

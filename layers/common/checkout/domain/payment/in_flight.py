@@ -114,6 +114,16 @@ class InFlight(Record):
     def payment_in_flight(self) -> bool: ...
 
     @property
+    def payer(self) -> WalletAddress | None:
+        """Return the wallet that pays."""
+        return self.customer
+
+    @property
+    def fixed(self) -> tuple[Amount | None, Amount | None]:
+        """Return what its quote asks for: what arrives, or else what is debited."""
+        return self.receive, None
+
+    @property
     def incoming_payment_ends_at(self) -> datetime:
         """Return when the incoming payment takes no more money, closed or not."""
         assert self.incoming_payment is not None

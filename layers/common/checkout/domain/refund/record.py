@@ -238,6 +238,11 @@ class Refund(Record):
         return self.status is RefundStatus.PAID_ELSEWHERE
 
     @property
+    def fixed(self) -> tuple[Amount | None, Amount | None]:
+        """Return what its quote asks for: what arrives, or else what is debited."""
+        return self.give, None if self.give is not None else self.cost
+
+    @property
     def payment_in_flight(self) -> bool:
         """Whether money may have been sent: then nobody cancels it."""
         return self.status is RefundStatus.SENDING

@@ -1,33 +1,40 @@
 """Ask for the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
 
-The approval is an interactive grant (RFC 9635) with limits.
+The approval is an interactive grant (RFC 9635) with limits. All kinds of records go through here:
+sales, refunds and budgets. Why: docs/decisions/0028.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from checkout.domain.ground.errors import CallbackInvalid
 from checkout.domain.ground.ids import new_nonce
-from checkout.domain.payment.events import Event
-from checkout.domain.payment.in_flight import InFlight
+from checkout.domain.payment.in_flight import Problem
 from checkout.domain.payment.machine import Change
-from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
-from checkout.flows.payment.sealed import Grant
+from checkout.domain.payment.mandate import Mandate
+from checkout.domain.record_kinds import subject_of
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
+from checkout.flows.payment.instruct import P, intend, usable_quote
+from checkout.flows.payment.sealed import Grant, pending_grant
 from checkout.flows.payment.visit import WalletVisit
-from checkout.flows.payment.writes import change, write_decided
+from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import AccessToken, WalletAddress
 from checkout.ports import StaleRecord
-from checkout.services import Services
+from checkout.services import PayServices, Services
 
-R = TypeVar("R", bound=InFlight)
+A = TypeVar("A", Session, Refund, Mandate)  # the kinds of records that wait for an approval
 T = TypeVar("T")
+# Returns the note on a problem, and the fields that show it. The error is None for a dearer price.
+Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
@@ -37,6 +44,24 @@ ROOM: Final = timedelta(seconds=12)
 # A wallet that cannot take an approval just now is asked again for this long, by the browser.
 KEPT_FOR: Final = timedelta(minutes=3)
 KEPT_PAUSE: Final = 10  # seconds until the browser comes again
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackResult(Generic[T]):
+    """The record after a callback.
+
+    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
+    now: call the same URL again after that time. It is the browser that waits, because any number
+    of copies may come before one of them has the claim.
+    Nothing was done either if `asks`: the approval was begun in another browser, so ask this one
+    first. `verified`: the customer's browser came back with the session's approval, and was asked
+    if it had to be.
+    """
+
+    record: T
+    wait_seconds: int = 0
+    asks: bool = False
+    verified: bool = False
 
 
 def ask(
@@ -73,26 +98,99 @@ def verify(grant: Grant, payer: WalletAddress, *, interact_ref: str, presented_h
         raise CallbackInvalid("This answer does not belong to the approval that we asked for.")
 
 
-def claim(services: Services, record: R) -> R:
+def returned(
+    services: PayServices,
+    record: Session | Refund | Mandate,
+    payer: WalletAddress | None,
+    *,
+    interact_ref: str,
+    presented_hash: str,
+) -> Grant | None:
+    """Return the pending grant that this callback is about, or None if none waits.
+
+    Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
+    """
+    grant = pending_grant(services.vault, record)
+    if grant is None or payer is None:
+        return None
+    verify(grant, payer, interact_ref=interact_ref, presented_hash=presented_hash)
+    return grant
+
+
+def claim(
+    services: Services,
+    record: A,
+    planned: Callable[[A, datetime], dict[str, Any]] = lambda current, now: {},
+) -> A:
     """Take the lease on the continuation of the record's grant (W5).
 
-    A check for money from outside may come first; another approval or claim may not. Raises
-    StaleRecord with the winner, and IllegalTransition.
+    Other writes may come first; another approval or claim may not. `planned` returns further fields
+    of the record that is claimed. Raises StaleRecord with the winner, and IllegalTransition.
     """
 
-    def claimed(current: R) -> Change[R]:
-        if current.grant != record.grant or current.phase is not None:
-            raise StaleRecord(current)
+    def claimed(current: A) -> Change[A]:
         now = services.clock.now()  # of the claim that is written, not of one that lost its race
-        return change(
-            services,
-            current,
-            Event.APPROVAL_CLAIMED,
-            lease_until=now + LEASE,
-            look_at=current.look_at or now + SEND_WITHIN + CHECK_AFTER,  # as W6, which leaves it
-        )
+        lost = current is not record and current.lease_live(now)
+        if current.grant != record.grant or lost:
+            raise StaleRecord(current)
+        event, more = subject_of(current.id).events.APPROVAL_CLAIMED, planned(current, now)
+        return change(services, current, event, lease_until=now + LEASE, **more)
 
     return write_decided(services, record, claimed)
+
+
+def redeem_and_intend(
+    visit: WalletVisit, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
+) -> tuple[P, AccessToken | None]:
+    """Redeem a claimed approval (C7), and write the intent to pay by it (W6) with `changes`.
+
+    Returns the record and the token that pays. Without a token the approval is kept or lost.
+    Raises StaleRecord, IllegalTransition.
+    """
+    assert record.payer is not None
+    assert record.incoming_payment is not None
+    assert record.quote is not None
+    payer, receiver, held = record.payer, record.incoming_payment.id, record.quote
+    allowed = Limits(receiver=receiver, debit_amount=held.debit)
+    try:
+        token = redeem(visit, grant, interact_ref, payer=payer, limits=allowed)
+    except op.OpenPaymentsError as error:
+        return keep_or_lose(visit, record, grant, error, blame), None
+    receive, debit = record.fixed
+    try:
+        quote = in_spite_of_stumbles(
+            visit,
+            lambda: usable_quote(
+                visit, held, payer, receiver=receiver, receive=receive, debit=debit
+            ),
+        )
+    except op.OpenPaymentsError as error:
+        return _lose(visit, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error)), None
+    if quote is None:
+        return _lose(visit, record, grant, blame(record, Problem.PRICE_CHANGED, None)), None
+    return intend(visit.services, record, quote, token, **changes), token
+
+
+def keep_or_lose(
+    visit: WalletVisit, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
+) -> P:
+    """Keep an approval that the wallet could not take just now, or lose it."""
+    kept = kept_until(visit.services, error, record.approve_until)
+    if kept is None:
+        return _lose(visit, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
+    note, _ = blame(record, Problem.WALLET_UNREACHABLE, error)
+    event = subject_of(record.id).events.APPROVAL_KEPT
+    return move(visit.services, record, event, note=note, approve_until=kept)
+
+
+def _lose(visit: WalletVisit, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
+    """Forget the approval: no payment was instructed by it, so none can come of it."""
+    assert record.payer is not None
+    auth_server, (note, fields) = record.payer.auth_server, blamed
+    event = subject_of(record.id).events.APPROVAL_LOST
+    record = move(visit.services, record, event, note=note, **fields)
+    cancel(visit, auth_server, grant)
+    return record
 
 
 def redeem(
@@ -143,12 +241,16 @@ def stumbled(error: op.OpenPaymentsError) -> bool:
     return not isinstance(error, op.UntrustedAnswer)
 
 
-def kept_until(services: Services, approve_until: datetime | None) -> datetime | None:
+def kept_until(
+    services: Services, error: op.OpenPaymentsError, approve_until: datetime | None
+) -> datetime | None:
     """Return until when an approval is kept that the wallet could not take just now.
 
-    `approve_until` is when it ends already, if that is known. None if no time is left to ask again:
-    then it is lost.
+    `approve_until` is when it ends already, if that is known. None if the error is no stumble, or
+    no time is left to ask again: then it is lost.
     """
+    if not stumbled(error):
+        return None
     now = services.clock.now()
     until = min(approve_until or now + KEPT_FOR, now + KEPT_FOR)
     return until if now + timedelta(seconds=KEPT_PAUSE) < until else None

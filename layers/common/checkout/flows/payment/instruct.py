@@ -1,7 +1,8 @@
 """Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
 
-After W6 only certainty opens the record again; a payment whose outcome is unknown stays in
-`paying`, and is found by its quote (domain/session/transitions.py).
+Sales and refunds share the price, the intent and the one call that moves money. `send` and what
+follows it are the sale's: after W6 only certainty opens the session again; a payment whose outcome
+is unknown stays in `paying`, and is found by its quote (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import InFlight, Instruction, Phase, Problem
 from checkout.domain.payment.machine import Change
+from checkout.domain.record_kinds import subject_of
+from checkout.domain.refund.record import Refund
+from checkout.domain.session.record import Session
 from checkout.flows.payment import proof, schedule, sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
@@ -32,6 +36,7 @@ from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
 
 R = TypeVar("R", bound=InFlight)
+P = TypeVar("P", Session, Refund)  # the kinds of records that are paid
 
 # From W6; a process that resumes later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
@@ -44,14 +49,14 @@ RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was called invalid 
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Generic[R]):
-    """A record after its one send.
+class Sent:
+    """A session after its one send.
 
     `payment` is the wallet's, of a 201. `seen` is the money that is there although the wallet has
-    refused. With neither, the record is open again, or in doubt.
+    refused. With neither, the session is open again, or in doubt.
     """
 
-    record: R
+    session: Session
     payment: OutgoingPayment | None = None
     seen: proof.Seen | None = None
 
@@ -119,52 +124,67 @@ def usable_quote(
     return renewed if within else None
 
 
-def intend(services: PayServices, record: R, quote: Quote, token: AccessToken) -> R:
+def instruction(services: PayServices) -> dict[str, Any]:
+    """Return the fields of a new instruction: until when to send it, and when to look for it."""
+    now = services.clock.now()
+    new = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
+    return {"instruction": new, "check_at": new.deadline + CHECK_AFTER, "checks": 0}
+
+
+def intend(services: PayServices, record: P, quote: Quote, token: AccessToken, **changes: Any) -> P:
     """Write the intent to pay by this quote (W6), the point of no return.
 
-    Raises StaleRecord, IllegalTransition.
+    `changes` are further fields. Raises StaleRecord, IllegalTransition.
     """
-    now = services.clock.now()
-    instruction = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
-    return move(
-        services,
-        record,
-        Event.PAYMENT_INTENDED,
-        instruction=instruction,
-        quote=quote,
-        token=sealed.seal_token(services.vault, record.id, token),
-        check_at=instruction.deadline + CHECK_AFTER,
-        checks=0,
-    )
+    fields = instruction(services) | changes
+    fields |= {"quote": quote, "token": sealed.seal_token(services.vault, record.id, token)}
+    return move(services, record, subject_of(record.id).events.PAYMENT_INTENDED, **fields)
 
 
-def send(
-    visit: WalletVisit,
-    record: R,
-    token: AccessToken,
-    *,
-    payer: WalletAddress,
-    receiver: str,
-    patience: timedelta,
-) -> Sent[R]:
-    """Send the payment once, never after its deadline (C8), and record it (W7).
+class NothingSent(Exception):
+    """Report that this instruction has certainly paid nothing and never will.
 
-    Others look for its money after `patience`. Raises StaleRecord, IllegalTransition.
+    `why` is for the history. It is `late`, or no byte of it reached the wallet.
+    """
+
+    def __init__(self, why: str, *, late: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.late = why, late
+
+
+def send_once(visit: WalletVisit, record: Session | Refund, token: AccessToken) -> OutgoingPayment:
+    """Make the one call that moves money, never after the instruction's deadline (C8).
+
+    Returns the payment as the payer's wallet has accepted it. Raises NothingSent, and open_payments
+    errors: by these alone nothing is known.
     """
     assert record.instruction is not None
     assert record.quote is not None
-    services = visit.services
-    if services.clock.now() >= record.instruction.deadline:
-        return _certain(visit, record, token, payer, Problem.APPROVAL_UNUSABLE, "not sent in time")
+    assert record.payer is not None
+    assert record.incoming_payment is not None
+    if visit.services.clock.now() >= record.instruction.deadline:
+        raise NothingSent("not sent in time", late=True)
     try:
-        payment = visit.client.create_outgoing_payment(
-            payer, token, quote=record.quote, receiver=receiver
+        return visit.client.create_outgoing_payment(
+            record.payer, token, quote=record.quote, receiver=record.incoming_payment.id
         )
-    except op.NotSent as error:  # no byte of it reached the wallet
-        why = type(error).__name__
-        return _certain(visit, record, token, payer, Problem.WALLET_UNREACHABLE, why)
+    except op.NotSent as error:
+        raise NothingSent(type(error).__name__) from None
+
+
+def send(visit: WalletVisit, record: Session, token: AccessToken, patience: timedelta) -> Sent:
+    """Send the payment of a sale, and record it (W7).
+
+    Others look for its money after `patience`. Raises StaleRecord, IllegalTransition.
+    """
+    services = visit.services
+    try:
+        payment = send_once(visit, record, token)
+    except NothingSent as nothing:
+        late = Problem.APPROVAL_UNUSABLE if nothing.late else Problem.WALLET_UNREACHABLE
+        return _certain(visit, record, token, late, nothing.why)
     except op.Refused as refused:
-        return _refused(visit, record, token, payer, receiver, refused)
+        return _refused(visit, record, token, refused)
     except op.OpenPaymentsError:
         return Sent(record)  # `paying`: the page says "confirming", reconciliation decides
     after_us = services.clock.now() + patience
@@ -182,40 +202,31 @@ def send(
 
 
 def _certain(
-    visit: WalletVisit,
-    record: R,
-    token: AccessToken,
-    payer: WalletAddress,
-    problem: Problem,
-    why: str,
-) -> Sent[R]:
-    """Open the record again: it is certain that this instruction paid nothing and never will.
+    visit: WalletVisit, record: Session, token: AccessToken, problem: Problem, why: str
+) -> Sent:
+    """Open the session again: it is certain that this instruction paid nothing and never will.
 
     The access token is revoked, best effort, so that nothing uses this approval any more.
     """
-    note = f"{problem.value}: {why}"
+    assert record.customer is not None
+    payer, note = record.customer, f"{problem.value}: {why}"
     record = move(visit.services, record, Event.PAYMENT_REFUSED, note=note, problem=problem)
     with contextlib.suppress(op.OpenPaymentsError):
         visit.client.revoke_token(payer.auth_server, token)
     return Sent(record)
 
 
-def _refused(
-    visit: WalletVisit,
-    record: R,
-    token: AccessToken,
-    payer: WalletAddress,
-    receiver: str,
-    refused: op.Refused,
-) -> Sent[R]:
-    """Open the record if the 4xx means that no payment was made; return the money if it is there.
+def _refused(visit: WalletVisit, record: Session, token: AccessToken, refused: op.Refused) -> Sent:
+    """Open the session if the 4xx means that no payment was made; return the money if it is there.
 
     It does only if the wallet, asked by id and by list, shows no payment for this quote, and the
     incoming payment shows no money (C8): a hostile wallet may pay and hide it. One in doubt whose
     incoming payment is completed goes to the fence at once.
     """
     assert record.quote is not None
-    completed = False
+    assert record.customer is not None
+    assert record.incoming_payment is not None
+    payer, receiver, completed = record.customer, record.incoming_payment.id, False
     try:
         seen = proof.read(visit, record)
         if seen.received > 0:
@@ -231,8 +242,8 @@ def _refused(
     if certain:
         if refused.of_key:  # no matter of the customer, or of their money
             why = f"{refused.reason.value} ({refused.answered})"
-            return _certain(visit, record, token, payer, Problem.MERCHANT_WALLET_ERROR, why)
-        return _certain(visit, record, token, payer, Problem.PAYMENT_REFUSED, refused.reason.value)
+            return _certain(visit, record, token, Problem.MERCHANT_WALLET_ERROR, why)
+        return _certain(visit, record, token, Problem.PAYMENT_REFUSED, refused.reason.value)
     if completed:  # a stranger has closed it: that is why, and the fence can begin
         record = schedule.start_closing(visit.services, record)
     return Sent(record)

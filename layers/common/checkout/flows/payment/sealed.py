@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from checkout.domain.ground.json_values import compact
 from checkout.domain.payment.in_flight import InFlight
+from checkout.domain.payment.mandate import Mandate
 from checkout.domain.record_kinds import subject_of
+from checkout.domain.refund.record import Refund
 from checkout.open_payments.models import AccessToken, Continuation
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ class Grant:
     finish_nonce: str = field(repr=False)
     continuation: Continuation
 
+    def wait_seconds(self, now: datetime) -> int:
+        """Return the seconds from `now` until the wallet lets the grant be continued, or 0."""
+        return max(0, math.ceil((self.continuation.not_before - now).total_seconds()))
+
     def proof(self, record_id: str, use: Proof) -> str:
         """Return 128 bits that nobody can make without the nonce. A new approval has others."""
         text = f"{use.value}\n{record_id}".encode()
@@ -47,8 +53,8 @@ class Grant:
         return hmac.compare_digest(presented.encode(), self.proof(record_id, use).encode())
 
 
-def pending_grant(vault: AesVault, record: InFlight) -> Grant | None:
-    """Return the grant that waits for the customer's approval, or None."""
+def pending_grant(vault: AesVault, record: InFlight | Refund | Mandate) -> Grant | None:
+    """Return the grant that waits for the payer's approval, or None."""
     return None if record.grant is None else open_grant(vault, record.id, record.grant)
 
 

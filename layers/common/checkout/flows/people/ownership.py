@@ -10,7 +10,6 @@ wallet the merchant's, and the merchant sells. Source: RFC 9635, sections 4.2.1 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -111,16 +110,15 @@ def finish(
     until = datetime.fromisoformat(stored[0]) if stored else None
     grant, wallet = sealed.grant_from(text), _wallet(merchant, auth_server)
     approval.verify(grant, wallet, interact_ref=interact_ref, presented_hash=presented_hash)
-    wait = (grant.continuation.not_before - now).total_seconds()
-    if wait > 0:
-        return math.ceil(wait)
+    if wait := grant.wait_seconds(now):
+        return wait
     if services.challenges.take(place, now) != kept:  # another request was faster
         raise ParameterInvalid(_ENDED)
     visit = WalletVisit.begin(services.paying(), merchant, within=WITHIN)
     try:
         approval.redeem(visit, grant, interact_ref, payer=wallet, limits=None)
     except op.OpenPaymentsError as error:
-        if approval.stumbled(error) and (until := approval.kept_until(services, until)):
+        if until := approval.kept_until(services, error, until):
             _keep(services, merchant, browser, auth_server, grant, until)
             return approval.KEPT_PAUSE
         raise _of_wallet(error) from None

@@ -6,8 +6,6 @@ call that moves money (domain/refund/transitions.py).
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,10 +18,9 @@ from checkout.domain.ground.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.ground.ids import new_nonce
 from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.record import Merchant
-from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
+from checkout.domain.payment.in_flight import IncomingPaymentRef, Problem
 from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.refund.record import (
     NOT_BY_BUDGET,
@@ -34,7 +31,7 @@ from checkout.domain.refund.record import (
 )
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, sealed
-from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
+from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import reconcile, request
@@ -51,18 +48,6 @@ DEADLINE: Final = timedelta(seconds=20)
 LASTS: Final = timedelta(hours=2)
 APPROVE_WITHIN: Final = timedelta(hours=1)
 LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The refund after a callback.
-
-    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
-    now: call the same URL again after that time.
-    """
-
-    refund: Refund
-    wait_seconds: int = 0
 
 
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
@@ -96,7 +81,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     if not refund.payment_in_flight:
         priced, quote = price(visit, refund, payer)
         fields |= priced
-        limits = limits_of(priced["incoming_payment"].id, quote)
+        limits = Limits(receiver=priced["incoming_payment"].id, debit_amount=quote.debit)
     try:
         grant, page = approval.ask(
             visit, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)
@@ -145,7 +130,7 @@ def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dic
         customer = visit.client.get_wallet_address(refund.wallet)
     except op.OpenPaymentsError as error:
         raise _of_customer(error) from None
-    give = refund.give
+    give, debit = refund.fixed
     if give is not None and not give.is_of(customer):
         raise WalletInvalid(
             f"The customer's wallet has another currency now than the {give.asset_code} that they "
@@ -154,11 +139,7 @@ def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dic
     incoming = _incoming_payment(visit, refund, customer)
     try:
         quote = instruct.request_quote(
-            visit,
-            payer,
-            receiver=incoming.id,
-            receive=give,
-            debit=None if give is not None else refund.cost,
+            visit, payer, receiver=incoming.id, receive=give, debit=debit
         )
     except op.OpenPaymentsError as error:
         raise of_merchant(error) from None
@@ -172,11 +153,6 @@ def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dic
         "identity": visit.merchant.identity or None,
     }
     return fields, quote
-
-
-def limits_of(receiver: str, quote: Quote) -> Limits:
-    """Return the limits of the approval: this receiver and this debit."""
-    return Limits(receiver=receiver, debit_amount=quote.debit)
 
 
 def _incoming_payment(
@@ -210,7 +186,7 @@ def finish(
     *,
     interact_ref: str,
     presented_hash: str,
-) -> Finish:
+) -> CallbackResult[Refund]:
     """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, and CallbackInvalid for
@@ -219,101 +195,47 @@ def finish(
     """
     refund = request.get(services, key, refund_id)
     request.require_own(key, refund)
-    if refund.grant is None or refund.payer is None:
-        return Finish(refund)
-    grant = sealed.open_grant(services.vault, refund.id, refund.grant)
-    approval.verify(grant, refund.payer, interact_ref=interact_ref, presented_hash=presented_hash)
-    wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
-    if wait > 0:
-        return Finish(refund, wait_seconds=math.ceil(wait))
+    grant = approval.returned(
+        services, refund, refund.payer, interact_ref=interact_ref, presented_hash=presented_hash
+    )
+    if grant is None:
+        return CallbackResult(refund)
+    if wait := grant.wait_seconds(services.clock.now()):
+        return CallbackResult(refund, wait_seconds=wait)
     merchant = merchants.of(services.merchants, refund)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
-        refund = move(
-            services,
-            refund,
-            RefundEvent.APPROVAL_CLAIMED,
-            lease_until=services.clock.now() + approval.LEASE,
-        )
+        refund = approval.claim(services, refund)
         redeemed = _read_again if refund.payment_in_flight else _pay
         refund = redeemed(visit, refund, grant, interact_ref)
-        kept = refund.grant is not None and refund.lease_until is None
-        return Finish(refund, wait_seconds=approval.KEPT_PAUSE if kept else 0)
     except StaleRecord as stale:  # another request was faster
-        return Finish(stale.current)
+        return CallbackResult(stale.current)
     except IllegalTransition as illegal:
-        return Finish(illegal.record)
+        return CallbackResult(illegal.record)
+    kept = refund.grant is not None and refund.lease_until is None
+    return CallbackResult(refund, wait_seconds=approval.KEPT_PAUSE if kept else 0)
 
 
 def _pay(visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: str) -> Refund:
     """Redeem the approval (C5), write the intent (R2) and send the payment once (C6)."""
-    assert refund.payer is not None
-    assert refund.quote is not None
-    assert refund.incoming_payment is not None
-    payer, receiver = refund.payer, refund.incoming_payment.id
-    try:
-        token = approval.redeem(
-            visit, grant, interact_ref, payer=payer, limits=limits_of(receiver, refund.quote)
-        )
-    except op.OpenPaymentsError as error:
-        return _keep_approval(visit, refund, grant, error)
-    held = refund.quote
-    try:
-        quote = approval.in_spite_of_stumbles(
-            visit,
-            lambda: instruct.usable_quote(
-                visit,
-                held,
-                payer,
-                receiver=receiver,
-                receive=refund.give,
-                debit=None if refund.give is not None else refund.cost,
-            ),
-        )
-    except op.OpenPaymentsError as error:
-        return _lose_approval(visit, refund, grant, RefundProblem.APPROVAL_UNUSABLE, error)
-    if quote is None:
-        return _lose_approval(visit, refund, grant, RefundProblem.PRICE_CHANGED)
-    services = visit.services
-    now = services.clock.now()
-    sent_by = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
-    refund = move(
-        services,
-        refund,
-        RefundEvent.PAYMENT_INTENDED,
-        instruction=sent_by,
-        quote=quote,
-        token=sealed.seal_token(services.vault, refund.id, token),
-        check_at=sent_by.deadline + CHECK_AFTER,
-        checks=0,
-        payments=refund.payments + 1,
+    refund, token = approval.redeem_and_intend(
+        visit, refund, grant, interact_ref, _blame, payments=refund.payments + 1
     )
-    return send(visit, refund, token)
+    return refund if token is None else send(visit, refund, token)
 
 
 def send(visit: WalletVisit, refund: Refund, token: AccessToken) -> Refund:
-    """Send the payment once, never after its deadline (C6), and look for it."""
-    assert refund.payer is not None
-    assert refund.quote is not None
-    assert refund.incoming_payment is not None
-    assert refund.instruction is not None
-    services, payer, receiver = visit.services, refund.payer, refund.incoming_payment.id
-    if services.clock.now() >= refund.instruction.deadline:
-        return _not_sent(visit, refund, "not sent in time")
+    """Send the payment once (C6), and look for it. No refusal decides."""
     try:
-        payment = visit.client.create_outgoing_payment(
-            payer, token, quote=refund.quote, receiver=receiver
-        )
-    except op.NotSent as error:  # no byte of it reached the wallet
-        return _not_sent(visit, refund, type(error).__name__)
+        payment = instruct.send_once(visit, refund, token)
+    except instruct.NothingSent as nothing:
+        problem = RefundProblem.NOT_SENT
+        note = f"{problem}: {nothing.why}"
+        return nothing_sent(visit.services, refund, problem, note=note)
     except op.OpenPaymentsError:
         return reconcile.look(visit, refund)  # nothing it answers is believed
-    refund = move(
-        services,
-        refund,
-        RefundEvent.PAYMENT_CREATED,
-        outgoing_payment=payment.id,
-    )
+    event = RefundEvent.PAYMENT_CREATED
+    refund = move(visit.services, refund, event, outgoing_payment=payment.id)
     return await_money(visit, refund)
 
 
@@ -337,7 +259,7 @@ def _read_again(
     try:
         token = approval.redeem(visit, grant, interact_ref, payer=refund.payer, limits=None)
     except op.OpenPaymentsError as error:
-        return _keep_approval(visit, refund, grant, error)
+        return approval.keep_or_lose(visit, refund, grant, error, _blame)
     refund = move(
         services,
         refund,
@@ -348,39 +270,18 @@ def _read_again(
     return reconcile.look(visit, refund)
 
 
-def _not_sent(visit: WalletVisit, refund: Refund, why: str) -> Refund:
-    """Ask for approval: it is certain that this instruction paid nothing and never will."""
-    problem = RefundProblem.NOT_SENT
-    return nothing_sent(visit.services, refund, problem, note=f"{problem}: {why}")
+def _blame(
+    refund: Refund, problem: Problem, error: op.OpenPaymentsError | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the note on a problem, and its field, which a refund that is under way does not get.
 
-
-def _keep_approval(
-    visit: WalletVisit, refund: Refund, grant: sealed.Grant, error: op.OpenPaymentsError
-) -> Refund:
-    """Keep an approval that the wallet could not take just now, or forget it."""
-    kept = approval.kept_until(visit.services, refund.approve_until)
-    if not approval.stumbled(error) or kept is None:
-        return _lose_approval(visit, refund, grant, RefundProblem.APPROVAL_UNUSABLE, error)
-    note = RefundProblem.MERCHANT_WALLET_ERROR.value
-    event = RefundEvent.APPROVAL_KEPT
-    return move(visit.services, refund, event, note=note, approve_until=kept)
-
-
-def _lose_approval(
-    visit: WalletVisit,
-    refund: Refund,
-    grant: sealed.Grant,
-    problem: RefundProblem,
-    error: op.OpenPaymentsError | None = None,
-) -> Refund:
-    """Forget the approval: no payment was instructed by it, so none can come of it."""
-    assert refund.payer is not None
-    auth_server = refund.payer.auth_server
-    why = f"{problem}: {type(error).__name__}" if error is not None else problem.value
-    changes = {} if refund.payment_in_flight else {"problem": problem}
-    refund = move(visit.services, refund, RefundEvent.APPROVAL_LOST, note=why, **changes)
-    approval.cancel(visit, auth_server, grant)
-    return refund
+    The wallet is the merchant's own.
+    """
+    if problem is Problem.WALLET_UNREACHABLE:
+        return RefundProblem.MERCHANT_WALLET_ERROR.value, {}
+    why = RefundProblem(problem.value)
+    note = f"{why}: {type(error).__name__}" if error is not None else why.value
+    return note, {} if refund.payment_in_flight else {"problem": why}
 
 
 def _of_customer(error: op.OpenPaymentsError) -> CheckoutError:

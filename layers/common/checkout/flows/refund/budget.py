@@ -6,8 +6,7 @@ domain/refund/transitions.py.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,11 +18,9 @@ from checkout.domain.ground.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.ground.ids import new_nonce
 from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.reach import Effect, require
 from checkout.domain.merchant.record import Merchant
-from checkout.domain.payment.in_flight import Instruction
 from checkout.domain.payment.machine import Change, IllegalTransition
 from checkout.domain.payment.mandate import (
     ROTATED_EVERY,
@@ -43,7 +40,7 @@ from checkout.domain.refund.record import (
 )
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, mandates, sealed
-from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
+from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, commit, move, write_decided
 from checkout.flows.refund import approve, budget_request, request
@@ -55,19 +52,6 @@ from checkout.open_payments.limits import Interval, Limits
 from checkout.open_payments.models import AccessToken, Amount, Quote
 from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import PayServices
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The mandate after a callback.
-
-    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
-    now: call the same URL again after that time.
-    """
-
-    mandate: Mandate | None
-    wait_seconds: int = 0
-
 
 # Approve
 
@@ -134,41 +118,37 @@ def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServic
     return Terms(payer, limit, start, merchant.identity)
 
 
-def finish(services: PayServices, key: Actor, *, interact_ref: str, presented_hash: str) -> Finish:
+def finish(
+    services: PayServices, key: Actor, *, interact_ref: str, presented_hash: str
+) -> CallbackResult[Mandate | None]:
     """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
 
     Raises CallbackInvalid for one that does not verify, without any write or wallet call. A
     repeated or late callback gets the mandate as it is.
     """
     mandate = mandates.of(services, key.merchant)
-    if mandate is None or mandate.grant is None or mandate.asked is None:
-        return Finish(mandate)
-    grant, waiting = sealed.open_grant(services.vault, mandate.id, mandate.grant), mandate.grant
-    approval.verify(
-        grant, mandate.asked.payer, interact_ref=interact_ref, presented_hash=presented_hash
+    if mandate is None or mandate.asked is None:
+        return CallbackResult(mandate)
+    asked = mandate.asked
+    grant = approval.returned(
+        services, mandate, asked.payer, interact_ref=interact_ref, presented_hash=presented_hash
     )
-    wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
-    if wait > 0:
-        return Finish(mandate, wait_seconds=math.ceil(wait))
-    identity = mandate.asked.identity
-    merchant = merchants.as_of(services.merchants, mandate.merchant, identity)
+    if grant is None:
+        return CallbackResult(mandate)
+    if wait := grant.wait_seconds(services.clock.now()):
+        return CallbackResult(mandate, wait_seconds=wait)
+    merchant = merchants.as_of(services.merchants, mandate.merchant, asked.identity)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
-
-    def claimed(current: Mandate) -> Change[Mandate] | None:
-        if current.grant != waiting:
-            return None
-        until = services.clock.now() + approval.LEASE
-        return change(services, current, MandateEvent.APPROVAL_CLAIMED, lease_until=until)
-
     try:
-        mandate = write_decided(services, mandate, claimed)
+        mandate = approval.claim(services, mandate)
+    except StaleRecord as stale:  # another approval was asked for, or has been given
+        return CallbackResult(stale.current)
     except IllegalTransition as illegal:  # another request redeems it, or it comes too late
-        return Finish(illegal.record)
-    if mandate.grant != waiting or mandate.asked is None:
-        return Finish(mandate)
+        return CallbackResult(illegal.record)
+    waiting = mandate.grant
     mandate = _redeemed(visit, mandate, grant, interact_ref)
     kept = mandate.grant == waiting and mandate.lease_until is None
-    return Finish(mandate, wait_seconds=approval.KEPT_PAUSE if kept else 0)
+    return CallbackResult(mandate, wait_seconds=approval.KEPT_PAUSE if kept else 0)
 
 
 def _redeemed(
@@ -182,12 +162,10 @@ def _redeemed(
             visit, grant, interact_ref, payer=asked.payer, limits=limits_of(asked)
         )
     except op.OpenPaymentsError as error:
-        if approval.stumbled(error):
-            kept = approval.kept_until(services, mandate.approve_until)
-            if kept is not None:
-                return _not_redeemed(
-                    services, mandate, MandateEvent.APPROVAL_KEPT, error, approve_until=kept
-                )
+        kept = approval.kept_until(services, error, mandate.approve_until)
+        if kept is not None:
+            event = MandateEvent.APPROVAL_KEPT
+            return _not_redeemed(services, mandate, event, error, approve_until=kept)
         approval.cancel(visit, asked.payer.auth_server, grant)
         return _not_redeemed(services, mandate, MandateEvent.APPROVAL_LOST, error)
     stored = sealed.seal_token(services.vault, mandate.id, token)
@@ -373,13 +351,14 @@ def _price(
         return approve.price(visit, refund, payer)
     if (refund.identity or 0) != visit.merchant.identity:  # another client's quote
         raise _Passed(RefundProblem.PRICE_CHANGED, {})
+    receive, debit = refund.fixed
     quote = instruct.usable_quote(
         visit,
         refund.quote,
         payer,
         receiver=receiver.id,
-        receive=refund.give,
-        debit=None if refund.give is not None else refund.cost,
+        receive=receive,
+        debit=debit,
     )
     if quote is None:
         raise _Passed(RefundProblem.PRICE_CHANGED, {})
@@ -419,18 +398,15 @@ def _intend(
         if not _fits(mandate, quote.debit, visit.merchant, now):
             raise _Passed(RefundProblem.OVER_BUDGET, fields)
         period = mandate.period_at(now)
-        sent_by = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
         intended = change(
             services,
             refund,
             RefundEvent.BUDGET_INTENDED,
             **fields,
-            instruction=sent_by,
+            **instruct.instruction(services),
             by_budget=1,
             period=period,
             counted=quote.debit.value,
-            check_at=sent_by.deadline + CHECK_AFTER,
-            checks=0,
             payments=refund.payments + 1,
         )
         spent = mandate.spent_in(period) + quote.debit.value
