@@ -166,6 +166,23 @@ def test_of_two_callbacks_at_once_one_pays(world: World, sold: Session) -> None:
     assert payments(world) == made + 1
 
 
+def test_a_callback_beside_a_change_of_metadata_pays_all_the_same(
+    world: World, sold: Session
+) -> None:
+    prepared = prepare(world, ask(world, sold))
+    callback = consent(world, prepared)
+    world.clock.pass_time(10)
+    services = overtaken(world, lambda: touch(world, again(world, prepared)))
+    paid = approve.finish(
+        services,
+        world.key(),
+        prepared.id,
+        interact_ref=callback[0],
+        presented_hash=callback[1],
+    )
+    assert paid.record.status is RefundStatus.SUCCEEDED
+
+
 def test_a_look_gives_way_to_the_one_that_decided(world: World, sold: Session) -> None:
     refund = doubtful(world, sold, paid=True)
     world.clock.pass_time(60)

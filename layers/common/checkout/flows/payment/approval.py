@@ -1,7 +1,7 @@
 """Ask for the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
 
 The approval is an interactive grant (RFC 9635) with limits. All kinds of records go through here:
-sales, refunds and budgets. Why: docs/decisions/0028.
+sales, refunds and budgets (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
 """
 
 from __future__ import annotations
