@@ -446,7 +446,7 @@ class CreateSession(Form):
         fields = type(self).model_fields
         same: dict[str, Any] = {
             name: None if value == "" and not fields[name].is_required() else value
-            for name, value in self
+            for name, value in vars(self).items()
             if name not in _OTHER_FORM
         }
         return NewSession(

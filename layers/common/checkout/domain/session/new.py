@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from checkout.domain.ground.errors import CurrencyMismatch, CurrencyNotSupported
 from checkout.domain.ground.grammar import picture_url, redirect_url
@@ -19,6 +19,8 @@ from checkout.domain.ground.parts import part_of
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.session.record import Purchase, Session, Status
+
+_KEPT: Final = tuple(each.name for each in fields(Purchase))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class NewSession(Purchase):
         receive = to_wallet(
             amount_total, currency=currency, asset_code=key.asset_code, asset_scale=key.asset_scale
         )
-        kept: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(Purchase)}
+        kept: dict[str, Any] = {name: getattr(self, name) for name in _KEPT}
         for param in ("success_url", "cancel_url"):
             kept[param] = redirect_url(
                 kept[param],
