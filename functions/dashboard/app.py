@@ -50,25 +50,26 @@ POLICY: Final = (
 )
 # With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.
 REFERRER: Final = "same-origin"
+# In the order of the navigation, at whose lower end, beside the person, are the settings.
 ROUTERS: Final = (
-    sign_in.router,
     overview.router,
-    reports.statements,
     transactions.router,
+    links.router,
+    webhooks.router,
+    keys.router,
+    people.router,
+    notices.router,
+    audit.router,
+    settings.router,
+    sign_in.router,
+    people.invitations,
     transaction.router,
     refunds.router,
     budget.router,
     action_items.router,
-    notices.router,
+    reports.statements,
     reports.exports,
-    links.router,
-    keys.router,
     webhooks.checks,
-    webhooks.router,
-    people.router,
-    people.invitations,
-    settings.router,
-    audit.router,
 )
 # The declarations of all routes, by method and path; docs/tables.py prints them.
 DOORS: Final[dict[tuple[str, str], Door[Right]]] = {
@@ -82,6 +83,7 @@ app = application(random_bytes=system_random, render=render_problem)
 for router in ROUTERS:
     app.include_router(router, prefix=PREFIX, dependencies=[Depends(visit)])
 app.state.needed = NEEDED
+app.state.sections = tuple(each.section for each in ROUTERS if each.section is not None)
 app.state.names = {  # of routing.py
     PREFIX + route.path
     for router in ROUTERS

@@ -15,10 +15,9 @@ from checkout.pages import Moment
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
-from dashboard.texts import ACTION
 from dashboard.view import moment
 
-router = PageRouter()
+router = PageRouter(section=("/audit", "Audit log"))
 # Records with a page of their own, by the prefix of their ids.
 _PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links", "re": "refunds"}
 
@@ -52,7 +51,7 @@ def _row(entry: AuditEntry) -> EntryRow:
     folder = _PAGES.get(target.partition("_")[0])
     return EntryRow(
         at=moment(entry.at),
-        action=ACTION[entry.action],
+        action=entry.action.words,
         target=entry.target,
         page=f"/{folder}/{target}" if folder else None,
         by=_by(entry),

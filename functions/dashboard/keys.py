@@ -25,7 +25,7 @@ from dashboard.routing import PageRouter
 from dashboard.texts import OVERLAPS, SCOPES, SENT_TWICE
 from dashboard.view import limits_of, moment
 
-router = PageRouter(prefix="/keys")
+router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 @dataclass(frozen=True, slots=True)

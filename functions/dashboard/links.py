@@ -37,7 +37,7 @@ from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, moment, readable
 from pay.looks import accent
 
-router = PageRouter(prefix="/links")
+router = PageRouter(prefix="/links", section=("/links", "Payment links"))
 # Self-contained, so that it looks the same on any page and loads nothing.
 BUTTON: Final = (
     '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'

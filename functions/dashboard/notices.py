@@ -27,7 +27,7 @@ from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import PACE, TOPIC
 
-router = PageRouter(prefix="/notices")
+router = PageRouter(prefix="/notices", section=("/notices", "Notices"))
 _SAVED: Final = "/notices?saved=1"
 
 

@@ -34,7 +34,7 @@ from dashboard.routing import PageRouter
 from dashboard.texts import REASON, REASON_UNKNOWN
 from dashboard.view import moment, readable, sum_of
 
-router = PageRouter()
+router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
 ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
 

@@ -27,7 +27,7 @@ from dashboard.routing import OPEN, PageRouter
 from dashboard.texts import ROLE, SENT_TWICE
 from dashboard.view import limits_of, moment
 
-router = PageRouter(prefix="/people")
+router = PageRouter(prefix="/people", section=("/people", "People"))
 
 
 @dataclass(frozen=True, slots=True)

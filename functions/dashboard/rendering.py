@@ -29,18 +29,6 @@ from dashboard.banner import Banner, banner_of
 from dashboard.dependencies import PREFIX, Visit, lacks_scope
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
-# The sections of the navigation bar: path under /dashboard, and title.
-SECTIONS: Final = (
-    ("/overview", "Overview"),
-    ("", "Transactions"),
-    ("/links", "Payment links"),
-    ("/webhooks", "Webhooks"),
-    ("/keys", "API keys"),
-    ("/people", "People"),
-    ("/notices", "Notices"),
-    ("/audit", "Audit log"),
-    ("/settings", "Settings"),  # at the lower end, beside the person
-)
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
 FIRST: Final = "/overview"  # the page after a sign-in that nothing led to
 # After a sign-in the browser is redirected only to a path under the dashboard.
@@ -64,7 +52,7 @@ def page(
         "home": visit.home if visit else None,
         "form_token": visit.form_token if visit else "",
         "form_name": visit.form_name if visit else "",
-        "sections": SECTIONS if key else (),
+        "sections": request.app.state.sections if key else (),
         "section": None,
         "who": key.label if key else None,
         "may": rights_of(key) if key else (),

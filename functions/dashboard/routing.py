@@ -40,10 +40,14 @@ class NamesFirst(APIRoute):
 
 
 class PageRouter(APIRouter):
-    """The routes of a module. `doors` has their declarations by method and path."""
+    """The routes of a module. `doors` has their declarations by method and path.
 
-    def __init__(self, *, prefix: str = "") -> None:
+    `section` is the module's entry in the navigation: path under /dashboard, and title.
+    """
+
+    def __init__(self, *, prefix: str = "", section: tuple[str, str] | None = None) -> None:
         super().__init__(prefix=prefix, route_class=NamesFirst)
+        self.section = section
         self.doors: dict[tuple[str, str], Door[Right]] = {}
 
     def page(self, path: str, door: Door[Right] | None) -> Callable[[Route], Route]:

@@ -29,7 +29,7 @@ from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, readable
 
-router = PageRouter(prefix="/settings")
+router = PageRouter(prefix="/settings", section=("/settings", "Settings"))
 SAVED: Final = "/settings?saved=1"
 _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "

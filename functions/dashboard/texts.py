@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.notices import Pace, Topic
 from checkout.domain.merchant.people import USUAL, Role, Scope
 from checkout.domain.payment.attempt import EndedBy, Outcome
@@ -44,51 +43,6 @@ MAKING_CERTAIN: Final = "Making certain"
 # Beside the status, once money was sent back.
 REFUNDED: Final = "Refunded"
 PARTLY_REFUNDED: Final = "Partly refunded"
-
-ACTION: Final[dict[Action, str]] = {
-    Action.SIGNED_IN: "Signed in",
-    Action.SIGNED_OUT: "Signed out",
-    Action.SESSION_EXPIRED: "Expired a session",
-    Action.SESSION_CANCELED: "Canceled a session",
-    Action.SESSION_ACCEPTED: "Accepted a session as paid",
-    Action.SESSION_GIVEN_UP: "Gave a session up",
-    Action.REFUND_REQUESTED: "Requested a refund",
-    Action.PAID_ELSEWHERE: "Noted that a customer was paid back elsewhere",
-    Action.REFUND_CANCELED: "Canceled a refund",
-    Action.CLAIM_OFFERED: "Made a link on which a customer names another wallet",
-    Action.BUDGET_ASKED: "Asked the wallet for a refund budget",
-    Action.BUDGET_APPROVED: "Approved a refund budget",
-    Action.BUDGET_ENDED: "Ended the refund budget",
-    Action.CLOSING_STARTED: "Started to close an incoming payment",
-    Action.EXPORTED: "Exported transactions",
-    Action.NOTE_WRITTEN: "Wrote a note",
-    Action.DEALT_WITH: "Marked a session as dealt with",
-    Action.OPENED_AGAIN: "Marked a session as not dealt with",
-    Action.KEY_CREATED: "Created an API key",
-    Action.KEY_ROLLED: "Replaced an API key",
-    Action.KEY_REVOKED: "Revoked an API key",
-    Action.WEBHOOK_SET: "Set the webhook URL",
-    Action.WEBHOOK_REMOVED: "Removed the webhook URL",
-    Action.WEBHOOK_ENABLED: "Re-enabled the webhook URL",
-    Action.WEBHOOK_SECRET_ROLLED: "Created a new webhook secret",
-    Action.TEST_EVENT_SENT: "Sent a test event",
-    Action.EVENT_RESENT: "Resent a webhook event",
-    Action.EVENTS_RESENT: "Resent all failed webhook events",
-    Action.LINK_CREATED: "Created a payment link",
-    Action.LINK_STOPPED: "Stopped a payment link",
-    Action.LINK_STARTED: "Let a payment link sell again",
-    Action.LINK_STOCKED: "Set the stock of a payment link",
-    Action.SETTINGS_CHANGED: "Changed settings",
-    Action.SIGNED_UP: "Signed up with this shop",
-    Action.WALLET_PROVEN: "Confirmed that the wallet is the shop's",
-    Action.MEMBER_INVITED: "Invited a person",
-    Action.INVITATION_WITHDRAWN: "Withdrew an invitation",
-    Action.MEMBER_JOINED: "Accepted an invitation",
-    Action.MEMBER_ROLE_CHANGED: "Changed a person's role",
-    Action.MEMBER_REVOKED: "Revoked a person",
-    Action.KEY_SIGN_IN_ALLOWED: "Let API keys sign in here",
-    Action.KEY_SIGN_IN_ENDED: "Ended the sign-in with API keys",
-}
 
 ROLE: Final[dict[Role, tuple[str, str]]] = {
     Role.SUPPORT: ("Support", "reads everything and writes private notes, changes nothing else"),

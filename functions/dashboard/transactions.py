@@ -152,7 +152,7 @@ Filtered = Annotated[Filters, Depends(filters)]
 Understood = Annotated[Filters, Depends(understood)]
 
 
-router = PageRouter()
+router = PageRouter(section=("", "Transactions"))
 NOTHING: Final = SessionList((), None)
 
 

@@ -43,7 +43,7 @@ from dashboard.routing import PageRouter
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
 from dashboard.view import Attempt, attempt, delivered, moment
 
-router = PageRouter(prefix="/webhooks")
+router = PageRouter(prefix="/webhooks", section=("/webhooks", "Webhooks"))
 # The optional events: field of the form, type, and text.
 _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
 NEW: Final = "new"  # stands for the id of a new endpoint

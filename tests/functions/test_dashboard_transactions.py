@@ -305,7 +305,6 @@ def test_the_status_says_what_is_known_while_a_payment_is_confirmed(
 
 
 def test_there_are_words_for_every_action_status_event_problem_and_attention() -> None:
-    assert set(texts.ACTION) == set(Action)
     assert set(texts.STATUS) == set(Status)
     assert set(texts.STEP) == set(Event)
     assert set(texts.PROBLEM) == set(Problem)
@@ -485,7 +484,7 @@ def test_ending_a_payment_in_doubt_closes_its_incoming_payment_and_is_noted_once
     assert again.status == 409
     assert "is being closed" in again.page.main
     log = browser.get("/audit").page.main
-    assert log.count(f"{texts.ACTION[Action.CLOSING_STARTED]} {session.id}") == 1
+    assert log.count(f"{Action.CLOSING_STARTED.words} {session.id}") == 1
 
 
 def test_a_part_of_the_money_is_accepted_as_paid_and_noted(
