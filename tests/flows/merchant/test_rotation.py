@@ -283,7 +283,7 @@ class Business:
             shop.callback = self.world.approve(shop.session)
         else:
             done = come_back(services, shop.session.id, *shop.callback)
-            self.statuses.append(done.session.status)
+            self.statuses.append(done.record.status)
             shop.session, shop.callback, shop.paid = None, None, shop.paid + 1
 
 

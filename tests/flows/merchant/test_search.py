@@ -25,9 +25,8 @@ from tests.support.rows import row_text
 
 
 def found(world: World, text: str, **bounds: object) -> list[str]:
-    listed = reports.find_transactions(
-        world.services, world.key(), text, ListQuery(limit=100, **bounds)
-    )  # type: ignore[arg-type]
+    query = ListQuery(limit=100, **bounds)  # type: ignore[arg-type]
+    listed = reports.find_transactions(world.services, world.key(), text, query)
     return [session.id for session in listed.sessions]
 
 
