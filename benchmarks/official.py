@@ -141,7 +141,7 @@ def ours(world: World, times: Times) -> None:
     times["wallet", "ours"].append((time.perf_counter() - began) * 1000)
     reference = world.approve(session)
     began = time.perf_counter()
-    done = world.finish(session, reference).session
+    done = world.finish(session, reference).record
     times["callback", "ours"].append((time.perf_counter() - began) * 1000)
     assert done.status is Status.COMPLETED, done.status
 
