@@ -586,7 +586,7 @@ SALE_MUTANTS: Final = (
     line(
         "an incoming payment that holds money is replaced",
         f"{_PREPARE}:_check_incoming_payment",
-        "if seen.received > 0:\n        return outside.found(visit, session, seen)\n"
+        "if seen.received > 0:\n        return unsolicited.found(visit, session, seen)\n"
         "    if not seen.closed:\n        return session",
         "pass",
         also=(("or seen.begun_at < session.closed_at + FENCE", ""),),
@@ -891,13 +891,13 @@ SALE_MUTANTS: Final = (
     line(
         "an attempt is forgotten when it ends",
         f"{_ATTEMPTS}:recorded",
-        "(*_without(kept, current), ended)",
+        "(*kept[:-1], ended)",
         "kept[:-1]",
     ),
     line(
         "an ended attempt takes over what the next one has",
         f"{_ATTEMPTS}:recorded",
-        "kept = (*_without(kept, current), ended)",
+        "kept = (*kept[:-1], ended)",
         "kept = (*(replace(each, quote=ended.quote) for each in kept[:-1]), ended)",
     ),
     value(
@@ -1048,7 +1048,7 @@ SALE_MUTANTS: Final = (
     line(
         "an endpoint gets what it has not asked for",
         "checkout.domain.webhooks.record:copies",
-        "and endpoint.wants(event.type)",
+        "endpoint.wants(event.type) and ",
         "",
     ),
     line(
@@ -1143,7 +1143,7 @@ SALE_MUTANTS: Final = (
         "a field of a later release breaks reading",
         "checkout.adapters.dynamo.codec:_Group.decode",
         "if stored and self._later is not None:",
-        "if stored: raise ValueError\n        if stored and self._later is not None:",
+        "if stored: raise ValueError\n    if stored and self._later is not None:",
     ),
     line(
         "what a later release has stored is not read",
