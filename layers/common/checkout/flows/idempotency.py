@@ -56,6 +56,37 @@ class Posted(Generic[T]):
 Reserve = Callable[[T, str], Reservation]
 
 
+class _Reply(Generic[T]):
+    """The answer to a POST with a key, which is stored in the transaction of its result."""
+
+    def __init__(self, services: Services, posted: Posted[T], place: str) -> None:
+        self._services = services
+        self._posted = posted
+        self._place = place
+        self._stored: tuple[T, str] | None = None
+
+    def reserve(self, result: T, writer: str) -> Reservation:
+        """Return the record to write with `result`: a `Reserve`."""
+        now = self._services.clock.now()
+        body = self._posted.render(result)
+        self._stored = result, body
+        return Reservation(
+            key=self._place,
+            fingerprint=self._posted.fingerprint,
+            status=self._posted.status,
+            body=body,
+            writer=writer,
+            created_at=now,
+            expires_at=now + LIFETIME,
+        )
+
+    def body(self, result: T) -> str:
+        """Return the stored body: rendered again, it could show a later state, such as expired."""
+        if self._stored is not None and self._stored[0] == result:
+            return self._stored[1]
+        return self._posted.render(result)
+
+
 def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:
     """Return the answer to `posted`: the stored one, or the result of `act`, which stores it.
 
@@ -65,24 +96,9 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
     """
     if posted.key is None:
         return Answer(posted.status, posted.render(act(None)), replayed=False)
-    place = _place(posted.merchant, posted.key)
-    answered: tuple[T, str] | None = None
-
-    def reserve(result: T, writer: str) -> Reservation:
-        nonlocal answered
-        now, answered = services.clock.now(), (result, posted.render(result))
-        return Reservation(
-            key=place,
-            fingerprint=posted.fingerprint,
-            status=posted.status,
-            body=answered[1],
-            writer=writer,
-            created_at=now,
-            expires_at=now + LIFETIME,
-        )
-
+    reply = _Reply(services, posted, _place(posted.merchant, posted.key))
     try:
-        result = act(reserve)
+        result = act(reply.reserve)
     except KeyHeld as held:
         return replayed(posted.fingerprint, held.reservation)
     except CheckoutError:
@@ -90,9 +106,7 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
         if found is None or (found.session and services.sessions.get(found.session) is None):
             raise
         return replayed(posted.fingerprint, found)
-    # The stored body, byte for byte. Rendered again, it could show a later state, such as expired.
-    body = answered[1] if answered is not None and answered[0] == result else posted.render(result)
-    return Answer(posted.status, body, replayed=False)
+    return Answer(posted.status, reply.body(result), replayed=False)
 
 
 def stored(services: Services, merchant: str, key: str) -> Reservation | None:
