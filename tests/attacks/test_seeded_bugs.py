@@ -515,11 +515,11 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
             ("addresses_in_names", partial(with_sign_up, world=True))
         ],
     },
-    "flows/merchant/test_notices": {
+    "flows/test_notices": {
         "test_addresses_that_nobody_has_confirmed_get_few_e_mails": [
             (
                 "mailboxes_by_what_is_behind_the_plus",
-                given(named("flows/merchant/test_notices::Shop")),
+                given(named("flows/test_notices::Shop")),
                 *(3, 3, "192.0.2.{n}", "{case}+{n}@other.example", 3),
             )
         ],
@@ -696,7 +696,7 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
             ("a_cookie_for_all", with_doors)
         ],
     },
-    "flows/checkout/test_purchase": {
+    "flows/links/test_purchase": {
         "test_a_few_clients_leave_something_for_the_others": [("as_much_as_is_left", with_stock)],
         "test_an_item_that_was_paid_does_not_count": [("paid_items_count", with_stock)],
     },

@@ -334,9 +334,9 @@ def test_the_collection_has_all_that_can_happen_to_a_session() -> None:
         Event.PAID_ELSEWHERE,
         Event.REFUND_SETTLED,
     }  # tests/flows/refund
-    annotating = {Event.METADATA_CHANGED}  # tests/flows/checkout/test_metadata.py
-    asked = {Event.DETAILS_GIVEN}  # tests/flows/checkout/test_give_details.py
-    stumbling = {Event.APPROVAL_KEPT}  # tests/flows/checkout/test_approve.py
+    annotating = {Event.METADATA_CHANGED}  # tests/flows/session/test_metadata.py
+    asked = {Event.DETAILS_GIVEN}  # tests/flows/session/test_give_details.py
+    stumbling = {Event.APPROVAL_KEPT}  # tests/flows/session/test_approve.py
     assert happened == set(Event) - erasing - refunding - annotating - asked - stumbling
 
 

@@ -128,7 +128,7 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     # currencies
     *each("line_items", [[an_item(), an_item(currency="eur")]], "currency_mismatch", SECOND),
     *each_item("currency", ["EUR"], "currency_not_supported", f"{PRICE}.currency"),
-    # addresses (tests/domain/test_grammar.py has them all)
+    # addresses (tests/domain/ground/test_grammar.py has them all)
     *each("success_url", ["", "http://shop.example/", "x" * 3000], "url_invalid"),
     *each("success_url", [1, [], {}, None], INVALID),
     *each("cancel_url", ["//shop.example"], "url_invalid"),
@@ -142,7 +142,7 @@ def test_a_wrong_field_is_named(body: dict[str, Any], code: str, param: str) -> 
     assert_refused(API.post(SESSIONS, body), 400, code, param)
 
 
-# tests/domain/test_strict_json.py has more.
+# tests/domain/ground/test_strict_json.py has more.
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"a":1,"a":1}', b"[" * 200_000, b"\xff{}"])
 @pytest.mark.parametrize("path", [SESSIONS, f"{SESSIONS}/{SESSION_ID}/expire"])
 def test_what_is_no_plain_json_object_is_invalid_json(path: str, raw: bytes) -> None:

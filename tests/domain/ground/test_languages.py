@@ -32,7 +32,7 @@ def test_each_language_is_named_as_its_speakers_name_it(language: str) -> None:
 
 
 def test_no_page_says_how_many_languages_there_are() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     count = re.compile(
         r"\b(?:\d+|[a-z]+teen|six|seven|eight|nine|ten|eleven|twelve) languages", re.I
     )
