@@ -154,7 +154,7 @@ def test_what_cannot_be_revoked_is_told(
 ) -> None:
     leaked = api_keys.create(world.endpoints, world.key(), name="Till").plain
     run("revoke", leaked)
-    for key, said in ((leaked, "already been revoked"), ("sk_" + "0" * 43, "No such key.")):
+    for key, said in ((leaked, "already been revoked"), ("sk_live_" + "0" * 43, "No such key.")):
         assert cli.main(["revoke", key], lambda: world.endpoints) == 1
         assert said in capsys.readouterr().err
 

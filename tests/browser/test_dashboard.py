@@ -219,7 +219,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     page = judge.page
     page.goto(home(place))
     judge("sign-in")
-    page.get_by_label("API key").fill("sk_" + "0" * 43)
+    page.get_by_label("API key").fill("sk_live_" + "0" * 43)
     page.get_by_role("button", name="Sign in", exact=True).click()
     judge("sign-in-refused")
     sign_in(page, place)

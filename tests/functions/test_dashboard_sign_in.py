@@ -35,7 +35,7 @@ def test_a_page_without_a_sign_in_leads_to_it_and_back(shop: Dashboard) -> None:
 
 
 def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(stranger: Browser) -> None:
-    answer = stranger.post("/sign-in", {"api_key": "sk_" + "x" * 43, "next": "/audit"})
+    answer = stranger.post("/sign-in", {"api_key": "sk_live_" + "x" * 43, "next": "/audit"})
     assert answer.status == 401
     assert "unknown, revoked or ended" in answer.page.main
     ways = answer.page.all("input", name="next")
@@ -119,8 +119,8 @@ def test_wrong_keys_are_counted_for_each_client_and_cost_one_read(
 ) -> None:
     shop.calls()
     for _ in range(WRONG_KEY.burst):
-        assert stranger.post("/sign-in", {"api_key": "sk_" + "x" * 43}).status == 401
-    answer = stranger.post("/sign-in", {"api_key": "sk_" + "y" * 43})
+        assert stranger.post("/sign-in", {"api_key": "sk_live_" + "x" * 43}).status == 401
+    answer = stranger.post("/sign-in", {"api_key": "sk_live_" + "y" * 43})
     assert answer.status == 429
     assert 0 < int(answer.headers["retry-after"]) <= 15 * 60
     assert "too many requests" in answer.page.main
@@ -133,7 +133,7 @@ def test_right_keys_and_empty_fields_are_not_counted(shop: Dashboard, stranger: 
         empty = stranger.post("/sign-in", {"api_key": " "})
         assert (empty.status, "Enter an API key." in empty.page.main) == (401, True)
         assert shop.signed_in().get().status == 200
-    assert stranger.post("/sign-in", {"api_key": "sk_" + "x" * 43}).status == 401
+    assert stranger.post("/sign-in", {"api_key": "sk_live_" + "x" * 43}).status == 401
 
 
 def test_a_form_with_the_token_of_another_browser_is_refused(shop: Dashboard) -> None:
@@ -148,7 +148,7 @@ def test_a_form_with_the_token_of_another_browser_is_refused(shop: Dashboard) ->
 def test_a_browser_that_sends_no_cookie_is_told_to_allow_them(stranger: Browser) -> None:
     stranger.get("/sign-in")
     stranger.client.cookies.clear()
-    refused = stranger.post("/sign-in", {"api_key": "sk_" + "x" * 43})
+    refused = stranger.post("/sign-in", {"api_key": "sk_live_" + "x" * 43})
     assert refused.status == 400
     assert "Allow cookies for this site" in refused.page.main
 

@@ -46,7 +46,7 @@ from importlib import import_module
 from sandbox.gateway import LambdaContext
 from tests.support.merchant_api import gateway_event
 app = import_module(f"{package}.app")
-headers = {"Authorization": "Bearer sk_" + "a" * 43, "Content-Type": "application/json"}
+headers = {"Authorization": "Bearer sk_live_" + "a" * 43, "Content-Type": "application/json"}
 if package == "dashboard":
     headers |= {"Origin": "https://pay.example"}
 for request in requests:
