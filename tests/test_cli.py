@@ -13,7 +13,7 @@ from checkout import cli, wiring
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.runtime import system_random
 from checkout.adapters.vault import AesVault
-from checkout.domain.merchant.record import private_key_place
+from checkout.domain.merchant.record import details_key_place, private_key_place
 from checkout.flows.merchant import settings
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account
@@ -49,7 +49,8 @@ class Environment:
         vault = AesVault(lambda: key, system_random)
         sealed = vault.seal("secret", place=private_key_place(name))
         merchant = a_merchant(id=name, wallet_address=f"https://w.example/{name}")
-        merchant = replace(merchant, private_key=sealed, endpoint=None)
+        details_key = vault.seal("key", place=details_key_place(name))
+        merchant = replace(merchant, private_key=sealed, details_key=details_key, endpoint=None)
         DynamoMerchants(self.dynamo, "cli").add(merchant, a_key(hash=name, merchant=name))
 
 
