@@ -51,8 +51,8 @@ def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> Non
 def test_and_that_is_because_the_verified_grant_must_be_the_claimed_one() -> None:
     sabotage = Line(
         "checkout.flows.session.approve:finish",
-        "if session.grant != verified.grant or session.phase",
-        "if session.phase",
+        "if session.grant != verified.grant:",
+        "if False:",
     )
     with applied(Mutant("another approval is claimed", (sabotage,))):
         world = superseded_approval()
