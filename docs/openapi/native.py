@@ -8,8 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from api.budget import RequestBudget
-from api.refunds import CreateRefund, ListRefunds
+from api.refunds import CreateRefund, ListRefunds, RequestBudget
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout import answers
 from checkout.answers import EXAMPLE_ID, EXAMPLE_REFUND

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from api.v1 import parity
-from api.v1.answers import IGNORED, status_of, type_of
+from api.v1.http import IGNORED, status_of, type_of
 from api.v1.parity import Does, Kind, Parameter
 from checkout.domain.ground import errors as e
 from checkout.domain.ground.errors import CheckoutError

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api import budget, clients, refunds, refusals
-from api.routes import router
+from api import http, refunds, routes
 from checkout import wiring
 from checkout.adapters.runtime import system_random
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
@@ -24,8 +23,8 @@ ELSEWHERE: Final = "Sessions are at /api/checkout/sessions; /docs lists all addr
 
 def problem(request: Request, found: ErrorResponse) -> Response:
     """Return the error with the address of its line in the reference."""
-    found = refusals.with_id(request, found)
-    refusals.note(request, found, found.status)
+    found = http.with_id(request, found)
+    http.note(request, found, found.status)
     return problem_json(request, found, wiring.doc_url(found.code))
 
 
@@ -35,10 +34,9 @@ app = application(
     elsewhere=ELSEWHERE,
     repeated=("/clients/{client_id}/jwks.json",),
 )
-app.include_router(router)
+app.include_router(routes.router)
 app.include_router(refunds.router)
-app.include_router(budget.router)
-app.include_router(clients.router)
+app.include_router(routes.clients_router)
 native = lambda_handler(app)
 
 

@@ -3,29 +3,37 @@
 The key is always checked before the body, so that a caller without a key gets no details of errors
 in the body. A session is shown as of a moment before it was read: otherwise a session canceled just
 before its expiry could be shown as expired.
+
+The client documents of merchants without a key file are public. Providers read the keys at each
+signed request, and a payment waits for the answer. So these routes are in this function, which
+never waits for a wallet; a merchant is read once a minute in each process; and caches may keep the
+answers for a minute. Requests are not counted against their client: a provider asks from few
+addresses for all its customers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
 
-from api.dependencies import Injected, Started, api_key, idempotency_key
-from api.paging import page_json
+from api.http import Injected, Started, api_key, idempotency_key, page_json
 from api.requests import CreateSession, expands, list_query
+from checkout import wiring
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.public import last_payment_error, public_attempts, public_session
 from checkout.domain.session.record import Session
 from checkout.flows import limits
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
+from checkout.flows.merchant import client_documents
 from checkout.flows.session import close, details, lists, lookup
 from checkout.flows.session.create import create_session, native_answer
 from checkout.services import Services
 from checkout.version import VERSION
-from checkout.web import json_object, no_parameters, request_id, validated
+from checkout.web import json_object, may_be_kept, no_parameters, request_id, validated
 
 if TYPE_CHECKING:
     from checkout import answers
@@ -167,3 +175,40 @@ def json_response(
 ) -> Response:
     """Return a response of compact JSON."""
     return Response(body, status, headers, media_type="application/json")
+
+
+clients_router = APIRouter(prefix="/clients/{client_id}", include_in_schema=False)
+READ: Final = ["GET", "HEAD"]
+_KEPT: Final = "public, max-age=60"
+_JSON: Final = frozenset({"application/json", "application/*", "*/*"})
+
+
+async def client_services() -> Services:
+    """Return the services of this process, whose merchants may be a minute old."""
+    return wiring.client_services()
+
+
+ClientServices = Annotated[Services, Depends(client_services)]
+
+
+@clients_router.api_route("", methods=READ)
+async def document(services: ClientServices, request: Request, client_id: str) -> Response:
+    """Return the wallet address document of the client."""
+    return _kept(
+        request, client_documents.document(services.merchants, services.base_url, client_id)
+    )
+
+
+@clients_router.api_route("/jwks.json", methods=READ)
+async def jwks(services: ClientServices, request: Request, client_id: str) -> Response:
+    """Return the public keys of the client."""
+    return _kept(request, client_documents.jwks(services.merchants, client_id))
+
+
+def _kept(request: Request, answer: dict[str, Any]) -> Response:
+    """Return `answer`, cacheable; 406 for a reader that does not accept JSON, as at wallets."""
+    accepted = request.headers.get("accept") or "*/*"
+    if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
+        return Response("This address has JSON only.", 406, media_type="text/plain")
+    may_be_kept(request, _KEPT)
+    return JSONResponse(answer)

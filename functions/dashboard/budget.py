@@ -17,8 +17,8 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, Margin
 from checkout.flows.refund import budget_request
-from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
+from checkout.pages import callback_of
 from dashboard import refunds as texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.refunds import Step

@@ -36,9 +36,8 @@ from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import lookup
-from checkout.grant_callback import callback_of
 from checkout.open_payments.models import Amount
-from checkout.pages import Moment
+from checkout.pages import Moment, callback_of
 from checkout.ports import StaleRecord
 from checkout.services import DashboardServices
 from dashboard.dependencies import Done, Form, Page, PageRequest

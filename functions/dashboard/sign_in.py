@@ -18,8 +18,8 @@ from checkout.domain.merchant.people import Right, SignUp
 from checkout.domain.merchant.record import NAME_MAX
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
-from checkout.grant_callback import callback_of
 from checkout.open_payments.urls import MAX_URL, authority
+from checkout.pages import callback_of
 from dashboard.dependencies import (
     Form,
     OpenForm,

@@ -14,8 +14,7 @@ from checkout.domain.ground.errors import CheckoutError, RateLimited
 from checkout.domain.ground.limits import POLL
 from checkout.flows.session import approve, prepare, receipt_mail, reconcile
 from checkout.flows.session.details import may_give
-from checkout.grant_callback import GrantCallback, callback_of
-from checkout.pages import form_fields
+from checkout.pages import GrantCallback, callback_of, form_fields
 from checkout.services import PayServices
 from checkout.web import json_object
 from pay import browser, details, looks, pages

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-import api.paging
+import api.http
 import dashboard.sign_in
 from api.v1 import forms
 from checkout import clients, pages, telemetry, web
@@ -382,7 +382,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_length": (slips, "MAX_URL", 10**9),
     "any_event": (web, "_readable", lambda event: event),
     "any_place": (vault, "_associated", lambda place: b""),
-    "pages_without_end": (api.paging, "PAGE_BYTES", 10**9),
+    "pages_without_end": (api.http, "PAGE_BYTES", 10**9),
     "any_link": (grammar, "_problem", lambda url, base_is_http: None),
     "any_approval_page": (OpenPayments, "_interact_url", lambda _, asked: asked.text("redirect")),
     "any_next": (dashboard.sign_in, "safe_next", lambda path: path),

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from api import dependencies
+from api import http
 from api.app import app, handler
-from api.paging import PAGE_BYTES
+from api.http import PAGE_BYTES
 from api.v1.app import app as v1_app
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant import doors
@@ -473,7 +473,7 @@ def test_health_needs_no_key_and_tells_uptime_and_version(api: MerchantApi) -> N
         return NOW - timedelta(seconds=61.9)
 
     with api.installed():
-        app.dependency_overrides[dependencies.started_at] = started_at
+        app.dependency_overrides[http.started_at] = started_at
         event = gateway_event("GET", "/api/health", "", {}, None)
         answer = handler(event, None)
     assert answer["statusCode"] == 200

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from api import dependencies
+from api import http
 from api.app import app, handler
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.event_types import OPTIONAL
@@ -27,7 +27,7 @@ def the_api(world: World, session: Session) -> None:
         return world.services
 
     headers = {"Host": "pay.example", "Authorization": f"Bearer {world.api_key}"}
-    app.dependency_overrides[dependencies.services] = services
+    app.dependency_overrides[http.services] = services
     try:
         path = f"{SESSIONS}/{session.id}/cancel"
         answer = handler(gateway_event("POST", path, "", headers, b""), None)

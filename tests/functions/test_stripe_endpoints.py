@@ -9,7 +9,7 @@ import pytest
 import stripe
 from stripe.params import _webhook_endpoint_create_params
 
-from api.v1.stripe_events import STRIPE_EVENTS
+from api.v1.endpoints import STRIPE_EVENTS
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.webhooks.event_types import CANCELED, EVENTS, EXPIRED, OPTIONAL

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import pytest
 
-from api import dependencies
-from api.v1 import dependencies as v1
+from api import http
+from api.v1 import http as v1
 from api.v1.app import app
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
@@ -117,7 +117,7 @@ def serving_api(world: World) -> Iterator[str]:
     async def managing() -> Any:
         return replace(world.endpoints, allow_loopback=True)
 
-    app.dependency_overrides = {dependencies.services: core, v1.managing: managing}
+    app.dependency_overrides = {http.services: core, v1.managing: managing}
     try:
         with serving(app, port):
             yield f"http://127.0.0.1:{port}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api import dependencies
+from api import http
 from api.app import app, handler
 from sandbox.gateway import BODY_MAX, HEADERS_MAX, Environments, Function, Gateway, Throttle
 from sandbox.server import Answer, Headers, Incoming
@@ -334,7 +334,7 @@ def test_the_real_handler_answers_20_requests_at_once(environments: Environments
         answer = gateway.answer(Incoming("POST", target, headers, json.dumps(body).encode()))
         return answer.status, json.loads(answer.body)["metadata"]["number"]
 
-    app.dependency_overrides[dependencies.services] = services
+    app.dependency_overrides[http.services] = services
     try:
         with ThreadPoolExecutor(20) as clients:
             answers = list(clients.map(create, range(20)))

@@ -20,8 +20,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from botocore.exceptions import ClientError
 
 import api.app
-import api.clients
-import api.dependencies
+import api.http
+import api.routes
 import pay.app
 import pay.dependencies
 from checkout.adapters import dynamo
@@ -321,8 +321,8 @@ class Deployment:
 
         outer = dict(app.dependency_overrides)
         app.dependency_overrides |= {
-            api.dependencies.services: services,
-            api.clients.services: of_documents,
+            api.http.services: services,
+            api.routes.client_services: of_documents,
             pay.dependencies.services: services,
         }
         try:

@@ -13,10 +13,10 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import api.app
-import api.clients
-import api.dependencies
+import api.http
+import api.routes
 import api.v1.app
-import api.v1.dependencies
+import api.v1.http
 import dashboard.app
 import dashboard.dependencies
 import pay.app
@@ -39,8 +39,8 @@ BASE: Final = "https://pay.example"
 FORM: Final = "application/x-www-form-urlencoded"
 TABLES: Final = [table["TableName"] for table in table_definitions(PREFIX)]
 _APPS: Final[dict[str, tuple[Any, Any]]] = {
-    "api": (api.app, api.dependencies.services),
-    "v1": (api.v1.app, api.dependencies.services),
+    "api": (api.app, api.http.services),
+    "v1": (api.v1.app, api.http.services),
     "pay": (pay.app, pay.dependencies.services),
     "dashboard": (dashboard.app, dashboard.dependencies.services),
 }
@@ -96,9 +96,9 @@ class Doors:
         outer = dict(module.app.dependency_overrides)
         module.app.dependency_overrides |= {
             dependency: injected,
-            api.clients.services: injected,
-            api.dependencies.started_at: self._started_at,
-            api.v1.dependencies.managing: self._managing,
+            api.routes.client_services: injected,
+            api.http.started_at: self._started_at,
+            api.v1.http.managing: self._managing,
         }
         path = event["requestContext"]["http"]["path"]
         served_by = dashboard.app if path.startswith("/v1/webhook_endpoints") else module

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from api import clients, dependencies
+from api import http, routes
 from api.app import app, handler
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
@@ -212,9 +212,9 @@ class MerchantApi:
             return NOW
 
         app.dependency_overrides |= {
-            dependencies.services: given,
-            dependencies.started_at: started_at,
-            clients.services: documents,
+            http.services: given,
+            http.started_at: started_at,
+            routes.client_services: documents,
         }
         try:
             yield

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from api import dependencies
-from api.v1 import dependencies as v1
+from api import http
+from api.v1 import http as v1
 from api.v1.app import app
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Session
@@ -80,7 +80,7 @@ class StripeApi(MerchantApi):
         async def managing() -> DashboardServices:
             return self.managing
 
-        app.dependency_overrides[dependencies.services] = given
+        app.dependency_overrides[http.services] = given
         app.dependency_overrides[v1.managing] = managing
         try:
             with super().installed():

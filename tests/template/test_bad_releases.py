@@ -21,7 +21,6 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-import api.clients
 import api.routes
 import pay.routes
 from benchmarks import cost
@@ -32,7 +31,10 @@ from tests.support.deployment import Deployment
 
 ALARMS = resources("AWS::CloudWatch::Alarm")
 FUNCTIONS = {"api": "ApiFunction", "pay": "PayFunction"}
-MODULES = {"api": (api.routes, api.clients), "pay": (pay.routes,)}
+ROUTERS = {
+    "api": (api.routes.router, api.routes.clients_router),
+    "pay": (pay.routes.router,),
+}
 POLL, SUBMIT = "GET /pay/{session_id}/status", "POST /pay/{session_id}/wallet"
 Values = Mapping[str, list[float]]  # of a request's metrics
 Samples = dict[str, list[float]]  # of a minute: the sum of each metric, and how many they are
@@ -53,8 +55,8 @@ def route_of(function: str, event: dict[str, Any]) -> str:
     scope = {"type": "http", "headers": [], **{name: http[name] for name in ("method", "path")}}
     [path] = {
         route.path
-        for module in MODULES[function]
-        for route in module.router.routes
+        for router in ROUTERS[function]
+        for route in router.routes
         if isinstance(route, APIRoute) and route.matches(dict(scope))[0] is Match.FULL
     }
     return f"{http['method']} {path}"

@@ -1,26 +1,328 @@
-"""The application of /v1, served by the functions `api` and, for webhook endpoints, `dashboard`.
+"""The application of /v1, with its routes on sessions, events and the balance.
 
-It is loaded at the first request to /v1, and shares nothing with the native API's application.
+The functions `api` and, for webhook endpoints, `dashboard` serve it. It is loaded at the first
+request to /v1, and shares nothing with the native API's application.
 """
 
 from __future__ import annotations
 
-from api.v1.account import router as account
-from api.v1.answers import problem
-from api.v1.catalog import router as catalog
-from api.v1.endpoints import router as endpoints
-from api.v1.payments import router as payments
-from api.v1.refunds import router as refunds
-from api.v1.routes import router, unknown
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from api.requests import ListSessions
+from api.v1 import account, endpoints, parity, payments, refunds
+from api.v1.collection import first_asking
+from api.v1.expansions import ITEMS, SESSION, expandable
+from api.v1.forms import Parsed, parsed
+from api.v1.http import (
+    Body,
+    IdempotencyKey,
+    Injected,
+    Key,
+    Query,
+    listed,
+    performed,
+    problem,
+    shown,
+)
+from api.v1.sessions import (
+    PATIENCE,
+    ROUNDS,
+    anchored,
+    between,
+    continued,
+    list_query,
+    merged_metadata,
+    new_session,
+    of_payment,
+    page,
+)
+from api.v1.sessions import shown as session_shown
 from checkout.adapters.runtime import system_random
-from checkout.web import application, lambda_handler
+from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing, SessionUnexpectedState
+from checkout.domain.merchant.record import ApiKey
+from checkout.domain.record_kinds import with_details
+from checkout.domain.session.record import Session
+from checkout.domain.stripe.objects import line_items, livemode
+from checkout.domain.webhooks.event_types import stripe_name
+from checkout.domain.webhooks.record import WebhookEvent
+from checkout.flows import limits
+from checkout.flows.idempotency import Reserve, json_text
+from checkout.flows.session import close, details, lists, lookup, metadata
+from checkout.flows.session.create import open_session
+from checkout.flows.webhooks import event_log
+from checkout.flows.webhooks.event_log import EventQuery
+from checkout.services import Services
+from checkout.web import application, lambda_handler, request_id, validated
+
+router = APIRouter(prefix="/v1")
+SESSIONS = "/checkout/sessions"
+
+
+@router.post(SESSIONS)
+async def create(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Create a session. A header of the answer names the parameters that were ignored."""
+    given = parsed(body, parity.CREATE_SESSION)
+
+    def opened(reserve: Reserve[Session] | None) -> Session:
+        new = new_session(services, given)
+        try:
+            return open_session(services, key, new, reserve, request_id(request))
+        except ParameterInvalid as error:
+            if error.param != "collect":
+                raise
+            raise ParameterInvalid(error.message, param=first_asking(given)) from None
+
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        opened,
+        operation="v1 create session",
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
+    )
+
+
+@router.get(SESSIONS)
+async def list_sessions(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of sessions, or those of a payment."""
+    given = parsed(query, parity.LIST_SESSIONS)
+    expandable(given, SESSION, "data.")
+    limits.admit_list(services, key.merchant)
+    asked, now = list_query(services, key, given), services.clock.now()
+    if "payment_intent" in given.values:
+        found, after = of_payment(services, key, given.values["payment_intent"], asked), None
+    else:
+        result = lists.list_page(services, key, asked)
+        found, after = result.sessions, continued(key, result)
+    known = details.known(services, found)
+    data = [
+        session_shown(services, each, given, now, within="data.", details=known[each.id])
+        for each in found
+    ]
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
+
+
+@router.get(f"{SESSIONS}/{{session_id}}")
+async def get(
+    services: Injected, key: Key, request: Request, query: Query, session_id: str
+) -> Response:
+    given = parsed(query, parity.ONE)
+    expandable(given, SESSION)
+    now = services.clock.now()
+    session = lookup.get(services, key, session_id)
+    known = details.known(services, [session])[session.id]
+    return shown(request, session_shown(services, session, given, now, details=known))
+
+
+@router.post(f"{SESSIONS}/{{session_id}}")
+async def update(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    session_id: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Change the session's metadata: keys are merged, and an empty value removes its key."""
+    given = parsed(body, parity.UPDATE_SESSION)
+    expandable(given, SESSION)
+    merge = partial(merged_metadata, given)
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        lambda reserve: metadata.update(services, key, session_id, merge, reserve),
+        operation="v1 update session",
+        record=session_id,
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
+    )
+
+
+@router.post(f"{SESSIONS}/{{session_id}}/expire")
+async def expire(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    session_id: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
+    given = parsed(body, parity.ONE)
+    expandable(given, SESSION)
+
+    def end(reserve: Reserve[Session] | None) -> Session:
+        try:
+            return close.expire(services, key, session_id, reserve)
+        except SessionUnexpectedState:  # its message has our own statuses
+            raise SessionUnexpectedState(
+                "Only a session with the status `open` can be expired."
+            ) from None
+
+    return performed(
+        services,
+        key,
+        request,
+        given,
+        end,
+        operation="v1 expire session",
+        record=session_id,
+        idempotency_key=idempotency_key,
+        render=_render(services, given),
+    )
+
+
+@router.get(f"{SESSIONS}/{{session_id}}/line_items")
+async def session_line_items(
+    services: Injected, key: Key, request: Request, query: Query, session_id: str
+) -> Response:
+    """Return a page of a session's line items. Only prices and products can be expanded."""
+    given = parsed(query, parity.LINE_ITEMS)
+    product = "data.price.product"
+    expandable(given, ITEMS)
+    session = lookup.get(services, key, session_id)
+    items = line_items(session, base_url=services.base_url, expand_product=given.expands(product))
+    data, more = page(items, [each["id"] for each in items], given.values)
+    return listed(request, data, more=more, upward="ending_before" in given.values)
+
+
+@router.get("/events")
+async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of events."""
+    given = parsed(query, parity.LIST_EVENTS)
+    limits.admit_list(services, key.merchant)
+    asked = event_query(services, key, given)
+    found, behind = event_log.events_page(services, key, asked)
+    data = event_objects(services, key, found)
+    after = None if behind is None else behind.partition("#")[2]
+    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
+
+
+@router.get("/events/{event_id}")
+async def event(
+    services: Injected, key: Key, request: Request, query: Query, event_id: str
+) -> Response:
+    parsed(query, parity.ONE)
+    found = event_log.get(services, key.merchant, event_id)
+    [one] = event_objects(services, key, [found])
+    return shown(request, one)
+
+
+@router.get("/balance")
+async def balance(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a balance of zero: no money is held here."""
+    parsed(query, parity.ONE)
+    nothing = [{"amount": 0, "currency": key.asset_code.lower(), "source_types": {}}]
+    held = {"available": nothing, "pending": nothing, "livemode": livemode(services.base_url)}
+    return shown(request, {"object": "balance", **held})
+
+
+def _render(services: Services, given: Parsed) -> Callable[[Session], str]:
+    def render(session: Session) -> str:
+        return json_text(session_shown(services, session, given, services.clock.now()))
+
+    return render
+
+
+TYPES_MAX = 20
+
+
+def event_objects(
+    services: Services, key: ApiKey, events: Sequence[WebhookEvent]
+) -> list[dict[str, Any]]:
+    """Return the events as they are sent, with the number of endpoints that have not got it."""
+    pending = event_log.undelivered(services, key, events)
+    return [
+        json.loads(each.stripe_body) | {"pending_webhooks": pending[each.id]}
+        for each in _with_details(services, events)
+    ]
+
+
+def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
+    """Yield the events with the customers' details of their sessions."""
+    named = {each.details_of for each in events if each.details_of is not None}
+    found = [session for each in named if (session := services.sessions.get(each))]
+    sessions, known = {each.id: each for each in found}, details.known(services, found)
+    for each in events:
+        session = sessions.get(each.details_of or "")
+        if session is None:
+            yield each
+        else:
+            given = known[session.id]
+            yield with_details(each, session, given, base_url=services.base_url)
+
+
+def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
+    """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
+    values = given.values
+    given.expands_nothing()
+    limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+    created_from, created_before = between(values)
+    name, anchor = anchored(values)
+    event = None
+    if name is not None:
+        try:
+            event = event_log.get(services, key.merchant, anchor)
+        except ResourceMissing:
+            raise ResourceMissing(f"No such event: '{anchor[:100]}'", param=name) from None
+    return EventQuery(
+        limit=limit,
+        after=event_log.place(event) if event else None,
+        upward=name == "ending_before",
+        created_from=created_from,
+        created_before=created_before,
+        wanted=_wanted(values),
+        delivered=values.get("delivery_success"),
+        rounds=ROUNDS,
+        patience=PATIENCE,
+    )
+
+
+def _wanted(values: dict[str, Any]) -> Any:
+    types = [*values.get("types", ()), *([values["type"]] if "type" in values else ())]
+    if len(types) > TYPES_MAX:
+        raise ParameterInvalid(f"At most {TYPES_MAX} types.", param="types")
+    if not types:
+        return None
+    return lambda event: any(_fits(stripe_name(event.type), each) for each in types)
+
+
+def _fits(named: str, wanted: str) -> bool:
+    return named == wanted or (wanted.endswith("*") and named.startswith(wanted[:-1]))
+
+
+# The last of all routes.
+@router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
+async def unknown(services: Injected, _: Key, request: Request, rest: str) -> Response:
+    """Refuse all other paths: 401 without a key, 404 with a key."""
+    path = request.url.path
+    cure = "see /docs/v1."
+    if rest.startswith("v1/"):
+        cure = f"set the library's base to {services.base_url}, without /v1."
+    elif path.endswith("/"):
+        cure = "leave out the final slash."
+    raise ResourceMissing(f"{request.method} {path[:100]} is not supported: {cure}")
+
 
 app = application(random_bytes=system_random, render=problem)
-app.include_router(account)
-app.include_router(catalog)
-app.include_router(endpoints)
-app.include_router(payments)
-app.include_router(refunds)
-unknown(router)
+app.include_router(account.router)
+app.include_router(endpoints.router)
+app.include_router(payments.router)
+app.include_router(refunds.router)
 app.include_router(router)
 handler = lambda_handler(app)

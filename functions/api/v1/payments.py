@@ -13,8 +13,6 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
-from api.v1.answers import listed, shown
-from api.v1.dependencies import Injected, Key, Query
 from api.v1.expansions import (
     CHARGE,
     METHOD,
@@ -26,6 +24,7 @@ from api.v1.expansions import (
     maker,
 )
 from api.v1.forms import Parsed, parsed
+from api.v1.http import Injected, Key, Query, listed, shown
 from api.v1.sessions import charge_query, continued, of_payment, payment_query
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.merchant.record import ApiKey

@@ -14,10 +14,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
-from api.v1.answers import listed, performed, shown
-from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.expansions import REFUND, expandable, expanded, maker
 from api.v1.forms import Parsed, parsed
+from api.v1.http import Body, IdempotencyKey, Injected, Key, Query, listed, performed, shown
 from api.v1.sessions import between, bounded_metadata, merged_metadata
 from checkout.domain.ground.errors import (
     ParameterInvalid,

@@ -1,10 +1,9 @@
-"""Parts that the functions with pages share: security headers, forms, redirects.
+"""Parts that the functions with pages share: security headers, forms, redirects, callbacks.
 
 `PageHeaders` adds the headers to every response, errors and redirects included. Each function has
 its own content security policy, with `{nonce}` in it: inline style and script run only with the
 nonce of their response (`nonce_of`). A policy may have `{pictures}`: the origins elsewhere from
-which this response has pictures (`allow_pictures`). functions/api does not import this module: it
-loads no Jinja.
+which this response has pictures (`allow_pictures`). functions/api does not import this module.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.ground.errors import CallbackInvalid, ParameterInvalid
 from checkout.domain.ground.ids import RandomBytes
 from checkout.web import BODY_MAX, PARAM_MAX, body_bytes
 
@@ -124,3 +123,31 @@ async def form_fields(request: Request, *, most: int = BODY_MAX) -> dict[str, st
             raise ParameterInvalid("This field is given twice.", param=name[:PARAM_MAX])
         fields[name] = value
     return fields
+
+
+_NAMES: Final = ("interact_ref", "hash", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantCallback:
+    """A reference and its hash (RFC 9635 section 4.2.1), or an unsigned `result` without one."""
+
+    interact_ref: str = ""
+    hash: str = ""
+    result: str | None = None
+
+
+def callback_of(request: Request) -> GrantCallback:
+    """Return the callback's parameters; a reference with its hash overrides any `result`.
+
+    Raise CallbackInvalid for a missing or doubled parameter.
+    """
+    query = request.query_params
+    if any(len(query.getlist(name)) > 1 for name in _NAMES):
+        raise CallbackInvalid("The wallet's answer has a parameter twice.")
+    interact_ref, presented = query.get("interact_ref", ""), query.get("hash", "")
+    if interact_ref and presented:
+        return GrantCallback(interact_ref=interact_ref, hash=presented)
+    if interact_ref or presented or not query.get("result"):
+        raise CallbackInvalid("The wallet's answer is incomplete.")
+    return GrantCallback(result=query["result"])

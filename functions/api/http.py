@@ -1,0 +1,152 @@
+"""The HTTP of the merchant API: services and keys of requests, refused requests, pages of lists.
+
+Tests replace the dependencies with `app.dependency_overrides`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from pydantic_core import to_json
+
+from api.requests import refuse_query
+from checkout import telemetry, wiring
+from checkout.adapters.runtime import SystemClock
+from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.grammar import SESSION_ID
+from checkout.domain.merchant.failed_requests import Refusal
+from checkout.domain.merchant.record import ApiKey
+from checkout.flows.merchant import api_keys
+from checkout.services import Services
+from checkout.web import ErrorResponse
+
+_STARTED_AT: Final = SystemClock().now()
+
+
+async def services() -> Services:
+    """Return the services of this process."""
+    return wiring.api_services()
+
+
+async def started_at() -> datetime:
+    """Return the time at which this process started."""
+    return _STARTED_AT
+
+
+Injected = Annotated[Services, Depends(services)]
+Started = Annotated[datetime, Depends(started_at)]
+
+
+def api_key(services: Services, request: Request, query: Sequence[str] | None = ()) -> ApiKey:
+    """Return the key of the Authorization header.
+
+    Raise as `authenticate` does, and ParameterUnknown for a parameter in the address that is not
+    in `query`; with None the route checks them itself. The routes call it themselves, because a
+    dependency of FastAPI costs more time than this function.
+    """
+    key = api_keys.authenticate(
+        services,
+        request.headers.get("authorization"),
+        request.method,
+        request.scope["route"].path,
+        known=partial(remember, services, request),
+    )
+    if query is not None:
+        refuse_query(request, *query)
+    return key
+
+
+def idempotency_key(request: Request) -> str | None:
+    """Return the key that marks a repeated request."""
+    return request.headers.get("idempotency-key")
+
+
+SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats
+_SECRETS: Final = ("sk_", "rk_", "whsec_")  # of ours and of Stripe's
+
+
+def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
+    """Return the error, with the likely kind of the id if the path has an impossible one.
+
+    The hint depends on the text alone, so it does not reveal whether there is such a session.
+    """
+    given = request.path_params.get("session_id")
+    if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
+        return found
+    said = "A session's id looks like cs_ and 22 letters or digits"
+    if not any(each in given for each in _SECRETS):
+        said += f"; this is {json.dumps(given[:SHOWN_MAX])}"
+    return replace(found, message=f"{said}.")
+
+
+def remember(services: Services, request: Request, key: ApiKey) -> None:
+    """Remember the API key of this request until it is answered."""
+    request.state.refused = partial(_note, services, request, key)
+
+
+def note(request: Request, found: ErrorResponse, status: int) -> None:
+    """Record the refusal of a request with a valid key. A 5xx is not a refusal."""
+    told = getattr(request.state, "refused", None)
+    if told is not None and status < 500:
+        told(found, status)
+
+
+def _note(
+    services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
+) -> None:
+    # A secret in a wrong place, such as a key as the name of a field, is in message or param.
+    refusal = Refusal(
+        at=services.clock.now(),
+        method=request.method,
+        route=request.scope["route"].path,
+        status=status,
+        code=found.code,
+        message=telemetry.redacted(found.message),
+        request_id=found.request_id,
+        param=telemetry.redacted(found.param),
+    )
+    api_keys.note_failed_request(services, key, refusal)
+
+
+PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
+# A byte takes at most this many bytes in a JSON string: four bytes become two escapes, as in
+# \ud83d\ude00.
+_LONGEST: Final = 3
+
+Object = Mapping[str, object]
+
+
+def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes:
+    """Return a page with as many of the objects as fit, at least one, as JSON.
+
+    `page` returns the page with the first objects, given their number. For a hundred sessions,
+    pydantic's encoder takes a third of the time of json's.
+    """
+    # Nearly all pages fit, so the whole page is written at first, and object by object only if it
+    # is too large.
+    whole = to_json(page(len(objects)))
+    if len(whole) * _LONGEST <= PAGE_BYTES or _size(whole) <= PAGE_BYTES:
+        return whole
+    return to_json(page(_fitting(objects)))
+
+
+def _fitting(objects: Iterable[Object]) -> int:
+    """Return the number of objects that fit on a page, at least 1."""
+    count = size = 0
+    for each in objects:
+        size += _size(to_json(each))
+        if size > PAGE_BYTES and count:
+            break
+        count += 1
+    return count
+
+
+def _size(document: bytes) -> int:
+    """Return the bytes of a JSON document as Lambda writes it: a string within JSON."""
+    return len(json.dumps(document.decode()))
