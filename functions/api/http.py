@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from pydantic_core import to_json
 
 from api.requests import refuse_query
@@ -22,9 +22,12 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import SESSION_ID
 from checkout.domain.merchant.failed_requests import Refusal
 from checkout.domain.merchant.record import ApiKey
+from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of
 from checkout.flows.merchant import api_keys
 from checkout.services import Services
 from checkout.web import ErrorResponse
+
+T = TypeVar("T")
 
 _STARTED_AT: Final = SystemClock().now()
 
@@ -50,21 +53,64 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
     in `query`; with None the route checks them itself. The routes call it themselves, because a
     dependency of FastAPI costs more time than this function.
     """
-    key = api_keys.authenticate(
-        services,
-        request.headers.get("authorization"),
-        request.method,
-        request.scope["route"].path,
-        known=partial(remember, services, request),
-    )
+    key = authenticated(services, request, request.headers.get("authorization"))
     if query is not None:
         refuse_query(request, *query)
     return key
 
 
+def authenticated(services: Services, request: Request, authorization: str | None) -> ApiKey:
+    """Return the key, and remember it until the request is answered. Raise as `authenticate`."""
+    return api_keys.authenticate(
+        services,
+        authorization,
+        request.method,
+        request.scope["route"].path,
+        known=partial(_remember, services, request),
+    )
+
+
 def idempotency_key(request: Request) -> str | None:
     """Return the key that marks a repeated request."""
     return request.headers.get("idempotency-key")
+
+
+def performed(
+    services: Services,
+    key: ApiKey,
+    request: Request,
+    operation: str,
+    parameters: Any,
+    act: Callable[[Reserve[T] | None], T],
+    render: Callable[[T], str],
+    status: int = 200,
+) -> Answer:
+    """Return the answer to a POST, which is executed once for its Idempotency-Key.
+
+    `operation` and `parameters` are what a repeat must have again. `render` makes the body of the
+    result. Raise as `answer` does.
+    """
+    posted: Posted[T] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key(request),
+        fingerprint=fingerprint_of(operation, parameters),
+        render=render,
+        status=status,
+    )
+    return answer(services, posted, act)
+
+
+def answered(given: Answer) -> Response:
+    """Return the response of an answer, which may be a replay."""
+    headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
+    return json_response(given.body, given.status, headers)
+
+
+def json_response(
+    body: str | bytes, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return a response of compact JSON."""
+    return Response(body, status, headers, media_type="application/json")
 
 
 SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats
@@ -85,8 +131,7 @@ def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
     return replace(found, message=f"{said}.")
 
 
-def remember(services: Services, request: Request, key: ApiKey) -> None:
-    """Remember the API key of this request until it is answered."""
+def _remember(services: Services, request: Request, key: ApiKey) -> None:
     request.state.refused = partial(_note, services, request, key)
 
 
@@ -114,7 +159,8 @@ def _note(
     api_keys.note_failed_request(services, key, refusal)
 
 
-PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
+# A page of larger objects ends early: Lambda's responses have at most 6 MB.
+PAGE_BYTES: Final = 5_000_000
 # A byte takes at most this many bytes in a JSON string: four bytes become two escapes, as in
 # \ud83d\ude00.
 _LONGEST: Final = 3

@@ -6,13 +6,13 @@ their own wallet, or an owner a budget, from the dashboard's page that `approval
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import APIRouter, Request, Response
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from api.http import Injected, api_key, idempotency_key
+from api.http import Injected, answered, api_key, json_response, performed
 from api.requests import (
     METADATA_KEY_MAX,
     METADATA_KEYS_MAX,
@@ -24,13 +24,11 @@ from api.requests import (
     whole,
     whole_number,
 )
-from api.routes import answered, json_response
-from checkout.domain.merchant.record import ApiKey
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.public import public_budget, public_refund
 from checkout.domain.refund.record import ELSEWHERE_MAX, AmountMode, Reason, Refund
 from checkout.flows import limits
-from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
+from checkout.flows.idempotency import json_text
 from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
@@ -147,19 +145,10 @@ async def create_refund(services: Injected, request: Request) -> Response:
     """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
     key = api_key(services, request)
     asked = validated(CreateRefund, await json_object(request))
-    posted: Posted[Refund] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key(request),
-        fingerprint=fingerprint_of("refund", asked.model_dump(mode="json")),
-        render=lambda refund: _text(services, refund),
-        status=201,
-    )
+    act = partial(refunds.create, services, key, asked.new_refund())
+    parameters, render = asked.model_dump(mode="json"), partial(_text, services)
     return answered(
-        answer(
-            services,
-            posted,
-            lambda reserve: refunds.create(services, key, asked.new_refund(), reserve),
-        )
+        performed(services, key, request, "refund", parameters, act, render, status=201)
     )
 
 
@@ -195,15 +184,8 @@ async def cancel_refund(services: Injected, request: Request, refund_id: str) ->
     """Cancel a refund that was not sent yet, or take a note back."""
     key = api_key(services, request)
     await no_parameters(request)
-    posted: Posted[Refund] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key(request),
-        fingerprint=fingerprint_of("cancel_refund", refund_id),
-        render=lambda refund: _text(services, refund),
-    )
-    return answered(
-        answer(services, posted, lambda reserve: refunds.cancel(services, key, refund_id, reserve))
-    )
+    act, render = partial(refunds.cancel, services, key, refund_id), partial(_text, services)
+    return answered(performed(services, key, request, "cancel_refund", refund_id, act, render))
 
 
 def _text(services: Services, refund: Refund) -> str:
@@ -239,12 +221,9 @@ async def request_budget(services: Injected, request: Request) -> Response:
     """Request a budget. A repeat with the same Idempotency-Key gets the first answer."""
     key = api_key(services, request)
     asked = validated(RequestBudget, await json_object(request))
-    fingerprint = fingerprint_of("refund_budget", asked.model_dump(mode="json"))
-
-    def act(reserve: Reserve[Mandate] | None) -> Mandate:
-        return budget_request.request(services, key, asked.amount, reserve)
-
-    return _answer(services, request, key, fingerprint, act)
+    act = partial(budget_request.request, services, key, asked.amount)
+    parameters, render = asked.model_dump(mode="json"), partial(_budget_text, services)
+    return answered(performed(services, key, request, "refund_budget", parameters, act, render))
 
 
 @router.post(f"{BUDGET}/end")
@@ -252,27 +231,8 @@ async def end_budget(services: Injected, request: Request) -> Response:
     """End the budget: refunds wait for approvals again."""
     key = api_key(services, request)
     await no_parameters(request)
-
-    def act(reserve: Reserve[Mandate] | None) -> Mandate:
-        return budget_request.end(services, key, reserve)
-
-    return _answer(services, request, key, fingerprint_of("end_refund_budget", ""), act)
-
-
-def _answer(
-    services: Services,
-    request: Request,
-    key: ApiKey,
-    fingerprint: str,
-    act: Callable[[Reserve[Mandate] | None], Mandate],
-) -> Response:
-    posted: Posted[Mandate] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key(request),
-        fingerprint=fingerprint,
-        render=lambda mandate: _budget_text(services, mandate),
-    )
-    return answered(answer(services, posted, act))
+    act, render = partial(budget_request.end, services, key), partial(_budget_text, services)
+    return answered(performed(services, key, request, "end_refund_budget", "", act, render))
 
 
 def _budget_text(services: Services, mandate: Mandate) -> str:

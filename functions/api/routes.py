@@ -20,14 +20,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
-from api.http import Injected, Started, api_key, idempotency_key, page_json
+from api.http import (
+    Injected,
+    Started,
+    answered,
+    api_key,
+    idempotency_key,
+    json_response,
+    page_json,
+    performed,
+)
 from api.requests import CreateSession, expands, list_query
 from checkout import wiring
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.public import last_payment_error, public_attempts, public_session
 from checkout.domain.session.record import Session
 from checkout.flows import limits
-from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
+from checkout.flows.idempotency import Reserve, json_text
 from checkout.flows.merchant import client_documents
 from checkout.flows.session import close, details, lists, lookup
 from checkout.flows.session.create import create_session, native_answer
@@ -153,28 +162,8 @@ def _attempts(session: Session) -> answers.Attempts:
 async def _ended(services: Services, request: Request, session_id: str, end: End) -> Response:
     key = api_key(services, request)
     await no_parameters(request)
-    posted = Posted(
-        merchant=key.merchant,
-        key=idempotency_key(request),
-        fingerprint=fingerprint_of(end.__name__, session_id),
-        render=partial(native_answer, services),
-    )
-    return answered(
-        answer(services, posted, lambda reserve: end(services, key, session_id, reserve))
-    )
-
-
-def answered(given: Answer) -> Response:
-    """Return the response of an answer, which may be a replay."""
-    headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
-    return json_response(given.body, given.status, headers)
-
-
-def json_response(
-    body: str | bytes, status: int = 200, headers: dict[str, str] | None = None
-) -> Response:
-    """Return a response of compact JSON."""
-    return Response(body, status, headers, media_type="application/json")
+    act, render = partial(end, services, key, session_id), partial(native_answer, services)
+    return answered(performed(services, key, request, end.__name__, session_id, act, render))
 
 
 clients_router = APIRouter(prefix="/clients/{client_id}", include_in_schema=False)

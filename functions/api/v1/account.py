@@ -9,45 +9,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from api.v1 import parity
-from api.v1.expansions import PRICE, PRODUCT, expandable
+from api.v1.expansions import PRICE, PRODUCT, parsed_for
 from api.v1.forms import parsed
-from api.v1.http import Injected, Key, Query, listed, shown
+from api.v1.http import Call, Called, Query, listed, shown
 from checkout.domain.ground.errors import ResourceMissing
-from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.merchant.record import Merchant
 from checkout.domain.stripe.objects import account_id, item_of, line_items, unix
 from checkout.flows import merchants
 from checkout.flows.session import lookup
-from checkout.services import Services
 
 router = APIRouter(prefix="/v1")
 
 
 @router.get("/account")
-async def own(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def own(call: Called, query: Query) -> Response:
     """Return the account of the key."""
     parsed(query, parity.ONE).expands_nothing()
-    return shown(request, account_object(merchants.get(services.merchants, key.merchant)))
+    return shown(call, account_object(merchants.get(call.services.merchants, call.key.merchant)))
 
 
 @router.get("/accounts")
-async def connected(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def connected(call: Called, query: Query) -> Response:
     """Return an empty list: there are no connected accounts."""
     parsed(query, parity.LIST_ENDPOINTS).expands_nothing()
-    return listed(request, [], more=False)
+    return listed(call, [], more=False)
 
 
 @router.get("/accounts/{account}")
-async def named(
-    services: Injected, key: Key, request: Request, query: Query, account: str
-) -> Response:
+async def named(call: Called, query: Query, account: str) -> Response:
     """Return the key's own account by its id. Raises ResourceMissing for any other."""
     parsed(query, parity.ONE).expands_nothing()
-    if account != account_id(key.merchant):
+    if account != account_id(call.key.merchant):
         raise ResourceMissing(f"No such account: '{account[:100]}'", param="account")
-    return shown(request, account_object(merchants.get(services.merchants, key.merchant)))
+    return shown(call, account_object(merchants.get(call.services.merchants, call.key.merchant)))
 
 
 def account_object(merchant: Merchant) -> dict[str, Any]:
@@ -88,36 +85,31 @@ def account_object(merchant: Merchant) -> dict[str, Any]:
 
 
 @router.get("/prices")
-async def list_prices(_: Key, request: Request) -> Response:
+async def list_prices(call: Called) -> Response:
     """Return an empty list, to which each of Stripe's filters may be applied."""
-    return listed(request, [], more=False)
+    return listed(call, [], more=False)
 
 
 @router.get("/products")
-async def list_products(_: Key, request: Request) -> Response:
+async def list_products(call: Called) -> Response:
     """Return an empty list, to which each of Stripe's filters may be applied."""
-    return listed(request, [], more=False)
+    return listed(call, [], more=False)
 
 
 @router.get("/prices/{price_id}")
-async def get_price(
-    services: Injected, key: Key, request: Request, query: Query, price_id: str
-) -> Response:
-    given = parsed(query, parity.ONE)
-    expandable(given, PRICE)
-    price = _price(services, key, "price_", price_id, whole=given.expands("product"))
-    return shown(request, price)
+async def get_price(call: Called, query: Query, price_id: str) -> Response:
+    given = parsed_for(PRICE, query, parity.ONE)
+    price = _price(call, "price_", price_id, whole=given.expands("product"))
+    return shown(call, price)
 
 
 @router.get("/products/{product_id}")
-async def get_product(
-    services: Injected, key: Key, request: Request, query: Query, product_id: str
-) -> Response:
-    expandable(parsed(query, parity.ONE), PRODUCT)
-    return shown(request, _price(services, key, "prod_", product_id, whole=True)["product"])
+async def get_product(call: Called, query: Query, product_id: str) -> Response:
+    parsed_for(PRODUCT, query, parity.ONE)
+    return shown(call, _price(call, "prod_", product_id, whole=True)["product"])
 
 
-def _price(services: Services, key: ApiKey, prefix: str, named: str, *, whole: bool) -> Any:
+def _price(call: Call, prefix: str, named: str, *, whole: bool) -> Any:
     """Return the price with this id, which is that of a line item, with its `whole` product.
 
     Raises ResourceMissing, also for another merchant's.
@@ -128,10 +120,10 @@ def _price(services: Services, key: ApiKey, prefix: str, named: str, *, whole: b
     )
     session_id, place = item_of(named, prefix) or ("", 0)
     try:
-        session = lookup.get(services, key, session_id)
+        session = lookup.get(call.services, call.key, session_id)
     except ResourceMissing:
         raise missing from None
-    items = line_items(session, base_url=services.base_url, expand_product=whole)
+    items = line_items(session, base_url=call.services.base_url, expand_product=whole)
     if place >= len(items):
         raise missing
     return items[place]["price"]

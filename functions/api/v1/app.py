@@ -11,35 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from api.requests import ListSessions
 from api.v1 import account, endpoints, parity, payments, refunds
 from api.v1.collection import first_asking
-from api.v1.expansions import ITEMS, SESSION, expandable
+from api.v1.expansions import ITEMS, SESSION, parsed_for
 from api.v1.forms import Parsed, parsed
-from api.v1.http import (
-    Body,
-    IdempotencyKey,
-    Injected,
-    Key,
-    Query,
-    listed,
-    performed,
-    problem,
-    shown,
-)
+from api.v1.http import Body, Call, Called, Query, listed, performed, problem, shown
 from api.v1.sessions import (
     PATIENCE,
     ROUNDS,
     anchored,
     between,
-    continued,
-    list_query,
+    limit_of,
     merged_metadata,
     new_session,
-    of_payment,
     page,
+    session_page,
 )
 from api.v1.sessions import shown as session_shown
 from checkout.adapters.runtime import system_random
@@ -52,189 +40,130 @@ from checkout.domain.webhooks.event_types import stripe_name
 from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows import limits
 from checkout.flows.idempotency import Reserve, json_text
-from checkout.flows.session import close, details, lists, lookup, metadata
+from checkout.flows.session import close, details, lookup, metadata
 from checkout.flows.session.create import open_session
 from checkout.flows.webhooks import event_log
 from checkout.flows.webhooks.event_log import EventQuery
 from checkout.services import Services
-from checkout.web import application, lambda_handler, request_id, validated
+from checkout.web import application, lambda_handler, request_id
 
 router = APIRouter(prefix="/v1")
 SESSIONS = "/checkout/sessions"
 
 
 @router.post(SESSIONS)
-async def create(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def create(call: Called, body: Body) -> Response:
     """Create a session. A header of the answer names the parameters that were ignored."""
     given = parsed(body, parity.CREATE_SESSION)
 
     def opened(reserve: Reserve[Session] | None) -> Session:
-        new = new_session(services, given)
+        new = new_session(call.services, given)
         try:
-            return open_session(services, key, new, reserve, request_id(request))
+            return open_session(call.services, call.key, new, reserve, request_id(call.request))
         except ParameterInvalid as error:
             if error.param != "collect":
                 raise
             raise ParameterInvalid(error.message, param=first_asking(given)) from None
 
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        opened,
-        operation="v1 create session",
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    render = _render(call, given)
+    return performed(call, given, opened, render, operation="v1 create session")
 
 
 @router.get(SESSIONS)
-async def list_sessions(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def list_sessions(call: Called, query: Query) -> Response:
     """Return a page of sessions, or those of a payment."""
-    given = parsed(query, parity.LIST_SESSIONS)
-    expandable(given, SESSION, "data.")
-    limits.admit_list(services, key.merchant)
-    asked, now = list_query(services, key, given), services.clock.now()
-    if "payment_intent" in given.values:
-        found, after = of_payment(services, key, given.values["payment_intent"], asked), None
-    else:
-        result = lists.list_page(services, key, asked)
-        found, after = result.sessions, continued(key, result)
-    known = details.known(services, found)
+    given = parsed_for(SESSION, query, parity.LIST_SESSIONS, "data.")
+    now = call.services.clock.now()
+    found, upward, after = session_page(call.services, call.key, given, SESSION)
+    known = details.known(call.services, found)
     data = [
-        session_shown(services, each, given, now, within="data.", details=known[each.id])
+        session_shown(call.services, each, given, now, within="data.", details=known[each.id])
         for each in found
     ]
-    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
+    return listed(call, data, more=after is not None, upward=upward, after=after)
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
-async def get(
-    services: Injected, key: Key, request: Request, query: Query, session_id: str
-) -> Response:
-    given = parsed(query, parity.ONE)
-    expandable(given, SESSION)
-    now = services.clock.now()
-    session = lookup.get(services, key, session_id)
-    known = details.known(services, [session])[session.id]
-    return shown(request, session_shown(services, session, given, now, details=known))
+async def get(call: Called, query: Query, session_id: str) -> Response:
+    given = parsed_for(SESSION, query, parity.ONE)
+    now = call.services.clock.now()
+    session = lookup.get(call.services, call.key, session_id)
+    known = details.known(call.services, [session])[session.id]
+    return shown(call, session_shown(call.services, session, given, now, details=known))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}")
-async def update(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    session_id: str,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def update(call: Called, body: Body, session_id: str) -> Response:
     """Change the session's metadata: keys are merged, and an empty value removes its key."""
-    given = parsed(body, parity.UPDATE_SESSION)
-    expandable(given, SESSION)
+    given = parsed_for(SESSION, body, parity.UPDATE_SESSION)
     merge = partial(merged_metadata, given)
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        lambda reserve: metadata.update(services, key, session_id, merge, reserve),
-        operation="v1 update session",
-        record=session_id,
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    act = partial(metadata.update, call.services, call.key, session_id, merge)
+    render = _render(call, given)
+    return performed(call, given, act, render, operation="v1 update session", record=session_id)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
-async def expire(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    session_id: str,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def expire(call: Called, body: Body, session_id: str) -> Response:
     """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
-    given = parsed(body, parity.ONE)
-    expandable(given, SESSION)
+    given = parsed_for(SESSION, body, parity.ONE)
 
     def end(reserve: Reserve[Session] | None) -> Session:
         try:
-            return close.expire(services, key, session_id, reserve)
+            return close.expire(call.services, call.key, session_id, reserve)
         except SessionUnexpectedState:  # its message has our own statuses
             raise SessionUnexpectedState(
                 "Only a session with the status `open` can be expired."
             ) from None
 
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        end,
-        operation="v1 expire session",
-        record=session_id,
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    render = _render(call, given)
+    return performed(call, given, end, render, operation="v1 expire session", record=session_id)
 
 
 @router.get(f"{SESSIONS}/{{session_id}}/line_items")
-async def session_line_items(
-    services: Injected, key: Key, request: Request, query: Query, session_id: str
-) -> Response:
+async def session_line_items(call: Called, query: Query, session_id: str) -> Response:
     """Return a page of a session's line items. Only prices and products can be expanded."""
-    given = parsed(query, parity.LINE_ITEMS)
-    product = "data.price.product"
-    expandable(given, ITEMS)
-    session = lookup.get(services, key, session_id)
-    items = line_items(session, base_url=services.base_url, expand_product=given.expands(product))
-    data, more = page(items, [each["id"] for each in items], given.values)
-    return listed(request, data, more=more, upward="ending_before" in given.values)
+    given = parsed_for(ITEMS, query, parity.LINE_ITEMS)
+    whole, base_url = given.expands("data.price.product"), call.services.base_url
+    session = lookup.get(call.services, call.key, session_id)
+    items = line_items(session, base_url=base_url, expand_product=whole)
+    data, more = page(items, given.values)
+    return listed(call, data, more=more, upward="ending_before" in given.values)
 
 
 @router.get("/events")
-async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def events(call: Called, query: Query) -> Response:
     """Return a page of events."""
     given = parsed(query, parity.LIST_EVENTS)
-    limits.admit_list(services, key.merchant)
-    asked = event_query(services, key, given)
-    found, behind = event_log.events_page(services, key, asked)
-    data = event_objects(services, key, found)
+    limits.admit_list(call.services, call.key.merchant)
+    asked = event_query(call.services, call.key, given)
+    found, behind = event_log.events_page(call.services, call.key, asked)
+    data = event_objects(call.services, call.key, found)
     after = None if behind is None else behind.partition("#")[2]
-    return listed(request, data, more=after is not None, upward=asked.upward, after=after)
+    return listed(call, data, more=after is not None, upward=asked.upward, after=after)
 
 
 @router.get("/events/{event_id}")
-async def event(
-    services: Injected, key: Key, request: Request, query: Query, event_id: str
-) -> Response:
+async def event(call: Called, query: Query, event_id: str) -> Response:
     parsed(query, parity.ONE)
-    found = event_log.get(services, key.merchant, event_id)
-    [one] = event_objects(services, key, [found])
-    return shown(request, one)
+    found = event_log.get(call.services, call.key.merchant, event_id)
+    [one] = event_objects(call.services, call.key, [found])
+    return shown(call, one)
 
 
 @router.get("/balance")
-async def balance(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def balance(call: Called, query: Query) -> Response:
     """Return a balance of zero: no money is held here."""
     parsed(query, parity.ONE)
-    nothing = [{"amount": 0, "currency": key.asset_code.lower(), "source_types": {}}]
-    held = {"available": nothing, "pending": nothing, "livemode": livemode(services.base_url)}
-    return shown(request, {"object": "balance", **held})
+    nothing = [{"amount": 0, "currency": call.key.asset_code.lower(), "source_types": {}}]
+    live = livemode(call.services.base_url)
+    held = {"available": nothing, "pending": nothing, "livemode": live}
+    return shown(call, {"object": "balance", **held})
 
 
-def _render(services: Services, given: Parsed) -> Callable[[Session], str]:
+def _render(call: Call, given: Parsed) -> Callable[[Session], str]:
     def render(session: Session) -> str:
-        return json_text(session_shown(services, session, given, services.clock.now()))
+        now = call.services.clock.now()
+        return json_text(session_shown(call.services, session, given, now))
 
     return render
 
@@ -271,7 +200,7 @@ def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
     """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
     values = given.values
     given.expands_nothing()
-    limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+    limit = limit_of(values)
     created_from, created_before = between(values)
     name, anchor = anchored(values)
     event = None
@@ -308,15 +237,15 @@ def _fits(named: str, wanted: str) -> bool:
 
 # The last of all routes.
 @router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
-async def unknown(services: Injected, _: Key, request: Request, rest: str) -> Response:
+async def unknown(call: Called, rest: str) -> Response:
     """Refuse all other paths: 401 without a key, 404 with a key."""
-    path = request.url.path
+    path = call.request.url.path
     cure = "see /docs/v1."
     if rest.startswith("v1/"):
-        cure = f"set the library's base to {services.base_url}, without /v1."
+        cure = f"set the library's base to {call.services.base_url}, without /v1."
     elif path.endswith("/"):
         cure = "leave out the final slash."
-    raise ResourceMissing(f"{request.method} {path[:100]} is not supported: {cure}")
+    raise ResourceMissing(f"{call.request.method} {path[:100]} is not supported: {cure}")
 
 
 app = application(random_bytes=system_random, render=problem)

@@ -12,19 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
+from api import http
 from api.v1 import parity
 from api.v1.forms import Parsed, parsed
-from api.v1.http import Body, IdempotencyKey, Key, Managing, Query, answered, listed, shown
+from api.v1.http import Body, Call, Called, Managing, Query, answered, listed, shown
 from api.v1.sessions import bounded, bounded_metadata, merged_metadata, page
 from checkout.domain.ground.errors import ParameterInvalid, ParameterMissing, ResourceMissing
-from checkout.domain.merchant.record import ApiKey, Merchant
+from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import API_VERSION, livemode, unix
 from checkout.domain.webhooks.event_types import ALWAYS, BESIDE, OPTIONAL, PING, stripe_name
 from checkout.domain.webhooks.record import Endpoint, Format
 from checkout.flows import merchants
-from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
+from checkout.flows.idempotency import Reserve, json_text
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Configured
 from checkout.services import DashboardServices
@@ -40,21 +41,15 @@ router = APIRouter(prefix=ENDPOINTS)
 
 
 @router.get("")
-async def list_endpoints(services: Managing, key: Key, request: Request, query: Query) -> Response:
+async def list_endpoints(services: Managing, call: Called, query: Query) -> Response:
     given = parsed(query, parity.LIST_ENDPOINTS)
-    found = _found(services, merchants.get(services.merchants, key.merchant))
-    data, more = page(found, [each["id"] for each in found], given.values)
-    return listed(request, data, more=more)
+    newest = reversed(merchants.get(services.merchants, call.key.merchant).endpoints)
+    data, more = page([endpoint_object(services, each) for each in newest], given.values)
+    return listed(call, data, more=more)
 
 
 @router.post("")
-async def create(
-    services: Managing,
-    key: Key,
-    request: Request,
-    body: Body,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def create(services: Managing, call: Called, body: Body) -> Response:
     """Add an endpoint, by default in Stripe's form. Only this answer has the signing secret."""
     given = parsed(body, parity.CREATE_ENDPOINT)
     for name in ("url", "enabled_events"):
@@ -69,43 +64,34 @@ async def create(
     def act(reserve: Reserve[Configured] | None) -> Configured:
         return endpoints.configure(
             services,
-            key.merchant,
+            call.key.merchant,
             url=url,
             events=wanted,
             add=True,
             more=fields,
-            by=key,
+            by=call.key,
             reserve=reserve,
         )
 
-    return _written(services, key, request, _told_of(given, form), "create", idempotency_key, act)
+    return _written(services, call, _told_of(given, form), "create", act)
 
 
 @router.get("/{identity}")
-async def get(
-    services: Managing, key: Key, request: Request, query: Query, identity: str
-) -> Response:
+async def get(services: Managing, call: Called, query: Query, identity: str) -> Response:
     parsed(query, parity.ONE)
-    return shown(request, endpoint_object(services, _own(services, key, identity)))
+    return shown(call, endpoint_object(services, _own(services, call.key, identity)))
 
 
 @router.post("/{identity}")
-async def update(
-    services: Managing,
-    key: Key,
-    request: Request,
-    body: Body,
-    identity: str,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def update(services: Managing, call: Called, body: Body, identity: str) -> Response:
     """Change the fields that are given. Raises ResourceMissing for another merchant's endpoint."""
     given = parsed(body, parity.UPDATE_ENDPOINT)
-    form = _form(services, key, identity, given)
+    form = _form(services, call.key, identity, given)
     fields = _fields(given.values, form)
     if ("description",) in given.unset:
         fields["description"] = None
     if "metadata" in {*given.values, *(path[0] for path in given.unset)}:
-        endpoint = _own(services, key, identity)
+        endpoint = _own(services, call.key, identity)
         merged = merged_metadata(given, json.loads(endpoint.metadata_json))
         fields["metadata_json"] = json_text(merged)
     if "disabled" in given.values:
@@ -114,21 +100,19 @@ async def update(
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
         return endpoints.update(
-            services, key.merchant, fields, endpoint=identity, by=key, reserve=reserve
+            services, call.key.merchant, fields, endpoint=identity, by=call.key, reserve=reserve
         )
 
-    return _written(services, key, request, _told_of(given, form), identity, idempotency_key, act)
+    return _written(services, call, _told_of(given, form), identity, act)
 
 
 @router.delete("/{identity}")
-async def delete(
-    services: Managing, key: Key, request: Request, query: Query, identity: str
-) -> Response:
+async def delete(services: Managing, call: Called, query: Query, identity: str) -> Response:
     """Remove an endpoint. Raises ResourceMissing for another merchant's."""
     parsed(query, parity.NOTHING)
-    _own(services, key, identity)
-    endpoints.remove(services, key.merchant, endpoint=identity, by=key)
-    return shown(request, {"id": identity, "object": "webhook_endpoint", "deleted": True})
+    _own(services, call.key, identity)
+    endpoints.remove(services, call.key.merchant, endpoint=identity, by=call.key)
+    return shown(call, {"id": identity, "object": "webhook_endpoint", "deleted": True})
 
 
 def endpoint_object(
@@ -248,11 +232,6 @@ def _version(given: str) -> str:
     return given
 
 
-def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:
-    """Return all endpoints, the newest first, as Stripe lists them."""
-    return [endpoint_object(services, each) for each in reversed(merchant.endpoints)]
-
-
 def _own(services: DashboardServices, key: ApiKey, identity: str) -> Endpoint:
     """Return the endpoint of the key's merchant with this id. Raises ResourceMissing."""
     endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
@@ -262,31 +241,26 @@ def _own(services: DashboardServices, key: ApiKey, identity: str) -> Endpoint:
 
 
 def _written(
-    services: DashboardServices,
-    key: ApiKey,
-    request: Request,
-    given: Parsed,
-    operation: str,
-    idempotency_key: str | None,
-    act: Act,
+    services: DashboardServices, call: Call, given: Parsed, operation: str, act: Act
 ) -> Response:
-    place = ("idempotency_keys", key.merchant, "answer")
+    place = ("idempotency_keys", call.key.merchant, "answer")
 
     def render(done: Configured) -> str:
         body = json_text(endpoint_object(services, done.endpoint, done.secret))
         return services.vault.seal(body, place=place)
 
-    posted = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of("v1 webhook endpoint", [operation, given.given]),
-        render=render,
+    parameters = [operation, given.given]
+    sealed = http.performed(
+        services, call.key, call.request, "v1 webhook endpoint", parameters, act, render
     )
-    sealed = answer(services, posted, act)
     opened = replace(sealed, body=services.vault.open(sealed.body, place=place))
-    return answered(request, opened, given.ignored)
+    return answered(call, opened, given)
 
 
+# The types of Stripe's events, of which most cannot happen here. An endpoint may ask for all of
+# them, as platforms with automatic set-up do. The list is that of stripe-python 16.1
+# (`WebhookEndpoint.create`, parameter `enabled_events`); a line holds an object and what can happen
+# to it.
 _TYPES: Final = """
     account: application.authorized application.deauthorized external_account.created
         external_account.deleted external_account.updated updated

@@ -6,11 +6,12 @@ others replace their ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from api.v1.forms import Parsed
+from api.v1.forms import Leaf, Parsed, parsed
+from api.v1.parity import Parameter
 from checkout.domain.ground.errors import ParameterInvalid
 from checkout.domain.ground.ids import kind_of
 from checkout.domain.refund.record import Refund
@@ -103,11 +104,28 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     SOURCE: {},
     NOTHING: {},
 }
+# By the kind of the object: the prefix of its id. The rest is that of the session's.
+PREFIXES: Final[Mapping[str, str]] = {
+    SESSION: "cs_",
+    PAYMENT: "pi_",
+    CHARGE: "ch_",
+    METHOD: "pm_",
+    TRANSACTION: "txn_",
+}
 DEPTH_MAX: Final = 4  # as in Stripe
 # Kinds whose ids, or null, are in an object that is not expanded.
 _IDS: Final = (
     *(ITEMS, PAYMENT, CHARGE, "charge of a payment", METHOD, PRODUCT, TRANSACTION, SOURCE),
 )
+
+
+def parsed_for(
+    kind: str, leaves: Iterable[Leaf], rows: Sequence[Parameter], within: str = ""
+) -> Parsed:
+    """Return the parameters for this kind of object. Raise as `parsed` and `expandable` do."""
+    given = parsed(leaves, rows)
+    expandable(given, kind, within)
+    return given
 
 
 def expandable(given: Parsed, kind: str, within: str = "") -> None:

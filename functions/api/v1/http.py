@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request, Response
 
 from api import http
-from api.http import Injected, page_json, services
+from api.http import Injected, page_json
 from api.v1.forms import Leaf, Parsed, from_form, from_json, with_brackets
 from checkout import wiring
 from checkout.domain.ground import errors
@@ -27,28 +27,9 @@ from checkout.domain.ground.errors import (
 from checkout.domain.ground.strict_json import parse_object
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.stripe.objects import account_id
-from checkout.flows.idempotency import (
-    Answer,
-    Posted,
-    Reserve,
-    answer,
-    fingerprint_of,
-    json_text,
-)
-from checkout.flows.merchant import api_keys
+from checkout.flows.idempotency import Answer, Reserve, json_text
 from checkout.services import DashboardServices, Services
 from checkout.web import STATUS, ErrorResponse, body_bytes, require_json
-
-__all__ = [
-    "Body",
-    "IdempotencyKey",
-    "Injected",
-    "Key",
-    "Managing",
-    "Query",
-    "managing",
-    "services",
-]
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
@@ -64,21 +45,22 @@ async def managing() -> DashboardServices:
 Managing = Annotated[DashboardServices, Depends(managing)]
 
 
-async def api_key(
-    injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
-) -> ApiKey:
-    """Return the key of a Bearer token or of a Basic user name.
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request with its key, and the services of this process."""
+
+    services: Services
+    key: ApiKey
+    request: Request
+
+
+async def call(injected: Injected, request: Request) -> Call:
+    """Return the request with the key of its Bearer token or of its Basic user name.
 
     Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
     its money would go to this key's wallet. The key's own account is accepted, as at Stripe.
     """
-    key = api_keys.authenticate(
-        injected,
-        _bearer(authorization),
-        request.method,
-        request.scope["route"].path,
-        known=partial(http.remember, injected, request),
-    )
+    key = http.authenticated(injected, request, _bearer(request.headers.get("authorization")))
     own = account_id(key.merchant)
     for name in _OTHER_ACCOUNT:
         if request.headers.get(name, own) != own:
@@ -86,7 +68,7 @@ async def api_key(
                 f"There are no connected accounts here: send no header {name}, and the API key of "
                 "the merchant who is to be paid."
             )
-    return key
+    return Call(injected, key, request)
 
 
 async def query(request: Request) -> list[Leaf]:
@@ -119,8 +101,7 @@ async def body(request: Request) -> list[Leaf]:
     return from_json(parse_object(raw))
 
 
-Key = Annotated[ApiKey, Depends(api_key)]
-IdempotencyKey = Annotated[str | None, Header()]
+Called = Annotated[Call, Depends(call)]
 Query = Annotated[list[Leaf], Depends(query)]
 Body = Annotated[list[Leaf], Depends(body)]
 
@@ -188,25 +169,22 @@ def problem(request: Request, found: ErrorResponse) -> Response:
     return _response(request, json_text({"error": body}), status, {**found.headers, **retry})
 
 
-def answered(request: Request, done: Answer, ignored: Sequence[str] = ()) -> Response:
-    """Return the response to a POST."""
-    headers = {IGNORED: ", ".join(ignored)[:IGNORED_MAX]} if ignored else {}
+def answered(call: Call, done: Answer, given: Parsed) -> Response:
+    """Return the response to a POST, with the names of its ignored parameters."""
+    headers = {IGNORED: ", ".join(given.ignored)[:IGNORED_MAX]} if given.ignored else {}
     if done.replayed:
         headers["Idempotent-Replayed"] = "true"
-    return _response(request, done.body, done.status, headers)
+    return _response(call.request, done.body, done.status, headers)
 
 
 def performed(
-    services: Services,
-    key: ApiKey,
-    request: Request,
+    call: Call,
     given: Parsed,
     act: Callable[[Reserve[T] | None], T],
+    render: Callable[[T], str],
     *,
     operation: str,
     record: str | None = None,
-    idempotency_key: str | None,
-    render: Callable[[T], str],
 ) -> Response:
     """Execute a POST, once for its Idempotency-Key, and return the response.
 
@@ -214,22 +192,17 @@ def performed(
     result. Raises as `answer` does.
     """
     parameters = given.given if record is None else [record, given.given]
-    posted: Posted[T] = Posted(
-        merchant=key.merchant,
-        key=idempotency_key,
-        fingerprint=fingerprint_of(operation, parameters),
-        render=render,
-    )
-    return answered(request, answer(services, posted, act), given.ignored)
+    done = http.performed(call.services, call.key, call.request, operation, parameters, act, render)
+    return answered(call, done, given)
 
 
-def shown(request: Request, value: Any) -> Response:
+def shown(call: Call, value: Any) -> Response:
     """Return the response with the requested object."""
-    return _response(request, json_text(value), 200, {})
+    return _response(call.request, json_text(value), 200, {})
 
 
 def listed(
-    request: Request,
+    call: Call,
     objects: list[dict[str, Any]],
     *,
     more: bool,
@@ -246,14 +219,14 @@ def listed(
     def page(size: int) -> dict[str, Any]:
         return {
             "object": "list",
-            "url": request.url.path,
+            "url": call.request.url.path,
             "has_more": more or size < len(objects),
             "data": objects[len(objects) - size :] if upward else objects[:size],
             **further,
         }
 
     body = page_json(objects[::-1] if upward else objects, page)
-    return _response(request, body, 200, {})
+    return _response(call.request, body, 200, {})
 
 
 def _response(

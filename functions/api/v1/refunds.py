@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from api.v1 import parity
-from api.v1.expansions import REFUND, expandable, expanded, maker
-from api.v1.forms import Parsed, parsed
-from api.v1.http import Body, IdempotencyKey, Injected, Key, Query, listed, performed, shown
+from api.v1.expansions import REFUND, expanded, maker, parsed_for
+from api.v1.forms import Parsed
+from api.v1.http import Body, Call, Called, Query, listed, performed, shown
 from api.v1.sessions import between, bounded_metadata, merged_metadata
 from checkout.domain.ground.errors import (
     ParameterInvalid,
@@ -43,34 +43,19 @@ _EXPANDED: Final = (*_KINDS, "payment_method", "balance_transaction")
 
 
 @router.post("")
-async def create(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def create(call: Called, body: Body) -> Response:
     """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
-    given = parsed(body, parity.CREATE_REFUND)
-    expandable(given, REFUND)
-    asked = _asked(services, key, given)
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        lambda reserve: refunds.create(services, key, asked, reserve),
-        operation="v1 create refund",
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    given = parsed_for(REFUND, body, parity.CREATE_REFUND)
+    asked = _asked(call.services, call.key, given)
+    act = partial(refunds.create, call.services, call.key, asked)
+    return performed(call, given, act, _render(call, given), operation="v1 create refund")
 
 
 @router.get("")
-async def list_refunds(services: Injected, key: Key, request: Request, query: Query) -> Response:
+async def list_refunds(call: Called, query: Query) -> Response:
     """Return a page of refunds, or all refunds of a payment."""
-    given = parsed(query, parity.LIST_REFUNDS)
-    expandable(given, REFUND, "data.")
+    given = parsed_for(REFUND, query, parity.LIST_REFUNDS, "data.")
+    services, key = call.services, call.key
     limits.admit_list(services, key.merchant)
     limit = given.values.get("limit", 10)
     if not 1 <= limit <= LIST_MAX:
@@ -89,68 +74,33 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
             raise ResourceMissing(missing.message, param="starting_after") from None
         found, more = page.refunds, page.next_cursor is not None
     data = [_object(services, given, each, "data.", whole=True) for each in found]
-    return listed(request, data, more=more)
+    return listed(call, data, more=more)
 
 
 @router.get("/{refund_id}")
-async def get(
-    services: Injected, key: Key, request: Request, query: Query, refund_id: str
-) -> Response:
-    given = parsed(query, parity.ONE)
-    expandable(given, REFUND)
-    refund = refunds.get(services, key, refund_id)
-    return shown(request, _object(services, given, refund, whole=True))
+async def get(call: Called, query: Query, refund_id: str) -> Response:
+    given = parsed_for(REFUND, query, parity.ONE)
+    refund = refunds.get(call.services, call.key, refund_id)
+    return shown(call, _object(call.services, given, refund, whole=True))
 
 
 @router.post("/{refund_id}")
-async def update(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    refund_id: str,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def update(call: Called, body: Body, refund_id: str) -> Response:
     """Change the refund's metadata: keys are merged, and an empty value removes its key."""
-    given = parsed(body, parity.UPDATE_REFUND)
-    expandable(given, REFUND)
+    given = parsed_for(REFUND, body, parity.UPDATE_REFUND)
     merge = partial(merged_metadata, given)
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        lambda reserve: refunds.update_metadata(services, key, refund_id, merge, reserve),
-        operation="v1 update refund",
-        record=refund_id,
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    act = partial(refunds.update_metadata, call.services, call.key, refund_id, merge)
+    render = _render(call, given)
+    return performed(call, given, act, render, operation="v1 update refund", record=refund_id)
 
 
 @router.post("/{refund_id}/cancel")
-async def cancel(
-    services: Injected,
-    key: Key,
-    request: Request,
-    body: Body,
-    refund_id: str,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
+async def cancel(call: Called, body: Body, refund_id: str) -> Response:
     """Cancel a refund that was not sent yet."""
-    given = parsed(body, parity.ONE)
-    expandable(given, REFUND)
-    return performed(
-        services,
-        key,
-        request,
-        given,
-        lambda reserve: refunds.cancel(services, key, refund_id, reserve),
-        operation="v1 cancel refund",
-        record=refund_id,
-        idempotency_key=idempotency_key,
-        render=_render(services, given),
-    )
+    given = parsed_for(REFUND, body, parity.ONE)
+    act = partial(refunds.cancel, call.services, call.key, refund_id)
+    render = _render(call, given)
+    return performed(call, given, act, render, operation="v1 cancel refund", record=refund_id)
 
 
 def _made_between(refund: Refund, low: datetime | None, high: datetime | None) -> bool:
@@ -192,8 +142,8 @@ def _session_of(given: Parsed) -> str | None:
     return next(iter(named.values()), None)
 
 
-def _render(services: Services, given: Parsed) -> Callable[[Refund], str]:
-    return lambda refund: json_text(_object(services, given, refund))
+def _render(call: Call, given: Parsed) -> Callable[[Refund], str]:
+    return lambda refund: json_text(_object(call.services, given, refund))
 
 
 def _object(

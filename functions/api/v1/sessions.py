@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from api.requests import (
     METADATA_KEY_MAX,
@@ -20,7 +20,7 @@ from api.requests import (
     time_sentence,
 )
 from api.v1.collection import collect
-from api.v1.expansions import SESSION, expandable, expanded, maker
+from api.v1.expansions import CHARGE, PREFIXES, SESSION, expandable, expanded, maker
 from api.v1.forms import Parsed
 from checkout.domain.ground.errors import (
     CurrencyMismatch,
@@ -50,13 +50,14 @@ from checkout.domain.stripe.objects import (
     line_items,
     session_of,
 )
+from checkout.flows import limits
 from checkout.flows.session import lists, lookup
-from checkout.flows.session.lists import ListQuery, SessionList
+from checkout.flows.session.lists import ListQuery
 from checkout.open_payments.urls import split
 from checkout.services import Services
 from checkout.web import PARAM_MAX, validated
 
-T = TypeVar("T")
+Object = dict[str, Any]
 
 EXPIRES_FROM: Final = timedelta(minutes=5)
 EXPIRES_TO: Final = timedelta(hours=24)
@@ -69,7 +70,7 @@ ROUNDS: Final = 20
 PATIENCE: Final = 100
 
 _WHOLE: Final = re.compile(r"([0-9]{1,15})(?:\.0{1,12})?")
-_STATUSES: Final = {
+_STATUSES: Final[Mapping[str, tuple[Status, ...]]] = {"": ()} | {
     shown: tuple(each for each in Status if STATUS.get(each, "open") == shown)
     for shown in ("open", "complete", "expired")
 }
@@ -135,48 +136,40 @@ def shown(
     return expanded(found, SESSION, given, maker(services, session, details), within)
 
 
-def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
-    """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
-    shown = given.values.get("status")
-    statuses = _STATUSES[shown] if shown is not None else ()
-    return _list_query(services, key, given, statuses, "checkout.session", "cs_")
+def session_page(
+    services: Services, key: ApiKey, given: Parsed, kind: str
+) -> tuple[Sequence[Session], bool, str | None]:
+    """Return the sessions on a page of sessions, of payments that were made, or of charges.
+
+    The bool is whether the page ends before its anchor; the text is the id after which the list
+    goes on, or None at its end. With the parameter `payment_intent`, the page has the session of
+    this payment. Raises ParameterInvalid…, ResourceMissing (the anchor), RateLimited.
+    """
+    limits.admit_list(services, key.merchant)
+    query = _list_query(services, key, given, kind)
+    if "payment_intent" in given.values:
+        return _of_payment(services, key, given.values["payment_intent"], query), query.upward, None
+    found = lists.list_page(services, key, query)
+    after = None
+    if found.next_cursor is not None:
+        after = lists.session_at(key, found.next_cursor).replace("cs_", PREFIXES[kind], 1)
+    return found.sessions, query.upward, after
 
 
-def payment_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
-    """Return the query for the sessions whose payments were made. Raises as `list_query` does."""
-    return _list_query(services, key, given, (Status.COMPLETED,), "payment_intent", "pi_")
+def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> ListQuery:
+    """Return the query for a page whose anchor is the id of a `kind`.
 
-
-def charge_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
-    """Return the query for the sessions whose charges were made then. Raises as `list_query`."""
-    query = _list_query(services, key, given, (Status.COMPLETED,), "charge", "ch_")
-    return replace(
-        query,
-        created_from=None,
-        created_before=None,
-        paid_from=query.created_from,
-        paid_before=query.created_before,
-    )
-
-
-def _list_query(
-    services: Services,
-    key: ApiKey,
-    given: Parsed,
-    statuses: tuple[Status, ...],
-    kind: str,
-    prefix: str,
-) -> ListQuery:
-    """Return the query for a page whose anchor is the id of a `kind`, which has this prefix."""
+    The times of charges are those of their payments; others are those of the sessions.
+    """
     values = given.values
-    named = {name: str(values[name]) for name in ("limit",) if name in values}
-    query = validated(ListSessions, named).query()
-    created_from, created_before = between(values)
-    query = replace(
-        query,
-        created_from=created_from,
-        created_before=created_before,
-        statuses=statuses,
+    limit, (low, high), charges = limit_of(values), between(values), kind == CHARGE
+    query = ListQuery(
+        limit=limit,
+        created_from=None if charges else low,
+        created_before=None if charges else high,
+        paid_from=low if charges else None,
+        paid_before=high if charges else None,
+        statuses=_STATUSES[values.get("status", "")] if kind == SESSION else (Status.COMPLETED,),
         rounds=ROUNDS,
         patience=PATIENCE,
     )
@@ -184,7 +177,7 @@ def _list_query(
     if name is None:
         return query
     try:
-        session = lookup.get(services, key, session_of(anchor, prefix) or "")
+        session = lookup.get(services, key, session_of(anchor, PREFIXES[kind]) or "")
     except ResourceMissing:
         raise ResourceMissing(f"No such {kind}: '{anchor[:100]}'", param=name) from None
     cursor = lists.cursor_behind(key, session)
@@ -215,12 +208,17 @@ def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
     )
 
 
-def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tuple[list[T], bool]:
+def limit_of(values: dict[str, Any]) -> int:
+    """Return the maximum number of objects on a page. Raises ParameterInvalidInteger."""
+    return validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+
+
+def page(items: Sequence[Object], values: dict[str, Any]) -> tuple[list[Object], bool]:
     """Return a page of a complete list, and whether more follows in its direction.
 
     Raises ParameterInvalidInteger, ResourceMissing.
     """
-    limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+    limit, ids = limit_of(values), [each["id"] for each in items]
     name, anchor = anchored(values)
     if name is not None and anchor not in ids:
         raise ResourceMissing(f"No such object: '{anchor[:100]}'", param=name)
@@ -231,7 +229,7 @@ def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tupl
     return rest[:limit], len(rest) > limit
 
 
-def of_payment(
+def _of_payment(
     services: Services, key: ApiKey, payment: str, asked: ListQuery
 ) -> tuple[Session, ...]:
     """Return the session of the requested payment if it was made, otherwise none."""
@@ -241,13 +239,6 @@ def of_payment(
         return ()
     wanted = asked.holds(session, services.clock.now())
     return (session,) if wanted and session.status is Status.COMPLETED else ()
-
-
-def continued(key: ApiKey, result: SessionList, prefix: str = "cs_") -> str | None:
-    """Return the id after which the list goes on, or None at its end."""
-    if result.next_cursor is None:
-        return None
-    return lists.session_at(key, result.next_cursor).replace("cs_", prefix, 1)
 
 
 def _item(
