@@ -13,17 +13,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from api.http import Injected, answered, api_key, json_response, performed
-from api.requests import (
-    METADATA_KEY_MAX,
-    METADATA_KEYS_MAX,
-    Form,
-    Scalar,
-    in_bounds,
-    metadata_form,
-    once,
-    whole,
-    whole_number,
-)
+from api.requests import Form, Metadata, in_bounds, once, whole, whole_number
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.public import public_budget, public_refund
 from checkout.domain.refund.record import ELSEWHERE_MAX, AmountMode, Reason, Refund
@@ -107,12 +97,7 @@ class CreateRefund(Form):
         AfterValidator(said),
     ] = None
     metadata: Annotated[
-        dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
-        Field(
-            description="Your own key-value pairs, returned as submitted.",
-            json_schema_extra={"maxProperties": METADATA_KEYS_MAX},
-        ),
-        BeforeValidator(metadata_form),
+        Metadata, Field(description="Your own key-value pairs, returned as submitted.")
     ] = {}  # noqa: RUF012 - copied for each request by Pydantic
 
     def new_refund(self) -> NewRefund:

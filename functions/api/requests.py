@@ -127,7 +127,7 @@ def _spoken(value: str) -> str:
     return value
 
 
-def metadata_form(value: Any) -> Any:
+def _metadata_form(value: Any) -> Any:
     """Check the bounds of keys and values.
 
     Pydantic's own errors would name the members of the union.
@@ -160,6 +160,13 @@ def metadata_form(value: Any) -> Any:
                 {"within": (key,)},
             )
     return value
+
+
+Metadata = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
+    Field(json_schema_extra={"maxProperties": METADATA_KEYS_MAX}),
+    BeforeValidator(_metadata_form),
+]
 
 
 class ProductData(Form):
@@ -375,15 +382,13 @@ class CreateSession(Form):
         ),
     ]
     metadata: Annotated[
-        dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
+        Metadata,
         Field(
             description="Your own key-value pairs, returned as submitted and sent to no wallet. "
             f"At most {METADATA_KEYS_MAX} keys; a string value has at most {METADATA_VALUE_MAX} "
             "characters.",
             examples=[{"order": "1234"}],
-            json_schema_extra={"maxProperties": METADATA_KEYS_MAX},
         ),
-        BeforeValidator(metadata_form),
     ] = {}
     expires_in_seconds: Annotated[
         int,
@@ -453,13 +458,10 @@ class CreateSession(Form):
             **same,
             line_items=tuple(item.line_item() for item in self.line_items),
             metadata_json=json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False),
-            collect_json=self._collect_json(),
+            collect_json=self.collect.collect(email_known=bool(self.customer_email)).to_json()
+            if self.collect
+            else None,
         )
-
-    def _collect_json(self) -> str | None:
-        if self.collect is None:
-            return None
-        return self.collect.collect(email_known=bool(self.customer_email)).to_json()
 
 
 def whole_number(value: Any) -> Any:

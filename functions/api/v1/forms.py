@@ -239,13 +239,8 @@ def _misplaced(tree: _Node, path: Path) -> CheckoutError:
         else:
             return ParameterUnknown(_unknown(node, part), param=bracketed(path))
     name = bracketed(path)
-    if "#" in node.children:
-        return ParameterInvalid(
-            f"This must be a list: send `{name}{_example(node)}=…`.", param=name
-        )
-    return ParameterInvalid(
-        f"`{name}` must be an object: send `{name}{_example(node)}=…`.", param=name
-    )
+    must = "This must be a list" if "#" in node.children else f"`{name}` must be an object"
+    return ParameterInvalid(f"{must}: send `{name}{_example(node)}=…`.", param=name)
 
 
 def _example(node: _Node) -> str:
@@ -296,16 +291,12 @@ def _typed(row: Parameter, value: Any, path: Path) -> Any:
     if not isinstance(value, str) and not row.path.endswith("[*]"):
         raise ParameterInvalid("This must be a string.", param=name)
     if not shown:
-        raise _empty(name)
+        raise ParameterInvalid("This value is empty: leave the parameter out.", param=name)
     return shown
 
 
 def _twice(path: Path) -> CheckoutError:
     return ParameterInvalid("This parameter is given twice.", param=bracketed(path))
-
-
-def _empty(name: str) -> CheckoutError:
-    return ParameterInvalid("This value is empty: leave the parameter out.", param=name)
 
 
 def _text(value: Any) -> str:

@@ -37,6 +37,7 @@ class Moment:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
 class PageHeaders:
     """Middleware that adds the headers of a page; it must be the outermost.
 
@@ -44,21 +45,18 @@ class PageHeaders:
     Referrer-Policy.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, random_bytes: RandomBytes, policy: str, referrer: str
-    ) -> None:
-        self._app = app
-        self._random_bytes = random_bytes
-        self._policy = policy
-        self._referrer = referrer
+    app: ASGIApp
+    random_bytes: RandomBytes
+    policy: str
+    referrer: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        nonce = base64.b64encode(self._random_bytes(_NONCE_BYTES)).decode()
+        nonce = base64.b64encode(self.random_bytes(_NONCE_BYTES)).decode()
         state = scope.setdefault("state", {})
-        state |= {"nonce": nonce, "headers": {}, "pictures": "", "policy": self._policy}
+        state |= {"nonce": nonce, "headers": {}, "pictures": "", "policy": self.policy}
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -66,7 +64,7 @@ class PageHeaders:
                 headers["content-security-policy"] = state["policy"].format(
                     nonce=nonce, pictures=state["pictures"]
                 )
-                headers["referrer-policy"] = self._referrer
+                headers["referrer-policy"] = self.referrer
                 headers["x-robots-tag"] = "noindex"
                 if scope.get("scheme") == "https":  # not allowed over http (RFC 6797, 7.2)
                     headers["strict-transport-security"] = _TRANSPORT_SECURITY
@@ -74,7 +72,7 @@ class PageHeaders:
                     headers.update(state["headers"])
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        await self.app(scope, receive, send_with_headers)
 
 
 def nonce_of(request: Request) -> str:

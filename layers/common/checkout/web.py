@@ -252,27 +252,20 @@ def request_id(request: Request) -> str:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Envelope:
     """Middleware that adds the request id and headers, and handles unforeseen errors."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        random_bytes: RandomBytes,
-        render: Render,
-        repeated: frozenset[str],
-    ) -> None:
-        self._app = app
-        self._random_bytes = random_bytes
-        self._render = render
-        self._repeated = repeated
+    app: ASGIApp
+    random_bytes: RandomBytes
+    render: Render
+    repeated: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        identity = new_request_id(self._random_bytes)
+        identity = new_request_id(self.random_bytes)
         scope.setdefault("state", {})["request_id"] = identity
         started = False
 
@@ -292,11 +285,11 @@ class _Envelope:
 
         if _MALFORMED in scope.get("aws.event", {}):
             refusal = problem_of(errors.ParameterInvalid("The request is malformed."), identity)
-            await self._render(Request(scope), refusal)(scope, receive, send_with_headers)
+            await self.render(Request(scope), refusal)(scope, receive, send_with_headers)
             return
         try:
             with telemetry.request(identity):
-                await self._app(scope, receive, send_with_headers)
+                await self.app(scope, receive, send_with_headers)
         except Exception as error:
             request = Request(scope)
             telemetry.count("UnforeseenErrors")
@@ -310,12 +303,12 @@ class _Envelope:
                 message="Something went wrong on our side.",
                 request_id=identity,
             )
-            await self._render(request, problem)(scope, receive, send_with_headers)
+            await self.render(request, problem)(scope, receive, send_with_headers)
 
     def _count(self, scope: Scope, *, failed: bool) -> None:
         """Count whether a request failed. What is at no address of ours counts if it fails only."""
         path = getattr(scope.get("route"), "path", None)
-        if path not in self._repeated and (failed or path is not None):
+        if path not in self.repeated and (failed or path is not None):
             telemetry.share("RequestsFailed", failed)
 
 
