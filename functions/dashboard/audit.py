@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from fastapi import Response
@@ -11,26 +10,13 @@ from checkout.domain.merchant.audit import AuditEntry
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from checkout.flows import audit
-from checkout.pages import Moment
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
-from dashboard.view import moment
 
 router = PageRouter(section=("/audit", "Audit log"))
 # Records with a page of their own, by the prefix of their ids.
 _PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links", "re": "refunds"}
-
-
-@dataclass(frozen=True, slots=True)
-class EntryRow:
-    """An entry. `page` is the path of the target's own page, if there is one."""
-
-    at: Moment
-    action: str
-    target: str | None
-    page: str | None
-    by: str
 
 
 @router.page("/audit", Door(Right.READ, "who did what"))
@@ -41,21 +27,15 @@ async def audit_log(request: Page) -> Response:
         request.http,
         "audit.html",
         section="/audit",
-        rows=[_row(entry) for entry in listed.entries],
+        rows=[(each, each.action.words, _page(each), _by(each)) for each in listed.entries],
         next_cursor=listed.next_cursor,
     )
 
 
-def _row(entry: AuditEntry) -> EntryRow:
-    target = entry.target or ""
-    folder = _PAGES.get(target.partition("_")[0])
-    return EntryRow(
-        at=moment(entry.at),
-        action=entry.action.words,
-        target=entry.target,
-        page=f"/{folder}/{target}" if folder else None,
-        by=_by(entry),
-    )
+def _page(entry: AuditEntry) -> str | None:
+    """Return the path of the target's own page, if there is one."""
+    folder = _PAGES.get((entry.target or "").partition("_")[0])
+    return f"/{folder}/{entry.target}" if folder else None
 
 
 def _by(entry: AuditEntry) -> str:

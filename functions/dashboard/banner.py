@@ -30,48 +30,34 @@ Read = Callable[[str], Session | None]
 
 
 @dataclass(frozen=True, slots=True)
-class BannerItem:
-    """One thing that needs somebody: what it is, the verb of the link, and where that leads."""
-
-    words: str
-    verb: str
-    page: str
-
-
-@dataclass(frozen=True, slots=True)
 class Banner:
     """The strip: how many things need somebody, and the first ones, which it unfolds.
 
+    Each of the `things` has its words, the verb of the link, and the page where that leads.
     `payments` are those that the list "Needs you" of the transactions shows.
     """
 
     count: int
     payments: int
-    first: BannerItem
-    things: tuple[BannerItem, ...]
+    things: tuple[tuple[str, str, str], ...]
 
 
 def banner_of(needs: ActionItems, read: Read) -> Banner | None:
     """Return the strip, or None if nothing needs somebody. The payments that it names are read."""
     if not needs.found:
         return None
-    things = tuple(_banner_item(each, read) for each in needs.found[:SHOWN])
     return Banner(
         count=len(needs.found),
         payments=len({each.target for each in needs.found if each.case in FLAGGED}),
-        first=things[0],
-        things=things,
+        things=tuple(_banner_item(each, read) for each in needs.found[:SHOWN]),
     )
 
 
-def _banner_item(need: ActionItem, read: Read) -> BannerItem:
+def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
     sentence, verb = NEED_NOW[need.case]
-    return BannerItem(
-        words=sentence.format(named(need, read)),
-        verb=verb,
-        # No page here repairs a key; the list of needs says what to do.
-        page="/needs" if need.case is Case.WALLET_KEY else page_of(need),
-    )
+    # No page here repairs a key; the list of needs says what to do.
+    place = "/needs" if need.case is Case.WALLET_KEY else page_of(need)
+    return sentence.format(named(need, read)), verb, place
 
 
 def named(need: ActionItem, read: Read) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from fastapi import Response
 
@@ -15,53 +14,33 @@ from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
-from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, Margin
+from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, MandateStatus, Margin
 from checkout.flows.refund import budget_request
 from checkout.open_payments.models import Amount
 from checkout.pages import callback_of
 from dashboard import refunds as texts
 from dashboard.dependencies import Form, Page, PageRequest
-from dashboard.refunds import Step
 from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
-from dashboard.view import margin_of, moment, readable
+from dashboard.view import margin_of, readable
 
 router = PageRouter(prefix="/budget")
 PERCENT_MAX: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetShown:
-    """The budget. `amount`, `spent`, `left` and `share`, the spent part in per cent, are its month.
-
-    `wanted` is what the shop's server has requested, and `approval` the page at the wallet that
-    waits, for the amount `asked`. `margin` is what a refund may cost more than its amount without a
-    person, and `percent` and `plus` are the same for the form.
-    """
-
-    status: str
-    badge: str
-    told: str
-    amount: str | None = None
-    spent: str | None = None
-    left: str | None = None
-    share: int = 0
-    renews_on: str | None = None
-    wanted: str | None = None
-    asked: str | None = None
-    approval: str | None = None
-    typed: str = ""
-    margin: str | None = None
-    percent: str = str(USUAL_MARGIN.percent)
-    plus: str = "0"
-    active: bool = False
-    endable: bool = False
-    steps: tuple[Step, ...] = ()
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_NONE: Final = Mandate(  # in place of a budget that nobody has asked for
+    id="",
+    merchant="",
+    status=MandateStatus.PENDING,
+    version=0,
+    writer="",
+    updated_at=_EPOCH,
+    created_at=_EPOCH,
+)
 
 
 def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
     services, key = request.services, request.key
-    mandate, now = budget_request.find(services, key), services.clock.now()
+    mandate, now = budget_request.find(services, key) or _NONE, services.clock.now()
     typed = request.form if alert and request.form else None
     return page(
         request.http,
@@ -69,7 +48,7 @@ def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) 
         status=status,
         section="/settings",
         alert=alert,
-        b=_shown(mandate, typed, now) if mandate else _none(typed),
+        b=_shown(mandate, now) | _typed(typed),
         currency=key.asset_code,
     )
 
@@ -133,20 +112,21 @@ def _margin(request: PageRequest) -> Margin:
     return Margin(int(percent), budget_request.in_wallet(request.key, plus).value if plus else 0)
 
 
-def _none(typed: dict[str, str] | None) -> BudgetShown:
-    status, badge, told = texts.NO_BUDGET
-    return _typed(BudgetShown(status=status, badge=badge, told=told), typed)
-
-
-def _typed(shown: BudgetShown, typed: dict[str, str] | None) -> BudgetShown:
-    """Return the budget with what was typed into its form."""
+def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
+    """Return what was typed into the form, if it was rejected."""
     if typed is None:
-        return shown
+        return {}
     amount, percent, plus = (typed.get(name, "") for name in ("amount", "percent", "plus"))
-    return replace(shown, typed=amount, percent=percent, plus=plus)
+    return {"typed": amount, "percent": percent, "plus": plus}
 
 
-def _shown(mandate: Mandate, typed: dict[str, str] | None, now: datetime) -> BudgetShown:
+def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
+    """Return the budget: `amount`, `spent`, `left` and `share`, the spent per cent, of its month.
+
+    `wanted` is what the shop's server has requested, and `approval` the page at the wallet that
+    waits, for the amount `asked`. `margin` is what a refund may cost more than its amount without a
+    person, and `percent` and `plus` are the same for the form.
+    """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked
     ready = mandate.approve_until is not None and now < mandate.approve_until
@@ -155,35 +135,26 @@ def _shown(mandate: Mandate, typed: dict[str, str] | None, now: datetime) -> Bud
     left = _like(limit, mandate.left(now)) if limit else None
     chosen = asked if asked and ready else terms
     margin = chosen.margin if chosen else USUAL_MARGIN
-    shown = BudgetShown(
-        status=status,
-        badge=badge,
-        told=texts.SILENT if mandate.silent(now) else told,
-        amount=readable(limit) if limit else None,
-        spent=readable(_like(limit, limit.value - left.value)) if limit and left else None,
-        left=readable(left) if left else None,
-        share=100 - 100 * left.value // limit.value if limit and left else 0,
-        renews_on=_day(mandate.renews_at(now)) if mandate.active else None,
-        wanted=readable(mandate.wanted) if mandate.wanted else None,
-        asked=readable(asked.limit) if asked and ready else None,
-        approval=mandate.interact_url if ready else None,
-        typed=_plain(offered) if offered else "",
-        margin=margin_of(terms) if terms else None,
-        percent=str(margin.percent),
-        plus=_plain(_like(chosen.limit, margin.units)) if chosen else "0",
-        active=mandate.active,
-        endable=mandate.active or mandate.gone,
-        steps=tuple(
-            Step(
-                at=moment(each.at),
-                text=texts.BUDGET_STEP.get(each.event, each.event.replace("_", " ")),
-                detail=each.note,
-                bad=each.event in texts.BUDGET_BAD,
-            )
-            for each in mandate.history
-        ),
-    )
-    return _typed(shown, typed)
+    return {
+        "status": status,
+        "badge": badge,
+        "told": texts.SILENT if mandate.silent(now) else told,
+        "amount": readable(limit) if limit else None,
+        "spent": readable(_like(limit, limit.value - left.value)) if limit and left else None,
+        "left": readable(left) if left else None,
+        "share": 100 - 100 * left.value // limit.value if limit and left else 0,
+        "renews_on": _day(mandate.renews_at(now)) if mandate.active else None,
+        "wanted": readable(mandate.wanted) if mandate.wanted else None,
+        "asked": readable(asked.limit) if asked and ready else None,
+        "approval": mandate.interact_url if ready else None,
+        "typed": _plain(offered) if offered else "",
+        "margin": margin_of(terms) if terms else None,
+        "percent": str(margin.percent),
+        "plus": _plain(_like(chosen.limit, margin.units)) if chosen else "0",
+        "active": mandate.active,
+        "endable": mandate.active or mandate.gone,
+        "steps": texts.steps_of(mandate.history, texts.BUDGET_STEP, texts.BUDGET_BAD),
+    }
 
 
 def _like(limit: Amount, value: int) -> Amount:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -17,35 +16,14 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import api_keys
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.flows.people import people
-from checkout.pages import Moment
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import DayOrNone, Fields, RollForm, cap_of, message
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import OVERLAPS, SCOPES, SENT_TWICE
-from dashboard.view import limits_of, moment
+from dashboard.view import limits_of
 
 router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRow:
-    """A key. `ends_at` is the end of the key or of its overlap, while it still works."""
-
-    id: str
-    name: str
-    last_four: str
-    created_at: Moment
-    last_used_at: Moment | None
-    status: str
-    active: bool
-    current: bool
-    scopes: str
-    signs_in: bool
-    ends_at: Moment | None
-    limits: str | None
-    own: bool
-    left_by: str | None
 
 
 class KeyForm(Fields):
@@ -72,7 +50,6 @@ def _page(
     The list comes from an index, which may not contain the new key `made` yet.
     """
     services, key = request.services, request.key
-    now = services.clock.now()
     listed = api_keys.listed(services, key)
     left = {made.id: maker.name for made, maker in people.left_keys(services, listed)}
     new = (made.key,) if made and made.key.id not in {each.id for each in listed} else ()
@@ -81,10 +58,13 @@ def _page(
         "keys.html",
         status=status,
         section="/keys",
-        rows=[
-            _row(each, now=now, own=each.id == key.id, left_by=left.get(each.id))
-            for each in (*new, *listed)
-        ],
+        rows=(*new, *listed),
+        now=services.clock.now(),
+        own=key.id,
+        left_by=left,
+        status_of=_status,
+        scopes_of=_words_of,
+        limits_of=limits_of,
         made=made,
         alert=alert,
         name_max=NAME_MAX,
@@ -153,28 +133,8 @@ async def refused_requests(request: Page, key_id: str) -> Response:
         "refused.html",
         section="/keys",
         name=found.label,
-        rows=[(moment(each.at), each) for each in log],
+        rows=log,
         newest=NEWEST,
-    )
-
-
-def _row(key: ApiKey, *, now: datetime, own: bool, left_by: str | None) -> KeyRow:
-    """Return a key; `left_by` is the member who made it and may not make it now."""
-    return KeyRow(
-        id=key.id,
-        name=key.name,
-        last_four=key.last_four,
-        created_at=moment(key.created_at),
-        last_used_at=moment(key.last_used_at) if key.last_used_at else None,
-        status=_status(key, now),
-        active=key.active_at(now),
-        current=key.current and key.active_at(now),
-        scopes=_words_of(key),
-        signs_in=key.signs_in,
-        ends_at=moment(key.lasts_until) if key.lasts_until and key.active_at(now) else None,
-        limits=limits_of(key),
-        own=own,
-        left_by=left_by,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Final
 
@@ -27,14 +27,14 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.links import manage
 from checkout.flows.links.manage import DESCRIPTION_MAX, REQUIRED, TypedQuestion
 from checkout.open_payments.urls import origin
-from checkout.pages import Moment, allow_pictures
+from checkout.pages import allow_pictures
 from checkout.services import DashboardServices
 from dashboard import texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
-from dashboard.view import USUAL_COLOR, moment, readable
+from dashboard.view import USUAL_COLOR, readable
 from pay.looks import accent
 
 router = PageRouter(prefix="/links", section=("/links", "Payment links"))
@@ -46,27 +46,6 @@ BUTTON: Final = (
 )
 _NUMBERS: Final = tuple(range(1, QUESTIONS_MAX + 1))
 USUAL: Final = (USUAL_COLOR, "#ffffff")
-
-
-@dataclass(frozen=True, slots=True)
-class LinkRow:
-    """A payment link. `left` is None if it has no stock limit."""
-
-    id: str
-    name: str
-    price: str
-    url: str
-    left: int | None
-    stopped: bool
-    status: str
-    created_at: Moment
-    success_url: str | None
-    asks: str
-    ships_to: str
-    questions: tuple[str, ...]
-    description: str | None
-    image: str | None
-    at_once: int
 
 
 class LinkForm(Fields):
@@ -97,7 +76,9 @@ def _list(request: PageRequest, *, alert: str | None = None, status: int = 200) 
         "links.html",
         status=status,
         section="/links",
-        rows=[_row(services, key, each) for each in listed.links],
+        rows=listed.links,
+        price=partial(_price, key),
+        status_of=_status,
         next_cursor=listed.next_cursor,
         typed=defaultdict(str, request.form),
         details=[(_field(each), text) for each, text in texts.ASKED.items()],
@@ -116,14 +97,19 @@ def _one(
     request: PageRequest, link_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
     services, key = request.services, request.key
-    row = _row(services, key, manage.get(services, key, link_id))
+    link = manage.get(services, key, link_id)
     return page(
         request.http,
         "link.html",
         status=status,
         section="/links",
-        link=row,
-        button=_button(services, key, row),
+        link=link,
+        price=_price(key, link),
+        url=_url(services, link),
+        status_of=_status,
+        asks=_asks(link.collect),
+        asked=_asked,
+        button=_button(services, key, link),
         metadata_name=METADATA_NAME,
         stock_max=STOCK_MAX,
         alert=alert,
@@ -188,38 +174,29 @@ async def poster(request: Page, link_id: str) -> Response:
     services, key = request.services, request.key
     link = manage.get(services, key, link_id)
     merchant = merchants.get(services.merchants, key.merchant)
-    row = _row(services, key, link)
     allow_pictures(request.http, [origin(link.image)] if link.image else [])
-    return page(request.http, "poster.html", section="/links", link=row, shop=merchant.name)
+    return page(
+        request.http,
+        "poster.html",
+        section="/links",
+        link=link,
+        price=_price(key, link),
+        url=_url(services, link),
+        shop=merchant.name,
+    )
 
 
-def _button(services: DashboardServices, key: Actor, row: LinkRow) -> str:
+def _button(services: DashboardServices, key: Actor, link: PaymentLink) -> str:
     """Return the HTML of a button in the merchant's color, for any page."""
     chosen = accent(merchants.get(services.merchants, key.merchant).accent_color)
     brand, ink = (chosen.brand, chosen.ink) if chosen else USUAL
-    text = escape(f"{row.name} – {row.price}")
-    return BUTTON.format(url=row.url, brand=brand, ink=ink, text=text)
+    text = escape(f"{link.name} – {_price(key, link)}")
+    return BUTTON.format(url=_url(services, link), brand=brand, ink=ink, text=text)
 
 
-def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> LinkRow:
+def _price(key: Actor, link: PaymentLink) -> str:
     price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
-    return LinkRow(
-        id=link.id,
-        name=link.name,
-        price=readable(price),
-        url=_url(services, link),
-        left=link.left,
-        stopped=link.stopped_at is not None,
-        status=_status(link),
-        created_at=moment(link.created_at),
-        success_url=link.success_url,
-        asks=_asks(link.collect),
-        ships_to=", ".join(link.collect.ships_to),
-        questions=tuple(_asked(each) for each in link.collect.questions),
-        description=link.description,
-        image=link.image,
-        at_once=link.quantity_max,
-    )
+    return readable(price)
 
 
 def _field(asked: Detail | Place) -> str:

@@ -5,8 +5,7 @@ An API key has no notices: it is nobody.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Response
 
@@ -29,19 +28,6 @@ from dashboard.texts import PACE, TOPIC
 
 router = PageRouter(prefix="/notices", section=("/notices", "Notices"))
 _SAVED: Final = "/notices?saved=1"
-
-
-@dataclass(frozen=True, slots=True)
-class NoticesShown:
-    """The choice, as stored or as typed. `asked` waits for its confirmation."""
-
-    email: str
-    address: str | None
-    asked: str | None
-    topics: frozenset[str]
-    pace: str
-    language: str
-    on: bool
 
 
 class NoticesForm(Fields):
@@ -145,21 +131,20 @@ async def confirm(request: Form, member: Addressee, token: str) -> Response:
 
 def _shown(
     services: DashboardServices, member: Member, typed: dict[str, str] | None
-) -> NoticesShown:
+) -> dict[str, Any]:
+    """Return the choice, as stored or as typed. `asked` waits for its confirmation."""
     stored = notices.of(services, member)
     waits = stored is not None and stored.waits_at(services.clock.now())
     asked = stored.asked if stored and waits else None
     address = stored.address if stored else None
+    choice: dict[str, Any] = {
+        "email": asked or address or "",
+        "pace": stored.pace if stored else "at_once",
+        "language": stored.language if stored else "en",
+        "topics": stored.topics if stored else tuple(Topic),
+    }
     if typed is not None:
-        topics = frozenset(each for each in Topic if f"topic-{each}" in typed)
-    else:
-        topics = frozenset(stored.topics if stored else Topic)
-    return NoticesShown(
-        email=typed.get("email", "") if typed is not None else asked or address or "",
-        address=address,
-        asked=asked,
-        topics=topics,
-        pace=typed.get("pace", "") if typed is not None else (stored.pace if stored else "at_once"),
-        language=(typed or {}).get("language") or (stored.language if stored else "en"),
-        on=stored is not None,
-    )
+        choice |= {"email": typed.get("email", ""), "pace": typed.get("pace", "")}
+        choice["language"] = typed.get("language") or choice["language"]
+        choice["topics"] = [each for each in Topic if f"topic-{each}" in typed]
+    return {**choice, "address": address, "asked": asked, "on": stored is not None}

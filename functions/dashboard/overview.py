@@ -26,13 +26,12 @@ from checkout.domain.reports.statement import less, statement, total
 from checkout.flows import reports
 from checkout.flows.reports import READ_FOR, refunds_of
 from checkout.open_payments.models import Amount
-from checkout.pages import Moment
 from checkout.services import DashboardServices
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
 from dashboard.texts import REASON, REASON_UNKNOWN
-from dashboard.view import moment, readable, sum_of
+from dashboard.view import readable, sum_of
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
@@ -105,20 +104,6 @@ class Unpaid:
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
-    """The figures of one day."""
-
-    date: str
-    ended: int
-    wallet: int
-    priced: int
-    approved: int
-    paid: int
-    amount: str
-    before: str
-
-
 async def chosen(request: Request) -> Period:
     """Return the period of the query string. Raise ParameterInvalid."""
     typed = request.query_params.get("period", Period.TODAY)
@@ -153,14 +138,11 @@ async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) ->
         chart=_chart(these, before, period, now, key),
         steps=_steps(_sum(these), _sum(before)),
         unpaid=_unpaid(_sum(these), _sum(before)),
-        days=_days(these, before, money) if period.length > 1 else [],
-        counted_to=moment(now),
-        looked_to=_moment(found.looked_to),
+        days=tuple(zip(these, before, strict=True))[::-1] if period.length > 1 else (),
+        money=money,
+        counted_to=now,
+        looked_to=found.looked_to,
     )
-
-
-def _moment(at: datetime | None) -> Moment | None:
-    return moment(at) if at is not None else None
 
 
 def _sum(days: Sequence[DayTally]) -> DayTally:
@@ -318,23 +300,6 @@ def _providers(tally: DayTally, reason: str) -> str:
     return ", ".join(f"{name or 'other wallets'} {count}" for name, count in found)
 
 
-def _days(these: Sequence[DayTally], before: Sequence[DayTally], money: Money) -> list[Day]:
-    """Return the days, newest first, each with the sum of its place in the period before."""
-    return [
-        Day(
-            date=tally.day.isoformat(),
-            ended=tally.ended,
-            wallet=tally.wallet,
-            priced=tally.priced,
-            approved=tally.approved,
-            paid=tally.paid,
-            amount=money(tally.amount),
-            before=money(was.amount),
-        )
-        for tally, was in reversed(tuple(zip(these, before, strict=True)))
-    ]
-
-
 LINES: Final = 4  # of the grid, above zero
 STEPS: Final = (1, 2, 5)  # of the axis, times a power of ten
 LABELS_MAX: Final = 8  # under the bars
@@ -359,47 +324,22 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A piece of the line of the period before, in percentages."""
-
-    x1: str
-    y1: str
-    x2: str
-    y2: str
-
-
-@dataclass(frozen=True, slots=True)
-class Top:
-    """The value that is written: that of the highest bar. `anchor` keeps it inside the chart."""
-
-    bar: Bar
-    value: str
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the table beneath the chart."""
-
-    name: str
-    amount: str
-    before: str
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
     """A chart, and the same in rows.
 
-    `scale` are the values of the grid's lines from the top, `grid` their places.
+    `scale` are the values of the grid's lines from the top, `grid` their places. `line` has the
+    pieces of the line of the period before, as x1, y1, x2 and y2 in percentages. `top` is the
+    highest bar with its value, and the anchor that keeps the value inside the chart. Of `rows`,
+    each has its name, its sum, and the sum before.
     """
 
     scale: tuple[str, ...]
     grid: tuple[str, ...]
     bars: tuple[Bar, ...]
-    line: tuple[Line, ...]
-    top: Top | None
+    line: tuple[tuple[str, str, str, str], ...]
+    top: tuple[Bar, str, str] | None
     most: str
-    rows: tuple[Row, ...]
+    rows: tuple[tuple[str, str, str], ...]
 
 
 def chart(
@@ -440,23 +380,23 @@ def chart(
         grid=tuple(_exact_percent(line, LINES) for line in range(LINES + 1)),
         bars=bars,
         line=_line(before, step * LINES),
-        top=Top(bars[highest], _number(key, most), _anchor(highest, len(values))) if most else None,
+        top=(bars[highest], _number(key, most), _anchor(highest, len(values))) if most else None,
         most=f"{sum_of(key, most)} ({names[highest]})",
         rows=tuple(
-            Row(name, sum_of(key, value), sum_of(key, was))
+            (name, sum_of(key, value), sum_of(key, was))
             for name, value, was in zip(names, values, before, strict=True)
         ),
     )
 
 
-def _line(values: Sequence[int], top: int) -> tuple[Line, ...]:
+def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], ...]:
     """Return a line through the middles of the bars' places; none if all values are zero."""
     points = [
         (_middle(place, len(values)), _exact_percent(top - value, top))
         for place, value in enumerate(values)
     ]
     pieces = pairwise(points) if any(values) else ()
-    return tuple(Line(*one, *other) for one, other in pieces)
+    return tuple((*one, *other) for one, other in pieces)
 
 
 def _step(most: int) -> int:

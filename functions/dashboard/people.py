@@ -6,54 +6,26 @@ person creates a passkey and becomes a member.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Response
 
 from checkout.domain.merchant.doors import Door
-from checkout.domain.merchant.people import NAME_MAX, Member, Right, Role
+from checkout.domain.merchant.people import NAME_MAX, Right, Role
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.merchant import settings
 from checkout.flows.people import people, sign_in
 from checkout.flows.people.people import Invited
-from checkout.pages import Moment
 from dashboard.dependencies import Form, OpenForm, OpenPage, OpenRequest, Page, PageRequest
 from dashboard.forms import Fields, Yes, cap_of, message
 from dashboard.rendering import FIRST, page, see, set_cookie
 from dashboard.routing import OPEN, PageRouter
 from dashboard.texts import ROLE, SENT_TWICE
-from dashboard.view import limits_of, moment
+from dashboard.view import limits_of
 
 router = PageRouter(prefix="/people", section=("/people", "People"))
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRow:
-    """A member. `role` is its value in forms, `refunds` are the limits of one who may refund."""
-
-    id: str
-    name: str
-    role: str
-    role_text: str
-    joined_at: Moment
-    last_used_at: Moment | None
-    active: bool
-    own: bool
-    owns: bool
-    refunds: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An invitation that was not accepted yet."""
-
-    id: str
-    name: str
-    role_text: str
-    expires_at: Moment
 
 
 class RoleForm(Fields):
@@ -92,11 +64,10 @@ def _page(
         "people.html",
         status=status,
         section="/people",
-        rows=[_row(each, own=each.id == key.id) for each in listed.members],
-        waiting=[
-            Waiting(each.id, each.name, ROLE[each.role][0], moment(each.expires_at))
-            for each in (*new, *listed.invitations)
-        ],
+        rows=listed.members,
+        own=key.id,
+        limits_of=limits_of,
+        waiting=(*new, *listed.invitations),
         invited=invited,
         by_key=isinstance(key, ApiKey),
         owned=any(each.owns for each in listed.members),
@@ -106,7 +77,7 @@ def _page(
         alert=alert,
         name_max=NAME_MAX,
         currency=key.asset_code,
-        roles=[(role.value, *words) for role, words in ROLE.items()],
+        roles=ROLE,
     )
 
 
@@ -167,21 +138,6 @@ async def limit_refunds(request: Form, member_id: str) -> Response:
 async def revoke(request: Form, member_id: str) -> Response:
     people.revoke(request.services, request.key, member_id)
     return see(request.visit, "/people")
-
-
-def _row(member: Member, *, own: bool) -> MemberRow:
-    return MemberRow(
-        id=member.id,
-        name=member.name,
-        role=member.role.value,
-        role_text=ROLE[member.role][0],
-        joined_at=moment(member.created_at),
-        last_used_at=moment(member.last_used_at) if member.last_used_at else None,
-        active=member.active,
-        own=own,
-        owns=member.owns,
-        refunds=limits_of(member),
-    )
 
 
 invitations = PageRouter(prefix="/invitation/{token}")

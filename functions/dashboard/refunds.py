@@ -6,10 +6,10 @@ refunds, which the transaction's page shares, come first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Response
 from pydantic import Field
@@ -21,6 +21,7 @@ from checkout.domain.merchant import doors
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
+from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import MandateEvent, MandateStatus
 from checkout.domain.refund.record import (
     ELSEWHERE_MAX,
@@ -37,7 +38,7 @@ from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import lookup
 from checkout.open_payments.models import Amount
-from checkout.pages import Moment, callback_of
+from checkout.pages import callback_of
 from checkout.ports import StaleRecord
 from checkout.services import DashboardServices
 from dashboard.dependencies import Done, Form, Page, PageRequest
@@ -45,7 +46,7 @@ from dashboard.forms import OR_NONE, Fields, Text, message
 from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
 from dashboard.transaction import transaction_page
-from dashboard.view import moment, plain, readable
+from dashboard.view import plain, readable
 
 STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",
@@ -169,7 +170,6 @@ BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
         "You have ended it. Each refund waits for an approval in your wallet.",
     ),
 }
-NO_BUDGET: Final = BUDGET[MandateStatus.PENDING]
 SILENT: Final = (
     "Your wallet has not answered for a day. Refunds are tried again, then wait for an approval."
 )
@@ -198,67 +198,25 @@ def status_of(refund: Refund) -> tuple[str, str]:
     return STATUS[refund.status], BADGE[refund.status]
 
 
-def detail_of(note: str | None) -> str | None:
-    """Return the note of a step; one that names a problem, in words."""
-    return PROBLEM[RefundProblem(note)] if note in _PROBLEMS else note
+def steps_of(
+    history: Sequence[HistoryEntry], words: Mapping[str, str], bad: Container[str]
+) -> list[tuple[datetime, str, str | None, bool]]:
+    """Return the steps of a history: the time, the words, the note, and whether it is a bad one.
+
+    A note that names a problem is in words.
+    """
+    return [
+        (
+            each.at,
+            words.get(each.event, each.event.replace("_", " ")),
+            PROBLEM[RefundProblem(each.note)] if each.note in _PROBLEMS else each.note,
+            each.event in bad,
+        )
+        for each in history
+    ]
 
 
 router = PageRouter()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of a refund's history."""
-
-    at: Moment
-    text: str
-    detail: str | None
-    bad: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefundShown:
-    """A refund's details. `approval` is the page at the merchant's wallet, while one waits.
-
-    `budget` is what would be left of the month, if the refund budget can pay the price. `planned`:
-    the budget is to pay it, and until then the merchant can.
-    `claimed`: the customer named `wallet` by a link, which `claim_by` has made, if that is known.
-    `claim` is when a link for that ends, if one can be made. `mine`: the one who looks may change
-    it. `elsewhere` is how it was paid back by other means, and `noted` until that is taken
-    back.
-    """
-
-    id: str
-    session: str
-    amount: str
-    badge: str
-    status: str
-    waits: bool
-    planned: bool
-    sending: bool
-    approval: str | None
-    budget: str | None
-    claimed: bool
-    claim_by: str | None
-    claim: str | None
-    mine: bool
-    elsewhere: str | None
-    noted: bool
-    cost: str | None
-    gets: str | None
-    dearer: bool
-    sent: str | None
-    problem: str | None
-    hint: str | None
-    wallet: str
-    mode: str
-    by: str
-    reason: str | None
-    outgoing_payment: str | None
-    created_at: Moment
-    ended_at: Moment | None
-    metadata: tuple[tuple[str, str], ...]
-    steps: tuple[Step, ...]
 
 
 class RefundForm(Fields):
@@ -307,6 +265,7 @@ def _page(
         section="",
         alert=alert,
         link=link,
+        refund=refund,
         r=_shown(services, key, refund),
     )
 
@@ -465,7 +424,13 @@ def _asked(request: PageRequest, session_id: str) -> NewRefund:
     )
 
 
-def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundShown:
+def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str, Any]:
+    """Return what the page shows beside the fields of the refund.
+
+    `approval` is the page at the merchant's wallet, while one waits. `budget` is what would be left
+    of the month, if the refund budget can pay the price. `claim` is when a link for another wallet
+    of the customer ends, if one can be made. `mine`: the one who looks may change it.
+    """
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
     waits = refund.approval_waits and not refund.lease_live(now)
@@ -473,49 +438,27 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
     quote, amount = refund.quote, minor_of(refund, key, refund.amount)
     gets = quote.receive if quote else refund.give
     cost = refund.spent or (quote.debit if quote else None)
-    return RefundShown(
-        id=refund.id,
-        session=refund.session,
-        amount=amount,
-        badge=badge,
-        status=status,
-        waits=waits,
-        planned=refund.budget_at is not None,
-        sending=not refund.terminal and not waits,
-        budget=_budget(services, key, refund),
-        approval=refund.interact_url if ready and waits else None,
-        claimed=bool(refund.claimed),
-        claim_by=refund.claim_by,
-        claim=_claim_ends(refund, now),
-        mine=refunds.is_own(key, refund),
-        elsewhere=refund.elsewhere,
-        noted=refund.noted,
-        cost=readable(cost) if cost else None,
-        gets=readable(gets) if gets else None,
-        dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
-        sent=minor_of(refund, key, refund.sent) if refund.sent else None,
-        problem=PROBLEM[refund.problem] if refund.problem else None,
-        hint=_hint(refund, now),
-        wallet=refund.wallet or "erased",
-        mode="The customer gets back what they paid"
+    return {
+        "amount": amount,
+        "badge": badge,
+        "status": status,
+        "waits": waits,
+        "budget": _budget(services, key, refund),
+        "approval": refund.interact_url if ready and waits else None,
+        "claim": _claim_ends(refund, now),
+        "mine": refunds.is_own(key, refund),
+        "cost": readable(cost) if cost else None,
+        "gets": readable(gets) if gets else None,
+        "dearer": quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
+        "sent": minor_of(refund, key, refund.sent) if refund.sent else None,
+        "problem": PROBLEM[refund.problem] if refund.problem else None,
+        "hint": _hint(refund, now),
+        "mode": "The customer gets back what they paid"
         if refund.mode is AmountMode.AS_PAID
         else "It costs you exactly the amount",
-        by=refund.by,
-        reason=refund.reason.value.replace("_", " ") if refund.reason else None,
-        outgoing_payment=refund.outgoing_payment,
-        created_at=moment(refund.created_at),
-        ended_at=moment(refund.ended_at) if refund.ended_at else None,
-        metadata=tuple((name, plain(value)) for name, value in refund.metadata.items()),
-        steps=tuple(
-            Step(
-                at=moment(each.at),
-                text=STEP.get(each.event, each.event.replace("_", " ")),
-                detail=detail_of(each.note),
-                bad=each.event in BAD,
-            )
-            for each in refund.history
-        ),
-    )
+        "metadata": [(name, plain(value)) for name, value in refund.metadata.items()],
+        "steps": steps_of(refund.history, STEP, BAD),
+    }
 
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:

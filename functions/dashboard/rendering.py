@@ -1,13 +1,14 @@
 """Render pages from templates, and errors as pages.
 
-All text is escaped, no attribute holds script or style, and templates receive view records such as
-those of view.py, never a stored record.
+All text is escaped, and no attribute holds script or style. Templates receive records of the
+domain, and words and sums for them; the grants and tokens of a record are sealed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +16,12 @@ from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
+from markupsafe import Markup
 from starlette.routing import Match
 
 from checkout import wiring
 from checkout.domain.ground.errors import CheckoutError, RateLimited
+from checkout.domain.ground.json_values import timestamp
 from checkout.domain.merchant.people import Actor, rights_of
 from checkout.domain.session.record import Session
 from checkout.flows.notices import ActionItems
@@ -33,6 +36,15 @@ _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
 FIRST: Final = "/overview"  # the page after a sign-in that nothing led to
 # After a sign-in the browser is redirected only to a path under the dashboard.
 _NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
+
+
+def _time(at: datetime, zone: str = "") -> Markup:
+    """Return a time as an element, which the script of a page shows in the reader's zone."""
+    text = f"{at.day} {at:%b %Y, %H:%M:%S}{zone}"
+    return Markup('<time datetime="{}">{}</time>').format(timestamp(at), text)
+
+
+_TEMPLATES.globals |= {"time": _time, "when": partial(_time, zone=" UTC")}
 
 
 def page(

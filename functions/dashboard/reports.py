@@ -39,12 +39,11 @@ from checkout.flows import reports
 from checkout.flows.reports import STATEMENT_DAYS_MAX
 from checkout.flows.session import details
 from checkout.open_payments.models import Amount
-from checkout.pages import Moment
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
 from dashboard.transactions import Understood, day_of
-from dashboard.view import moment, readable
+from dashboard.view import readable
 
 if TYPE_CHECKING:
     from checkout import answers
@@ -54,22 +53,6 @@ TITLES: Final = (
     *("day", "currency", "payments", "paid_decimal", "difference_decimal", "received_decimal"),
     *("refunds", "refunded_decimal", "net_decimal", "refund_cost_decimal"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StatementRow:
-    """A day of the statement, or the sum of all. On phones, only days that `moved` are unfolded."""
-
-    name: str
-    moved: bool
-    payments: int
-    paid: str
-    difference: str
-    received: str
-    refunds: int
-    refunded: str
-    cost: str
-    net: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +114,22 @@ async def statement_file(request: Page, days: Chosen) -> Response:
     )
 
 
-def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> StatementRow:
+def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any]:
+    """Return a day, or the sum of all. On phones, only days that `moved` are unfolded."""
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
     nothing = Amount(0, key.asset_code, key.asset_scale)
-    return StatementRow(
-        name=name,
-        moved=any(each.payments or each.refunds or each.received.value for each in days),
-        payments=sum(each.payments for each in days),
-        paid=_number(_minor(paid, key)),
-        difference=_number(total((each.difference for each in days), nothing)),
-        received=_number(total((each.received for each in days), nothing)),
-        refunds=sum(each.refunds for each in days),
-        refunded=_number(_minor(refunded, key)),
-        cost=_number(total((each.cost for each in days), nothing)),
-        net=_number(total((each.net for each in days), nothing)),
-    )
+    return {
+        "name": name,
+        "moved": any(each.payments or each.refunds or each.received.value for each in days),
+        "payments": sum(each.payments for each in days),
+        "paid": _number(_minor(paid, key)),
+        "difference": _number(total((each.difference for each in days), nothing)),
+        "received": _number(total((each.received for each in days), nothing)),
+        "refunds": sum(each.refunds for each in days),
+        "refunded": _number(_minor(refunded, key)),
+        "cost": _number(total((each.cost for each in days), nothing)),
+        "net": _number(total((each.net for each in days), nothing)),
+    }
 
 
 def _number(amount: Amount) -> str:
@@ -194,27 +178,10 @@ class Source:
 Rows = Callable[[Session, Source], Iterable[Row]]
 
 
-@dataclass(frozen=True, slots=True)
-class PartShown:
-    """A part of the export; `first` is its newest session, `last` its oldest."""
-
-    count: int
-    first: Moment | None
-    last: Moment | None
-    next_cursor: str | None
-
-
 @exports.page("", Door(Right.READ, "the files"))
 async def export_page(request: Page, filters: Understood) -> Response:
     found = reports.export_part(request.services, request.key, filters.text, filters.query)
-    times = [moment(session.created_at) for session in found.sessions]
-    part = PartShown(
-        count=len(times),
-        first=times[0] if times else None,
-        last=times[-1] if times else None,
-        next_cursor=found.next_cursor,
-    )
-    return page(request.http, "export.html", section="", filters=filters, part=part)
+    return page(request.http, "export.html", section="", filters=filters, part=found)
 
 
 @exports.page("/{file}.csv", Door(Right.READ, "customers' details"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Response
 
@@ -40,49 +40,6 @@ _FIELDS: Final = ("name", "form", "website", "countries", "logo")
 _PREVIEW_PRICE: Final = 1000  # minor units
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderShown:
-    """A provider as stored or as typed; `asks` is what its customers are asked for.
-
-    The `new` one is there to be filled in. An `open` one is shown with its fields.
-    """
-
-    name: str
-    form: str
-    website: str
-    countries: str
-    logo: str
-    logo_url: str | None = None
-    asks: str = ""
-    new: bool = False
-    open: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsShown:
-    """The settings, as stored or as typed.
-
-    `usual` stands for the default colour. `tolerance` is in `unit`s, `tolerated` is the stored
-    tolerance as an amount. `offered` names the operator's providers.
-    """
-
-    name: str
-    color: str
-    usual: bool
-    locale: str
-    hosts: str
-    logo: bool
-    tolerance: str
-    tolerated: str
-    unit: str
-    withdrawal_days: str
-    contact: str
-    website: str
-    footer: dict[str, str]
-    providers: list[ProviderShown]
-    offered: str
-
-
 def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) -> Response:
     services = request.services
     merchant = merchants.get(services.merchants, request.key.merchant)
@@ -91,7 +48,13 @@ def _page(request: PageRequest, *, alert: str | None = None, status: int = 200) 
         "settings.html",
         status=status,
         section="/settings",
-        setting=_setting(services, merchant, request.form),
+        setting=_setting(merchant, request.form),
+        merchant_logo=merchant.logo is not None,
+        tolerated=_units(merchant, merchant.tolerance),
+        unit=_units(merchant, 1),
+        providers=_providers(merchant, request.form),
+        asks_of=_asks,
+        offered=", ".join(each.name for each in services.providers),
         saved="saved" in request.http.query_params and alert is None,
         behind=settings.keys_behind(services, merchant),
         alert=alert,
@@ -211,53 +174,36 @@ def _color_of(form: dict[str, str]) -> str:
     return "" if "usual" in form else form.get("accent_color", "")
 
 
-def _setting(
-    services: DashboardServices, merchant: Merchant, form: dict[str, str]
-) -> SettingsShown:
-    typed = _typed(form)
-    color = typed.get("accent_color", merchant.accent_color)
+def _setting(merchant: Merchant, form: dict[str, str]) -> dict[str, Any]:
+    """Return the settings, as stored or as typed. `usual` stands for the default color."""
     footer = merchant.footer or Footer()
-    return SettingsShown(
-        name=typed.get("name", merchant.name),
-        color=color or USUAL_COLOR,
-        usual=not color,
-        locale=language_of(typed.get("locale") or merchant.locale or "") or "en",
-        hosts=typed.get("return_hosts", "\n".join(merchant.return_hosts)),
-        logo=merchant.logo is not None,
-        tolerance=typed.get("tolerance", str(merchant.tolerance)),
-        tolerated=_units(merchant, merchant.tolerance),
-        unit=_units(merchant, 1),
-        withdrawal_days=typed.get("withdrawal_days", str(merchant.withdrawal_days)),
-        contact=typed.get("contact", merchant.contact or ""),
-        website=typed.get("website", merchant.website or ""),
-        footer={name: typed.get(name, text or "") for name, text in asdict(footer).items()},
-        providers=_providers(merchant, form),
-        offered=", ".join(each.name for each in services.providers),
-    )
+    setting = {
+        "name": merchant.name,
+        "accent_color": merchant.accent_color,
+        "locale": "",
+        "return_hosts": "\n".join(merchant.return_hosts),
+        "tolerance": str(merchant.tolerance),
+        "withdrawal_days": str(merchant.withdrawal_days),
+        "contact": merchant.contact or "",
+        "website": merchant.website or "",
+        **{name: text or "" for name, text in asdict(footer).items()},
+        **_typed(form),
+    }
+    color, locale = setting["accent_color"], setting["locale"] or merchant.locale or ""
+    return setting | {
+        "color": color or USUAL_COLOR,
+        "usual": not color,
+        "locale": language_of(locale) or "en",
+    }
 
 
-def _providers(merchant: Merchant, form: dict[str, str]) -> list[ProviderShown]:
-    """Return the providers and, as long as there may be more, an empty one."""
-    rows = _rows(form)
-    shown = [
-        ProviderShown(name, at, website, countries, logo, open=True)
-        for name, at, website, countries, logo in rows.values()
-        if any((name, at, website, countries, logo))
-    ]
+def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]]:
+    """Return the providers, each "stored" or as "typed", and, if there may be more, a "new" one."""
+    rows = [dict(zip(_FIELDS, row, strict=True)) for row in _rows(form).values()]
+    shown: list[tuple[Any, str]] = [(row, "typed") for row in rows if any(row.values())]
     if not rows:
-        shown = [
-            ProviderShown(
-                each.name,
-                each.form,
-                each.website,
-                each.countries,
-                each.logo,
-                logo_url=each.logo_url,
-                asks=_asks(each),
-            )
-            for each in merchant.providers
-        ]
-    return [*shown, ProviderShown("", "", "", "", "", new=True)][:PROVIDERS_MAX]
+        shown = [(each, "stored") for each in merchant.providers]
+    return [*shown, (dict.fromkeys(_FIELDS, ""), "new")][:PROVIDERS_MAX]
 
 
 def _asks(provider: Provider) -> str:

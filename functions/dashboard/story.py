@@ -15,9 +15,8 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.session.attempts import ENDS, attempts_of
 from checkout.domain.session.record import Session
-from checkout.pages import Moment
 from dashboard import texts
-from dashboard.view import moment, readable, short
+from dashboard.view import readable, short
 
 _AT_ONCE: Final = timedelta(seconds=1)  # a time that is not worth telling
 _CREATED: Final = "created"  # the first entry of a history
@@ -48,7 +47,7 @@ class Step:
     resource.
     """
 
-    at: Moment
+    at: datetime
     after: str | None
     text: str
     detail: str | None
@@ -70,7 +69,7 @@ class Chapter:
     facts: tuple[tuple[str, str], ...] = ()
     number: int | None = None
     took: str | None = None
-    at: Moment | None = None
+    at: datetime | None = None
     steps: list[Step] = field(default_factory=list)
 
 
@@ -96,9 +95,7 @@ def story(session: Session) -> Story:
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
     number = given - sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
-    beginning = Step(
-        moment(session.created_at), None, "Created by your server", None, None, bad=False
-    )
+    beginning = Step(session.created_at, None, "Created by your server", None, None, bad=False)
     chapters, before, running = [Chapter(steps=[beginning])], session.created_at, False
     for entry in session.history:
         if entry.event == _CREATED:
@@ -135,7 +132,7 @@ def _chapter(
 ) -> Chapter:
     title = f"Attempt {number}"
     if attempt is None:  # only the newest are kept
-        return Chapter(title, number=number, at=moment(begun))
+        return Chapter(title, number=number, at=begun)
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
     ended = texts.OUTCOME[described] if described else running
@@ -150,7 +147,7 @@ def _chapter(
         tuple(_facts(attempt, session)),
         number,
         took,
-        moment(attempt.ended_at or begun),
+        attempt.ended_at or begun,
     )
 
 
@@ -209,7 +206,7 @@ def _step(
             resource = attempt.outgoing_payment
     bad, took = entry.event in texts.BAD_STEPS, entry.at - before
     after = None if took < _AT_ONCE else f"{span(took)} later"
-    return Step(moment(entry.at), after, text, detail, resource, bad)
+    return Step(entry.at, after, text, detail, resource, bad)
 
 
 def _stored(

@@ -1,13 +1,12 @@
-"""The page of one transaction: a session's details and its history.
-
-They have no field for grants, tokens, nonces and interact addresses, so they cannot show them.
-"""
+"""The page of one transaction: a session's details and its history."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from fastapi import Response
 
@@ -21,15 +20,15 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase
 from checkout.domain.refund.record import ELSEWHERE_MAX, Refund
 from checkout.domain.session.attempts import failure_of
+from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.session.record import Session, Status, order_number
-from checkout.domain.session.withdrawal import waits
+from checkout.domain.session.withdrawal import Withdrawal, waits
 from checkout.flows import merchants
 from checkout.flows.refund import budget_request
 from checkout.flows.session import close, details, lookup, notes, withdrawals
 from checkout.flows.webhooks import event_log
 from checkout.open_payments.models import Quote
-from checkout.pages import Moment
 from checkout.services import DashboardServices
 from dashboard import refunds as refund_texts
 from dashboard import texts
@@ -37,13 +36,12 @@ from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
-from dashboard.story import Story, story
+from dashboard.story import story
 from dashboard.view import (
     delivered,
     look_of,
     margin_of,
     minor,
-    moment,
     plain,
     readable,
     refunded_of,
@@ -54,121 +52,6 @@ from dashboard.view import (
 from dashboard.webhooks import elsewhere
 
 router = PageRouter(prefix="/transactions/{session_id}")
-
-
-@dataclass(frozen=True, slots=True)
-class ItemRow:
-    """A line item."""
-
-    name: str
-    description: str | None
-    quantity: int
-    price: str
-    total: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionShown:
-    """A session's details.
-
-    `sent` is the amount that the customer pays, a sum if it is `priced`, and `rate` the exchange
-    rate. `received` is the amount that has arrived in the merchant's wallet so far, `difference`
-    how far it is from what was asked. With `can_close` a payment is in doubt, and the merchant can
-    have the incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is
-    set if no attempt names it. `ended`: the session is completed, expired or canceled.
-    `refundable` is what is left to refund, None if nothing is; `left` is the same for the form.
-    """
-
-    id: str
-    url: str
-    look: str
-    status_text: str
-    amount: str
-    failure: str | None
-    waiting: str
-    attention: tuple[str, str] | None
-    problem: str | None
-    can_end: bool
-    can_close: bool
-    partly_paid: bool
-    closing: bool
-    closed: bool
-    ended: bool
-    late: bool
-    created_at: Moment
-    expires_at: Moment
-    completed_at: Moment | None
-    wallet: str | None
-    payer: str | None
-    sent: str | None
-    priced: bool
-    rate: str | None
-    received: str | None
-    difference: str | None
-    incoming_payment: str | None
-    checks: int
-    next_check: Moment | None
-    success_url: str
-    cancel_url: str
-    order: str | None
-    lines: tuple[ItemRow, ...]
-    metadata: tuple[tuple[str, str], ...]
-    story: Story
-    refundable: str | None
-    surplus: tuple[str, str] | None
-    left: str
-    payer_known: bool
-    as_paid: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The details of a customer; an address as the lines of its label, an answer by its label."""
-
-    name: str | None
-    email: str | None
-    phone: str | None
-    ship_to: tuple[str, ...]
-    bill_to: tuple[str, ...]
-    answers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WithdrawalShown:
-    """A customer's withdrawal; name and e-mail address are None once they were erased.
-
-    With `waits` it needs the shop.
-    """
-
-    at: Moment
-    name: str | None
-    email: str | None
-    answered_by: str | None
-    waits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RefundRow:
-    """A refund in the list of its session."""
-
-    id: str
-    amount: str
-    status: str
-    badge: str
-    created_at: Moment
-
-
-@dataclass(frozen=True, slots=True)
-class NoteShown:
-    """The merchant's own note, as stored or as typed. `read` is the version that was read."""
-
-    text: str
-    tags: tuple[str, ...]
-    typed_tags: str
-    read: int
-    by: str | None
-    at: Moment | None
-    dealt_with: bool
 
 
 class NoteForm(Fields):
@@ -203,10 +86,13 @@ def transaction_page(
         alert=alert,
         text_max=TEXT_MAX,
         note=_note(session, services.notes.get(session.id), request.form),
+        session=session,
         s=_shown(session, now=now, base_url=services.base_url),
+        money=partial(minor, session=session),
         given=given,
+        label=label,
         withdrawal=_withdrawal(services, session),
-        refunds=[_refund(each, session) for each in refunds],
+        refunds=[(each, *refund_texts.status_of(each)) for each in refunds],
         refunded=refunded_of(session, refunds),
         elsewhere_max=ELSEWHERE_MAX,
         budget=_budget(services, key, session, now),
@@ -229,8 +115,10 @@ async def packing(request: Page, session_id: str) -> Response:
         request.http,
         "packing.html",
         section="",
+        session=session,
         s=_shown(session, now=services.clock.now(), base_url=services.base_url),
         given=_given(services, session),
+        label=label,
         shop=merchants.get(services.known_merchants, key.merchant).name,
     )
 
@@ -307,22 +195,31 @@ def _end(
     return see(request.visit, f"/transactions/{session.id}")
 
 
-def _note(session: Session, note: Note | None, typed: dict[str, str]) -> NoteShown:
-    """Return the note; the form keeps what was `typed`, over the note that is stored now."""
+def _note(session: Session, note: Note | None, typed: dict[str, str]) -> dict[str, Any]:
+    """Return the note; the form keeps what was `typed`, over the note that is stored now.
+
+    `read` is the version that was read.
+    """
     tags = note.tags if note else ()
-    return NoteShown(
-        text=typed.get("text", note.text if note else ""),
-        tags=tags,
-        typed_tags=typed.get("tags", ", ".join(tags)),
-        read=note.version if note else 0,
-        by=note.author if note else None,
-        at=moment(note.at) if note else None,
-        dealt_with=case_of(session) is not None and not needs_somebody(session, note),
-    )
+    return {
+        "text": typed.get("text", note.text if note else ""),
+        "tags": tags,
+        "typed_tags": typed.get("tags", ", ".join(tags)),
+        "read": note.version if note else 0,
+        "by": note.author if note else None,
+        "at": note.at if note else None,
+        "dealt_with": case_of(session) is not None and not needs_somebody(session, note),
+    }
 
 
-def _withdrawal(services: DashboardServices, session: Session) -> WithdrawalShown | None:
-    """Return the customer's withdrawal; nobody can withdraw from a session that was not paid."""
+def _withdrawal(
+    services: DashboardServices, session: Session
+) -> tuple[Withdrawal, CustomerDetails, bool] | None:
+    """Return the customer's withdrawal, what they said, and whether it needs the shop.
+
+    Name and e-mail address are None once they were erased. Nobody can withdraw from a session that
+    was not paid.
+    """
     found = None
     if session.status is Status.COMPLETED:
         found = services.withdrawals.get(session.id)
@@ -330,86 +227,60 @@ def _withdrawal(services: DashboardServices, session: Session) -> WithdrawalShow
         return None
     merchant = merchants.get(services.merchants, session.merchant)
     said = details.opened_said(services.vault, merchant, found)
-    return WithdrawalShown(
-        at=moment(found.at),
-        name=said.name,
-        email=said.email,
-        answered_by=found.answered_by,
-        waits=waits(session, found),
-    )
+    return found, said, waits(session, found)
 
 
-def _given(services: DashboardServices, session: Session) -> Given | None:
+def _given(services: DashboardServices, session: Session) -> CustomerDetails | None:
     """Return what the customer has given. Few sessions need the merchant's own record for it."""
     if session.customer_details is None:
         return None
     merchant = services.merchants.get(session.merchant)
-    found = details.opened(services.vault, merchant, session)
-    return Given(
-        name=found.name,
-        email=found.email,
-        phone=found.phone,
-        ship_to=tuple(label(found.shipping)) if found.shipping else (),
-        bill_to=tuple(label(found.billing)) if found.billing else (),
-        answers=tuple((each.label, each.shown) for each in found.answers),
-    )
+    return details.opened(services.vault, merchant, session)
 
 
-def _shown(session: Session, *, now: datetime, base_url: str) -> TransactionShown:
+def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
+    """Return what the pages show beside the fields of the session.
+
+    `sent` is the amount that the customer pays, a sum if it is `priced`, and `rate` the exchange
+    rate. `received` is the amount that has arrived in the merchant's wallet so far, `difference`
+    how far it is from what was asked. With `can_close` a payment is in doubt, and the merchant can
+    have the incoming payment closed. `incoming_payment` is set if no attempt names it.
+    `refundable` is what is left to refund, None if nothing is; `left` is the same for the form.
+    """
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
     chapters, incoming, failure = story(session), session.incoming_payment, failure_of(session)
-    return TransactionShown(
-        id=session.id,
-        url=f"{base_url}/pay/{session.id}",
-        look=look_of(session, now),
-        status_text=status_of(session, now),
-        amount=minor(session.amount_total, session),
-        failure=texts.FAILURE[failure] if failure else None,
-        waiting=texts.WAITING[_stage(session, status)],
-        attention=_attention(session),
-        problem=texts.PROBLEM[session.problem] if session.problem else None,
-        can_end=endable and session.phase is None,
-        can_close=session.may_close(now),
-        partly_paid=session.partly_paid,
-        closing=session.closing_at is not None,
-        closed=session.check_at is None,
-        ended=session.terminal,
-        late=session.happened(Event.LATE_PAYMENT),
-        created_at=moment(session.created_at),
-        expires_at=moment(session.expires_at),
-        completed_at=moment(session.completed_at) if session.completed_at else None,
-        wallet=wallet_of(session),
-        payer=short(wallet_of(session)),
-        sent=_sent(session),
-        priced=_price(session) is not None,
-        rate=_rate(session),
-        received=_received(session),
-        difference=_difference(session),
-        incoming_payment=None if chapters.names_incoming_payment or not incoming else incoming.id,
-        checks=session.checks,
-        next_check=moment(session.check_at) if session.check_at else None,
-        success_url=session.success_url,
-        cancel_url=session.cancel_url,
-        order=order_number(session),
-        lines=tuple(
-            ItemRow(
-                name=item.title,
-                description=item.subtitle,
-                quantity=item.quantity,
-                price=minor(item.unit_amount, session),
-                total=minor(item.unit_amount * item.quantity, session),
-            )
-            for item in session.line_items
-        ),
-        metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
-        story=chapters,
-        refundable=minor(session.refundable, session) if session.refundable else None,
-        surplus=_surplus(session),
-        left=_decimal(session, session.refundable),
-        payer_known=session.outgoing_payment is not None and session.customer is not None,
-        as_paid=session.paid_as_quoted,
-    )
+    wallet = wallet_of(session)
+    return {
+        "url": f"{base_url}/pay/{session.id}",
+        "look": look_of(session, now),
+        "status_text": status_of(session, now),
+        "amount": minor(session.amount_total, session),
+        "failure": texts.FAILURE[failure] if failure else None,
+        "waiting": texts.WAITING[_stage(session, status)],
+        "attention": _attention(session),
+        "problem": texts.PROBLEM[session.problem] if session.problem else None,
+        "can_end": endable and session.phase is None,
+        "can_close": session.may_close(now),
+        "late": session.happened(Event.LATE_PAYMENT),
+        "wallet": wallet,
+        "payer": short(wallet),
+        "sent": _sent(session),
+        "priced": _price(session) is not None,
+        "rate": _rate(session),
+        "received": _received(session),
+        "difference": _difference(session),
+        "incoming_payment": None
+        if chapters.names_incoming_payment or not incoming
+        else incoming.id,
+        "order": order_number(session),
+        "metadata": [(name, plain(value)) for name, value in session.metadata.items()],
+        "story": chapters,
+        "refundable": minor(session.refundable, session) if session.refundable else None,
+        "surplus": _surplus(session),
+        "left": _decimal(session, session.refundable),
+        "payer_known": session.outgoing_payment is not None and session.customer is not None,
+    }
 
 
 def _surplus(session: Session) -> tuple[str, str] | None:
@@ -434,36 +305,20 @@ def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...
     return services.refunds.of(ids) if ids else ()
 
 
-def _refund(refund: Refund, session: Session) -> RefundRow:
-    status, badge = refund_texts.status_of(refund)
-    return RefundRow(
-        id=refund.id,
-        amount=minor(refund.amount, session),
-        status=status,
-        badge=badge,
-        created_at=moment(refund.created_at),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetLeft:
-    """What is left of the month's refund budget, and what it may add to a refund's amount."""
-
-    left: str
-    margin: str
-
-
 def _budget(
     services: DashboardServices, key: Actor, session: Session, now: datetime
-) -> BudgetLeft | None:
-    """Return the refund budget, if it can pay a refund of the session."""
+) -> tuple[str, str] | None:
+    """Return what is left of the month's refund budget, and what it may add to an amount.
+
+    None if it cannot pay a refund of the session.
+    """
     if not session.refundable or session.outgoing_payment is None or session.customer is None:
         return None
     mandate = budget_request.find(services, key)
     if mandate is None or mandate.terms is None or not mandate.active or not mandate.left(now):
         return None
     left = readable(replace(mandate.terms.limit, value=mandate.left(now)))
-    return BudgetLeft(left, margin_of(mandate.terms))
+    return left, margin_of(mandate.terms)
 
 
 def _stage(session: Session, status: Status) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Response
@@ -30,7 +30,6 @@ from checkout.domain.session.record import Session, Status, order_number
 from checkout.flows import merchants, reports
 from checkout.flows.session import details
 from checkout.flows.session.lists import ListQuery, SessionList, cursor_behind
-from checkout.pages import Moment
 from checkout.ports import SecretUnreadable
 from checkout.services import DashboardServices
 from dashboard.dependencies import Page
@@ -46,7 +45,7 @@ from dashboard.texts import (
     TABS,
     WALLET_STATE,
 )
-from dashboard.view import look_of, minor, moment, refunded_of, status_of, wallet_of
+from dashboard.view import look_of, minor, refunded_of, status_of, wallet_of
 
 PAGE: Final = 25
 TEXT_MAX: Final = 2048  # characters of the search text
@@ -156,59 +155,6 @@ router = PageRouter(section=("", "Transactions"))
 NOTHING: Final = SessionList((), None)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """A session in the list.
-
-    `look` is the class of its status. `failure`: how its last attempt failed. `refunded`: what went
-    back. `customer` and `email` are what the customer has given. `wallet` is the name of the
-    provider, or the address.
-    """
-
-    id: str
-    created_at: Moment
-    look: str
-    status_text: str
-    failure: str | None
-    refunded: str | None
-    attention: bool
-    order: str | None
-    amount: str
-    customer: str | None
-    email: str | None
-    wallet: str | None
-    items: str
-
-
-@dataclass(frozen=True, slots=True)
-class Todo:
-    """The first steps that are not done yet."""
-
-    session: bool
-    payment: bool
-    webhook: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FirstSteps:
-    """The first steps of a new merchant; `page` is the page of a session that can be paid.
-
-    `confirm`: it was not shown yet that the wallet is the merchant's.
-    """
-
-    wallet: str
-    currency: str
-    wallet_state: str
-    wallet_text: str
-    key_id: str
-    key_state: str
-    key_text: str
-    todo: Todo
-    base_url: str
-    page: str | None
-    confirm: bool
-
-
 @router.page("", Door(Right.READ, "customers' details"))
 async def transactions(request: Page, filters: Filtered) -> Response:
     """List the transactions that match; without a filter, those to which a wallet was given.
@@ -244,7 +190,7 @@ async def transactions(request: Page, filters: Filtered) -> Response:
         next_cursor=older,
         newer=newer,
         unreadable=found.unreadable,
-        looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
+        looked_to=found.looked_to if stopped and found.looked_to else None,
         currency=key.asset_code,
     )
 
@@ -259,38 +205,42 @@ def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | Non
 
 def _first_steps(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
-) -> FirstSteps | None:
-    """Return the finished and the open first steps, or None once all are done."""
+) -> dict[str, Any] | None:
+    """Return the finished and the open first steps, or None once all are done.
+
+    `todo` has those that are not done yet, `page` is the page of a session that can be paid.
+    `confirm`: it was not shown yet that the wallet is the merchant's.
+    """
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:
         merchant = merchants.get(services.merchants, key.merchant)
     paid = any(session.status is Status.COMPLETED for session in sessions)
-    todo = Todo(session=not sessions, payment=not paid, webhook=not merchant.endpoints)
-    if not any((todo.session, todo.payment, todo.webhook)):
+    todo = {"session": not sessions, "payment": not paid, "webhook": not merchant.endpoints}
+    if not any(todo.values()):
         return None
     # Imported here, because other pages ask no wallet.
     from checkout.flows.merchant import first_steps
 
     connected = first_steps.check(services, merchant)
     payable = [each for each in sessions if each.status is Status.OPEN]
-    return FirstSteps(
-        wallet=merchant.wallet_address,
-        currency=merchant.asset_code,
-        wallet_state=connected.wallet.value,
-        wallet_text=WALLET_STATE[connected.wallet.value],
-        key_id=merchant.key_id,
-        key_state=connected.key.value,
-        key_text=(SERVICE_KEY_STATE if merchant.client else KEY_STATE)[connected.key.value],
-        todo=todo,
-        base_url=services.base_url,
-        page=f"{services.base_url}/pay/{payable[0].id}" if payable else None,
-        confirm=merchant.ownership is Ownership.UNPROVEN,
-    )
+    return {
+        "wallet": merchant.wallet_address,
+        "currency": merchant.asset_code,
+        "wallet_state": connected.wallet.value,
+        "wallet_text": WALLET_STATE[connected.wallet.value],
+        "key_id": merchant.key_id,
+        "key_state": connected.key.value,
+        "key_text": (SERVICE_KEY_STATE if merchant.client else KEY_STATE)[connected.key.value],
+        "todo": todo,
+        "base_url": services.base_url,
+        "page": f"{services.base_url}/pay/{payable[0].id}" if payable else None,
+        "confirm": merchant.ownership is Ownership.UNPROVEN,
+    }
 
 
 def _rows(
     services: DashboardServices, key: Actor, sessions: Sequence[Session], now: datetime
-) -> list[SessionRow]:
+) -> list[dict[str, Any]]:
     """Return the rows; what they have beside the sessions is read at once for all of them."""
     ids = tuple(each.id for session in sessions for each in session.refunds or ())
     refunds: dict[str, list[Refund]] = {}
@@ -338,24 +288,30 @@ def _row(
     offered: Sequence[Provider],
     *,
     now: datetime,
-) -> SessionRow:
+) -> dict[str, Any]:
+    """Return the row of a session.
+
+    `look` is the class of its status. `failure`: how its last attempt failed. `refunded`: what went
+    back. `customer` and `email` are what the customer has given. `wallet` is the name of the
+    provider, or the address.
+    """
     failure = failure_of(session)
     more = len(session.line_items) - 1
-    return SessionRow(
-        id=session.id,
-        created_at=moment(session.created_at),
-        look=look_of(session, now),
-        status_text=status_of(session, now),
-        failure=FAILURE[failure] if failure else None,
-        refunded=refunded_of(session, refunds),
-        attention=case_of(session) is not None,
-        order=order_number(session),
-        amount=minor(session.amount_total, session),
-        customer=given.name,
-        email=given.email,
-        wallet=_wallet(session, offered),
-        items=session.line_items[0].title + (f" and {more} more" if more else ""),
-    )
+    return {
+        "id": session.id,
+        "created_at": session.created_at,
+        "look": look_of(session, now),
+        "status_text": status_of(session, now),
+        "failure": FAILURE[failure] if failure else None,
+        "refunded": refunded_of(session, refunds),
+        "attention": case_of(session) is not None,
+        "order": order_number(session),
+        "amount": minor(session.amount_total, session),
+        "customer": given.name,
+        "email": given.email,
+        "wallet": _wallet(session, offered),
+        "goods": session.line_items[0].title + (f" and {more} more" if more else ""),
+    }
 
 
 def _wallet(session: Session, offered: Sequence[Provider]) -> str | None:

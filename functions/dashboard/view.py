@@ -1,6 +1,5 @@
 """View records and text that several pages share.
 
-They have no field for grants, tokens, nonces and interact addresses, so they cannot show them.
 Amounts are exact (no float is used), times are UTC.
 """
 
@@ -11,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.ground.json_values import timestamp
 from checkout.domain.ground.money import from_minor_units, minor_unit_digits
 from checkout.domain.merchant.people import Actor
 from checkout.domain.payment.mandate import Terms
@@ -19,7 +17,6 @@ from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import TIMEOUT, Delivery, EventStatus, WebhookEvent
 from checkout.open_payments.models import Amount
-from checkout.pages import Moment
 from dashboard.texts import (
     CONNECTION,
     DELIVERY,
@@ -41,7 +38,7 @@ USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
 class Attempt:
     """One attempt to deliver an event; `answer` is the start of the response's body."""
 
-    at: Moment
+    at: datetime
     outcome: str
     took: str | None
     answer: str | None
@@ -57,7 +54,7 @@ class Delivered:
     status: str
     look: str
     given_up: str | None
-    next_at: Moment | None
+    next_at: datetime | None
     attempts: tuple[Attempt, ...]
 
 
@@ -70,7 +67,7 @@ def delivered(event: WebhookEvent) -> Delivered:
         status=NOT_SENT if unwanted else DELIVERY[event.status],
         look="" if unwanted else _look_of(event),
         given_up=GIVEN_UP[event.given_up] if event.given_up else None,
-        next_at=moment(event.next_at) if pending else None,
+        next_at=event.next_at if pending else None,
         attempts=tuple(attempt(delivery) for delivery in event.deliveries),
     )
 
@@ -135,11 +132,6 @@ def plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def moment(at: datetime) -> Moment:
-    """Return `at` in the dashboard's format."""
-    return Moment(timestamp(at), f"{at.day} {at:%b %Y, %H:%M:%S}")
-
-
 def minor(value: int, session: Session) -> str:
     """Return `value` minor units of the session's currency as `readable` writes them."""
     scale = session.receive.asset_scale
@@ -175,7 +167,7 @@ def attempt(delivery: Delivery) -> Attempt:
     else:
         outcome = _without_answer(delivery.error or "")
     return Attempt(
-        at=moment(delivery.at),
+        at=delivery.at,
         outcome=outcome,
         took=f"{delivery.duration_ms} ms" if delivery.duration_ms is not None else None,
         answer=delivery.answer or None,

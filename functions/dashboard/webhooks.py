@@ -6,7 +6,6 @@ why a merchant's server rejects a webhook.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -34,14 +33,13 @@ from checkout.flows.notices import health
 from checkout.flows.webhooks import endpoints, event_log, signature_check
 from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
 from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
-from checkout.pages import Moment
 from checkout.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Day, Fields, RollForm, message
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
-from dashboard.view import Attempt, attempt, delivered, moment
+from dashboard.view import Attempt, Delivered, attempt, delivered
 
 router = PageRouter(prefix="/webhooks", section=("/webhooks", "Webhooks"))
 # The optional events: field of the form, type, and text.
@@ -49,72 +47,6 @@ _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in cho
 NEW: Final = "new"  # stands for the id of a new endpoint
 _WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointShown:
-    """The endpoint, as stored or as typed. Until `old_until` the previous secret signs, too.
-
-    `withheld`: a key that may not read has set it, so its events have no details of customers.
-    """
-
-    url: str
-    events: tuple[tuple[str, str, bool], ...]
-    formats: tuple[tuple[str, str, bool], ...]
-    stored: bool
-    disabled_at: Moment | None
-    secret_at: Moment | None
-    old_until: Moment | None
-    asked: tuple[str, ...]
-    withheld: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """An event in the delivery log."""
-
-    id: str
-    title: str
-    session: str | None
-    created_at: Moment
-    status: str
-    state: EventStatus
-    look: str
-    tries: int
-    last: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """An endpoint in the list. `last` is the last attempt to deliver to it."""
-
-    id: str
-    url: str
-    events: str
-    disabled: bool
-    chosen: bool
-    last: Attempt | None
-    failing_since: Moment | None
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The delivery of an event to another endpoint. `id` is the id in its page's address."""
-
-    id: str
-    url: str
-    status: str
-    look: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The question that is asked before failed events are sent again."""
-
-    count: int
-    more: bool
-    since: str
-    set_at: Moment | None
 
 
 class ResendForm(Fields):
@@ -155,7 +87,6 @@ def _page(
         endpoint=endpoints.log_of(merchant, identity) if identity else None,
     )
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
-    set_at = endpoint.created_at if endpoint else None
     return page(
         http,
         "webhooks.html",
@@ -166,18 +97,18 @@ def _page(
         always=[sentence_of(name) for name in ALWAYS],
         chosen=NEW if chosen == NEW else identity or "",
         several=len(merchant.endpoints) + (chosen == NEW) > 1,
-        choices=_choices(services, key, merchant, identity),
+        choices=_choices(services, key, merchant),
+        title_of=sentence_of,
         can_add=0 < len(merchant.endpoints) < ENDPOINTS_MAX and chosen != NEW,
         secret=secret,
         alert=alert,
-        asked=Asked(failed.count, failed.more, since, moment(set_at) if set_at else None)
-        if failed
-        else None,
+        failed=failed,
+        set_at=endpoint.created_at if endpoint else None,
         resent=resent,
         since=since,
         url_max=URL_MAX,
         overlaps=OVERLAPS.items(),
-        rows=[_row(event) for event in found.events] if chosen != NEW else [],
+        rows=[(event, delivered(event)) for event in found.events] if chosen != NEW else [],
         next_cursor=found.next_cursor,
         wanted=wanted if state else "",
         statuses=[(each.value, words) for each, words in DELIVERY.items()],
@@ -202,15 +133,13 @@ def _event_page(
         "webhook_event.html",
         status=status,
         section="/webhooks",
-        row=_row(event),
-        told_as=event.event,
+        event=event,
+        title=sentence_of(event.type),
         log_of=event.endpoint if event.is_copy else None,
         to=to.url if to else None,
         waits=waiting(event, services.clock.now()),
         delivery=delivered(event),
         elsewhere=elsewhere(services, merchant, event),
-        body=event.body,
-        stripe_body=event.stripe_body,
         alert=alert,
     )
 
@@ -323,15 +252,13 @@ async def resend(request: Form, event_id: str) -> Response:
 
 def elsewhere(
     services: DashboardServices, merchant: Merchant | None, event: WebhookEvent
-) -> list[Elsewhere]:
-    """Return the deliveries of an event to the merchant's further endpoints."""
+) -> list[tuple[str, Delivered]]:
+    """Return the deliveries of an event to the merchant's further endpoints, by their URLs."""
     if merchant is None or event.is_copy:
         return []
     urls: dict[str | None, str] = {each.id: each.url for each in merchant.further_endpoints}
-    found = [(each, delivered(each)) for each in event_log.of_others(services, merchant, event)]
-    return [
-        Elsewhere(each.id, urls[each.endpoint], shown.status, shown.look) for each, shown in found
-    ]
+    others = event_log.of_others(services, merchant, event)
+    return [(urls[each.endpoint], delivered(each)) for each in others]
 
 
 def _which(request: PageRequest) -> str | None:
@@ -352,23 +279,13 @@ def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
 
 
 def _choices(
-    services: DashboardServices, key: Actor, merchant: Merchant, chosen: str | None
-) -> list[Choice]:
-    """Return the endpoints, each with how it is now."""
-    found = []
-    for each in merchant.endpoints:
-        identity, now = each.id, health(services, key, merchant, each)
-        choice = Choice(
-            id=identity,
-            url=each.url,
-            events=", ".join(map(sentence_of, each.events)),
-            disabled=each.disabled_at is not None,
-            chosen=identity == chosen,
-            last=attempt(now.last) if now.last else None,
-            failing_since=moment(now.failing_since) if now.failing_since else None,
-        )
-        found.append(choice)
-    return found
+    services: DashboardServices, key: Actor, merchant: Merchant
+) -> list[tuple[Endpoint, Attempt | None, datetime | None]]:
+    """Return the endpoints, each with its last attempt, and since when its attempts fail."""
+    found = [(each, health(services, key, merchant, each)) for each in merchant.endpoints]
+    return [
+        (each, attempt(now.last) if now.last else None, now.failing_since) for each, now in found
+    ]
 
 
 def _events_of(form: dict[str, str]) -> tuple[str, ...]:
@@ -382,7 +299,12 @@ def _format_of(form: dict[str, str]) -> Format:
 
 def _setting(
     endpoint: Endpoint | None, typed: dict[str, str] | None, now: datetime
-) -> EndpointShown:
+) -> dict[str, Any]:
+    """Return the endpoint, as stored or as typed.
+
+    Until `old_until` the previous secret signs, too. `withheld`: a key that may not read has set
+    it, so its events have no details of customers.
+    """
     if typed is not None and "url" in typed:
         url, events, form = typed["url"], _events_of(typed), _format_of(typed)
     elif endpoint:
@@ -390,33 +312,17 @@ def _setting(
     else:
         url, events, form = "", (), Format.NATIVE
     newest, *older = endpoint.signing(now) if endpoint else (None,)
-    until = older[0].expires_at if older and older[0] else None
-    return EndpointShown(
-        url=url,
-        events=tuple((name, words, event in events) for name, event, words in _OPTIONAL),
-        formats=tuple((each, words, each is form) for each, words in FORMAT.items()),
-        stored=endpoint is not None,
-        disabled_at=moment(endpoint.disabled_at) if endpoint and endpoint.disabled_at else None,
-        secret_at=moment(newest.created_at) if newest else None,
-        old_until=moment(until) if until else None,
-        asked=(endpoint.asked or ()) if endpoint else (),
-        withheld=bool(endpoint and endpoint.withheld),
-    )
-
-
-def _row(event: WebhookEvent) -> EventRow:
-    delivery = delivered(event)
-    return EventRow(
-        id=event.id,
-        title=sentence_of(event.type),
-        session=event.session,
-        created_at=moment(event.created_at),
-        status=delivery.status,
-        state=event.status,
-        look=delivery.look,
-        tries=len(event.deliveries),
-        last=delivery.attempts[-1].outcome if delivery.attempts else None,
-    )
+    return {
+        "url": url,
+        "events": [(name, words, event in events) for name, event, words in _OPTIONAL],
+        "formats": [(each, words, each is form) for each, words in FORMAT.items()],
+        "stored": endpoint is not None,
+        "disabled_at": endpoint.disabled_at if endpoint else None,
+        "secret_at": newest.created_at if newest else None,
+        "old_until": older[0].expires_at if older and older[0] else None,
+        "asked": (endpoint.asked or ()) if endpoint else (),
+        "withheld": endpoint is not None and endpoint.withheld,
+    }
 
 
 checks = PageRouter(prefix="/webhooks/check")
@@ -458,15 +364,6 @@ _CHANGE: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A finding in words."""
-
-    good: bool
-    text: str
-    detail: str | None
-
-
 class CheckForm(Fields):
     """The lines of the request's head that belong to the signature, and its body."""
 
@@ -490,7 +387,7 @@ def _check_page(
         headers_max=HEADERS_MAX,
         typed_headers=typed.headers,
         typed_body=typed.body,
-        found=[_sentence(finding) for finding in checked.findings] if checked else [],
+        found=[(each.good, *_sentence(each)) for each in checked.findings] if checked else [],
         event=checked.event if checked else None,
         alert=alert,
     )
@@ -510,7 +407,8 @@ async def check(request: Form) -> Response:
     return _check_page(request, checked=checked)
 
 
-def _sentence(finding: Finding) -> Sentence:
+def _sentence(finding: Finding) -> tuple[str, str | None]:
+    """Return a finding in words, and its detail."""
     text = _TEXT[finding.code].format(
         secret=_SECRET.get(finding.secret or "", ""),
         seconds=finding.seconds,
@@ -522,4 +420,4 @@ def _sentence(finding: Finding) -> Sentence:
             f"The first difference is at byte {finding.position}: we sent {finding.ours}, "
             f"you have {finding.yours}."
         )
-    return Sentence(finding.good, text, " ".join(parts) or None)
+    return text, " ".join(parts) or None
