@@ -21,12 +21,11 @@ from checkout.web import problem_of, request_id
 from pay import pages, render
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX, wallet_of
-from pay.headers import CustomersOnly
+from pay.headers import READ, CustomersOnly
 from pay.pages import Alert
 from pay.problems import SHOWN_AGAIN, TYPED_SHOWN
 
 router = APIRouter(prefix="/pay/{session_id}/claim/{token}", route_class=CustomersOnly)
-READ: Final = ["GET", "HEAD"]
 _OTHER_CURRENCY: Final = "claim_currency"  # the name of its texts
 
 

@@ -6,8 +6,6 @@ the link can open it. The page needs no script.
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.addresses import Fault
@@ -21,12 +19,11 @@ from checkout.services import PayServices
 from pay import browser, forms, pages
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
-from pay.headers import CustomersOnly
+from pay.headers import READ, CustomersOnly
 from pay.problems import form_again
 from pay.view import paths_of
 
 router = APIRouter(prefix="/pay/{session_id}/details", route_class=CustomersOnly)
-READ: Final = ["GET", "HEAD"]
 
 
 @router.api_route("", methods=READ)
@@ -80,9 +77,10 @@ def form(
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader
     usual = forms.usual_country(reads, request.headers.get("accept-language", ""))
-    return pages.details_page(
+    return pages.page(
         request,
         now_shown,
+        "details.html",
         status=403 if unproven else 400 if wrong else 200,
         alert=pages.UNPROVEN if unproven else None,
         groups=forms.groups(session.collect, reads, usual, typed or {}, wrong or {}),

@@ -7,7 +7,6 @@ name of an order, customer, key or server: the dashboard shows these after a sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from checkout import wiring
@@ -22,7 +21,7 @@ from checkout.pages import Moment
 from checkout.ports import Email, Notice
 from pay import render, view
 from pay.language import reader
-from pay.view import Shown
+from pay.view import Contact, Shown
 
 # Direction marks around inserted words: some mail programs show them as boxes.
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
@@ -156,14 +155,6 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() or each in JOINERS else " " for each in shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link on a page or in an e-mail."""
-
-    href: str
-    text: str
-
-
 def notice_email(notice: Notice) -> Email:
     """Return the e-mail of a notice, one line for each case with its number."""
     reads = reader(wished=notice.language, accepted="", default=None)
@@ -175,9 +166,9 @@ def notice_email(notice: Notice) -> Email:
         title=t.text("notice.subject", shop=notice.shop),
         lead=t["notice.lead"],
         lines=lines,
-        link=Link(notice.needs, t["notice.open"]),
+        link=Contact(notice.needs, t["notice.open"]),
         why=t["notice.why"],
-        more=Link(notice.settings, t["notice.change"]),
+        more=Contact(notice.settings, t["notice.change"]),
     )
 
 
@@ -193,7 +184,7 @@ def confirmation(to: str, *, language: str, page: str) -> Email:
         title=t["notice.confirm.subject"],
         lead=t["notice.confirm.lead"],
         lines=[],
-        link=Link(page, t["notice.confirm.open"]),
+        link=Contact(page, t["notice.confirm.open"]),
         why=t["notice.confirm.why"],
         more=None,
     )
@@ -206,9 +197,9 @@ def _member_email(
     title: str,
     lead: str,
     lines: list[str],
-    link: Link,
+    link: Contact,
     why: str,
-    more: Link | None,
+    more: Contact | None,
 ) -> Email:
     reads = reader(wished=language, accepted="", default=None)
     test = [reads.texts["test"]] if wiring.test_wallets() else []

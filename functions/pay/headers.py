@@ -43,6 +43,9 @@ def may_be_kept(request: Request) -> None:
     on_success_header(request, "cache-control", _KEPT)
 
 
+READ: Final = ["GET", "HEAD"]  # the methods of a page
+
+
 class CustomersOnly(APIRoute):
     """A route that acts only when a customer opens it.
 

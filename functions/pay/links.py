@@ -6,8 +6,8 @@ its form creates a session, and only if it was sent from our own page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
@@ -28,50 +28,13 @@ from checkout.services import PayServices
 from pay import browser, forms, looks, pages, render
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
-from pay.headers import CustomersOnly
+from pay.headers import READ, CustomersOnly
 from pay.language import Reader
-from pay.looks import Accent, accent
-from pay.view import Contact, Foot, contact_of, foot_of, home_of, initial_of, payee_of
+from pay.view import initial_of, shop_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
-READ: Final = ["GET", "HEAD"]
 REMEMBERED: Final = 86_400  # seconds, as long as the visit's idempotency key
 AGAIN: Final = "again"  # the parameter of a visitor whose last checkout here has ended
-
-
-@dataclass(frozen=True, slots=True)
-class ShopPaths:
-    """Paths on this origin, by the names that shop.html uses."""
-
-    logo: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A payment link as its page shows it.
-
-    `sums` are the totals of one item, of two and so on, if customers choose how many.
-    """
-
-    name: str
-    description: str | None
-    picture: str | None
-    goods_initial: str
-    price: str
-    sums: tuple[str, ...]
-    sells: bool
-    limited: bool
-    stopped: bool
-    path: str
-    shop: str
-    initial: str
-    payee: str | None
-    website: str | None
-    contact: Contact | None
-    home: Contact | None
-    foot: Foot | None
-    accent: Accent | None
-    paths: ShopPaths
 
 
 @router.api_route("", methods=READ)
@@ -149,7 +112,7 @@ def _page(
     offered = _offer(services, link, merchant, reads)
     if not refused and not link.sells and purchase.continues(services, link, known):
         # Redirect a customer who already holds one of the last items.
-        offered = replace(offered, sells=True)
+        offered["sells"] = True
     allow_pictures(request, [origin(link.image)] if link.image else [])
     if unproven:
         status = 403
@@ -178,7 +141,13 @@ def _page(
     )
 
 
-def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader) -> Offer:
+def _offer(
+    services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader
+) -> dict[str, Any]:
+    """Return the link as its page shows it.
+
+    `sums` are the totals of one item, of two and so on, if customers choose how many.
+    """
     path = _path(services, link)
     mark = looks.logo_mark(merchant.logo)
 
@@ -187,27 +156,20 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         scale = merchant.asset_scale
         return reads.price(from_minor_units(total, currency=link.currency, wallet_scale=scale))
 
-    return Offer(
-        name=link.name,
-        description=link.description,
-        picture=link.image,
-        goods_initial=initial_of(link.name),
-        price=price(1),
-        sums=tuple(map(price, range(1, link.offered + 1))) if link.quantity_max > 1 else (),
-        sells=link.sells and allows(merchant, Effect.SALE),
-        limited=link.limited,
-        stopped=link.stopped_at is not None,
-        path=path,
-        shop=merchant.name,
-        initial=initial_of(merchant.name),
-        payee=payee_of(merchant),
-        website=merchant.website,
-        contact=contact_of(merchant.contact),
-        home=home_of(merchant.website, link.success_url),
-        foot=foot_of(merchant.footer),
-        accent=accent(merchant.accent_color),
-        paths=ShopPaths(logo=f"{path}/logo?v={mark}" if mark else None),
-    )
+    return {
+        **shop_of(merchant, link.success_url),
+        "name": link.name,
+        "description": link.description,
+        "picture": link.image,
+        "goods_initial": initial_of(link.name),
+        "price": price(1),
+        "sums": tuple(map(price, range(1, link.offered + 1))) if link.quantity_max > 1 else (),
+        "sells": link.sells and allows(merchant, Effect.SALE),
+        "limited": link.limited,
+        "stopped": link.stopped_at is not None,
+        "path": path,
+        "paths": {"logo": f"{path}/logo?v={mark}" if mark else None},
+    }
 
 
 def _path(services: PayServices, link: PaymentLink) -> str:

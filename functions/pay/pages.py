@@ -143,22 +143,6 @@ def session_page(
     return stage_page(request, now_shown, alert=alert, change=change)
 
 
-def details_page(
-    request: Request,
-    now_shown: Shown,
-    *,
-    status: int = 200,
-    alert: Alert | None = None,
-    **values: Any,
-) -> Response:
-    """Return the page with the form for the customer's details.
-
-    Its values are the `groups` of fields, the address that was `turned` into another country's
-    form, and what is `wrong`.
-    """
-    return _page(request, now_shown, "details.html", status=status, alert=alert, **values)
-
-
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
@@ -310,13 +294,13 @@ def returned(
         # It was approved, so the address of the approval page is no longer needed.
         asked = replace(seen(services, request, finish.record), interact_host=None)
         status, alert = (403, UNPROVEN) if unproven else (200, None)
-        return _page(request, asked, "asked.html", status=status, alert=alert)
+        return page(request, asked, "asked.html", status=status, alert=alert)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.record, services.base_url).home)
     # Without a URL in the header, the browser repeats this request, and the URL is not logged.
     headers = {"Refresh": str(finish.wait_seconds)}
     waiting = seen(services, request, finish.record)
-    return _page(
+    return page(
         request, waiting, "wait.html", headers=headers, alert=None, seconds=finish.wait_seconds
     )
 
@@ -410,10 +394,11 @@ def stage_page(
         way = now_shown.way(context["typed"], context["at"])
         context |= {"typed": "", "at": "", "refused": way.offer.form if way else ""}
     name = f"{now_shown.stage.value}.html"
-    return _page(request, now_shown, name, status=status, headers=headers, **context)
+    return page(request, now_shown, name, status=status, headers=headers, **context)
 
 
-def _page(request: Request, now_shown: Shown, template: str, **values: Any) -> Response:
+def page(request: Request, now_shown: Shown, template: str, **values: Any) -> Response:
+    """Return `template` with the view and these values."""
     allow_pictures(request, (origin(each.picture) for each in now_shown.lines if each.picture))
     return render.page(request, now_shown.reader, template, s=now_shown, **values)
 

@@ -6,8 +6,7 @@ has. A code without a text of its own gets a general text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Request, Response
 
@@ -20,21 +19,11 @@ from checkout.pages import FORM, media_type, see_other
 from checkout.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
 from pay import pages, render
-from pay.view import Contact, Foot, Stage, contact_of, foot_of, home_of
+from pay.view import Stage, shop_of
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
 # With these statuses, a rejected form is shown again with the reason; with others, an error page.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class Shop:
-    """The merchant whose page has an error, by the names that shop.html uses."""
-
-    shop: str
-    contact: Contact | None
-    home: Contact | None
-    foot: Foot | None
 
 
 def sent_by_form(request: Request) -> bool:
@@ -115,7 +104,7 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
     )
 
 
-def _shop(request: Request) -> Shop | None:
+def _shop(request: Request) -> dict[str, Any] | None:
     """Return the merchant of the session or link, or None if the request was not admitted."""
     services: PayServices | None = getattr(request.state, "services", None)
     if services is None:
@@ -131,14 +120,7 @@ def _shop(request: Request) -> Shop | None:
         merchant = services.merchants.get(owner) if owner else None
     except CheckoutError:
         return None
-    if merchant is None:
-        return None
-    return Shop(
-        shop=merchant.name,
-        contact=contact_of(merchant.contact),
-        home=home_of(merchant.website, None),
-        foot=foot_of(merchant.footer),
-    )
+    return shop_of(merchant, None) if merchant else None
 
 
 def _back(request: Request) -> str | None:

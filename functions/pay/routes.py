@@ -6,8 +6,6 @@ that the payment is confirmed even if no script polls.
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.errors import CheckoutError, RateLimited
@@ -28,11 +26,10 @@ from pay.forms import (
     provider_of,
     wallet_of,
 )
-from pay.headers import CustomersOnly
+from pay.headers import READ, CustomersOnly
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
-READ: Final = ["GET", "HEAD"]
 
 
 @router.api_route("", methods=READ)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_DOWN
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import is_http, link_host, picture_url
@@ -97,7 +97,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A contact for customers: a link and its text."""
+    """A link, on a page or in an e-mail, and its text."""
 
     href: str
     text: str
@@ -324,14 +324,7 @@ def shown(
         step=STEPS.get(stage),
         reference=session.id,
         order_number=order_number(session),
-        shop=merchant.name,
-        initial=initial_of(merchant.name),
-        payee=payee_of(merchant),
-        website=merchant.website,
-        contact=contact_of(merchant.contact),
-        home=home_of(merchant.website, success_url),
-        foot=foot_of(merchant.footer),
-        accent=accent(merchant.accent_color),
+        **shop_of(merchant, success_url),
         lines=_lines(session, reader, base_url),
         total=_minor(session.amount_total, session, reader),
         price=_price(quote, reader, now) if quote else None,
@@ -364,6 +357,20 @@ def shown(
         gave=session.details_at is not None and not session.wallet_given,
         paths=paths_of(session, base_url, logo=logo_mark(merchant.logo)),
     )
+
+
+def shop_of(merchant: Merchant, success_url: str | None) -> dict[str, Any]:
+    """Return the shop by the names that shop.html uses; `success_url` may name its website."""
+    return {
+        "shop": merchant.name,
+        "initial": initial_of(merchant.name),
+        "payee": payee_of(merchant),
+        "website": merchant.website,
+        "contact": contact_of(merchant.contact),
+        "home": home_of(merchant.website, success_url),
+        "foot": foot_of(merchant.footer),
+        "accent": accent(merchant.accent_color),
+    }
 
 
 def price_change(session: Session, reader: Reader, before: str) -> str | None:

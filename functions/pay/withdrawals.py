@@ -25,11 +25,10 @@ from checkout.services import PayServices
 from pay import browser, emails, forms, pages, render
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
-from pay.headers import CustomersOnly
+from pay.headers import READ, CustomersOnly
 from pay.view import moment
 
 router = APIRouter(prefix="/pay/{session_id}/withdrawal", route_class=CustomersOnly)
-READ: Final = ["GET", "HEAD"]
 _CONFIRMED: Final = "confirmed"  # the field of the second step
 _CHANGE: Final = "change"  # the button that leads back to the first step
 
