@@ -27,7 +27,7 @@ async def audit_log(request: Page) -> Response:
         request.http,
         "audit.html",
         section="/audit",
-        rows=[(each, each.action.words, _page(each), _by(each)) for each in listed.entries],
+        rows=[(each, _page(each), _by(each)) for each in listed.entries],
         next_cursor=listed.next_cursor,
     )
 

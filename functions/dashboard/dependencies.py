@@ -78,19 +78,6 @@ FILE_FIELD: Final = "logo"  # of the one form with a file
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """The merchant of the signed-in key, for the head of each page.
-
-    `provider` is that of the wallet: its name if pages offer it, or its host.
-    """
-
-    name: str
-    wallet: str
-    currency: str
-    provider: str
-
-
-@dataclass(frozen=True, slots=True)
 class Visit:
     """A browser, before the sign-in is checked.
 
@@ -149,7 +136,7 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
-    request.state.owner = _owner(injected, merchant) if merchant else None
+    request.state.owner = (merchant, _provider(injected, merchant)) if merchant else None
     _require_right(request, found.actor)
     request.state.needs = partial(notices.action_items, injected, found.actor)
     request.state.session = injected.sessions.get
@@ -176,15 +163,10 @@ def lacks_scope(actor: Actor) -> bool:
     return Right.OWN in RIGHTS[actor.role] and not actor.moves_money
 
 
-def _owner(injected: DashboardServices, merchant: Merchant) -> Owner:
-    wallet = merchant.wallet_address
-    offered = (*merchant.providers, *injected.providers)
-    return Owner(
-        name=merchant.name,
-        wallet=wallet,
-        currency=merchant.asset_code,
-        provider=name_of(wallet, offered) or split(wallet).authority or wallet,
-    )
+def _provider(injected: DashboardServices, merchant: Merchant) -> str:
+    """Return the name of the wallet's provider if pages offer it, otherwise its host."""
+    wallet, offered = merchant.wallet_address, (*merchant.providers, *injected.providers)
+    return name_of(wallet, offered) or split(wallet).authority or wallet
 
 
 SignIn = Annotated[SignedIn, Depends(signed_in)]
