@@ -10,7 +10,6 @@ from fastapi import Response
 
 from checkout.domain.ground.errors import ParameterInvalid
 from checkout.domain.ground.money import from_minor_units, minor_units
-from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
@@ -63,7 +62,7 @@ async def ask(request: Form) -> Response:
     """Ask the merchant's wallet for the page of the approval."""
     from checkout.flows.refund import budget  # it loads the wallets' client
 
-    amount, margin = _amount(request, "amount"), _margin(request)
+    amount, margin = request.amount("amount"), _margin(request)
     terms = budget.ask(request.services.paying(), request.key, amount, margin).asked
     request.note(Action.BUDGET_ASKED, str(terms.limit) if terms else None)
     return _page(request)
@@ -97,18 +96,12 @@ async def end(request: Form) -> Response:
     return see(request.visit, "/budget")
 
 
-def _amount(request: PageRequest, name: str) -> int:
-    """Return a typed amount in minor units. Raises ParameterInvalid."""
-    code, scale = request.key.asset_code, request.key.asset_scale
-    return typed_amount(request.form.get(name, ""), currency=code, wallet_scale=scale, param=name)
-
-
 def _margin(request: PageRequest) -> Margin:
     """Return what refunds may cost more without a person. Raises ParameterInvalid."""
     percent = request.form.get("percent", str(USUAL_MARGIN.percent))
     if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
         raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
-    plus = _amount(request, "plus") if "plus" in request.form else 0
+    plus = request.amount("plus") if "plus" in request.form else 0
     return Margin(int(percent), budget_request.in_wallet(request.key, plus).value if plus else 0)
 
 

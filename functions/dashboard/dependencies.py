@@ -15,7 +15,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Annotated, Final, Generic, TypeVar
 
 from fastapi import Depends, Request
@@ -31,10 +30,11 @@ from checkout.domain.ground.errors import (
 from checkout.domain.ground.grammar import NONCE
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.ground.providers import name_of
+from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.people import RIGHTS, Actor, Right, may
 from checkout.domain.merchant.record import Merchant
-from checkout.flows import audit, notices
+from checkout.flows import audit
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
@@ -138,8 +138,7 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     request.state.key = found.actor
     request.state.owner = (merchant, _provider(injected, merchant)) if merchant else None
     _require_right(request, found.actor)
-    request.state.needs = partial(notices.action_items, injected, found.actor)
-    request.state.session = injected.sessions.get
+    request.state.services = injected
     return found
 
 
@@ -212,6 +211,11 @@ class PageRequest(OpenRequest):
     def note(self, action: Action, target: str | None = None) -> None:
         """Write an entry of the audit log, right after the act."""
         audit.note(self.services, self.key, action, target)
+
+    def amount(self, name: str) -> int:
+        """Return a typed amount in minor units of the shop's currency. Raise ParameterInvalid."""
+        typed, code = self.form.get(name, ""), self.key.asset_code
+        return typed_amount(typed, currency=code, wallet_scale=self.key.asset_scale, param=name)
 
     def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
         """Do what the form asks for, once for the name with which its page was rendered.

@@ -12,7 +12,6 @@ from pydantic_core import PydanticCustomError
 
 from checkout.domain.ground.errors import AmountTooLarge
 from checkout.domain.ground.money import TOTAL_MAX
-from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.people import RefundCap
 from dashboard.dependencies import PageRequest
 from dashboard.texts import OVERLAPS
@@ -85,10 +84,10 @@ def cap_of(request: PageRequest) -> RefundCap | None:
 
 
 def _limit_of(request: PageRequest, name: str) -> int | None:
-    typed, key = request.form.get(name, ""), request.key
-    if not typed.strip():
+    if not request.form.get(name, "").strip():
         return None
-    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale, param=name)
+    found = request.amount(name)
     if found > TOTAL_MAX:
-        raise AmountTooLarge(f"A limit must be at most {sum_of(key, TOTAL_MAX)}.", param=name)
+        most = sum_of(request.key, TOTAL_MAX)
+        raise AmountTooLarge(f"A limit must be at most {most}.", param=name)
     return found

@@ -24,7 +24,7 @@ from checkout.domain.ground.errors import CheckoutError, RateLimited
 from checkout.domain.ground.json_values import timestamp
 from checkout.domain.merchant.people import Actor, rights_of
 from checkout.domain.session.record import Session
-from checkout.flows.notices import ActionItems
+from checkout.flows.notices import ActionItems, action_items
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
@@ -93,7 +93,7 @@ def strip(request: Request) -> ActionItems | None:
     """
     if not hasattr(request.state, "found"):
         try:
-            request.state.found = request.state.needs()
+            request.state.found = action_items(request.state.services, request.state.key)
         except CheckoutError:
             request.state.found = None
     found: ActionItems | None = request.state.found
@@ -101,14 +101,14 @@ def strip(request: Request) -> ActionItems | None:
 
 
 def _strip(request: Request) -> Banner | None:
-    found = strip(request) if hasattr(request.state, "needs") else None
+    found = strip(request) if hasattr(request.state, "services") else None
     return banner_of(found, partial(session_of, request)) if found else None
 
 
 def session_of(request: Request, session_id: str) -> Session | None:
     """Return a session that needs somebody; None if it cannot be read just now."""
     try:
-        found: Session | None = request.state.session(session_id)
+        found: Session | None = request.state.services.sessions.get(session_id)
     except CheckoutError:
         return None
     return found
