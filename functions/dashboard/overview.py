@@ -13,7 +13,7 @@ from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request, Response
 
@@ -38,6 +38,7 @@ HOURS: Final = 24
 ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
 
 Money = Callable[[int], str]
+Figure = tuple[str, str, str]  # its name, its value, and how it compares with the period before
 
 
 class Period(StrEnum):
@@ -71,15 +72,6 @@ _PERIODS: Final = {
     Period.MONTH: ("30 days", "the 30 days before", 30),
     Period.QUARTER: ("90 days", "the 90 days before", 90),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure, and in `beside` how it compares with the period before."""
-
-    name: str
-    value: str
-    beside: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +154,9 @@ def _figures(
     moved = f"{_direction(*rates)} {abs(rates[0] - rates[1])} {points}; "
     both = now.priced and before.priced and rates[0] != rates[1]
     return (
-        Figure("Paid", money(now.amount), _beside(now.amount, before.amount, period, money)),
-        Figure("Payments", f"{now.paid:,}", _beside(now.paid, before.paid, period) + average),
-        Figure(
-            "Price seen, then paid", shown[0], f"{moved if both else ''}{period.before} {shown[1]}"
-        ),
+        ("Paid", money(now.amount), _beside(now.amount, before.amount, period, money)),
+        ("Payments", f"{now.paid:,}", _beside(now.paid, before.paid, period) + average),
+        ("Price seen, then paid", shown[0], f"{moved if both else ''}{period.before} {shown[1]}"),
     )
 
 
@@ -182,7 +172,7 @@ def _refunded(
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
     found, whole = refunds_of(services, key, begin, until=until, rounds=ROUNDS)
     if not whole:
-        return Figure("Refunded", "–", "too many refunds to add up here: see the statement")
+        return ("Refunded", "–", "too many refunds to add up here: see the statement")
     nothing = Amount(0, key.asset_code, key.asset_scale)
     days = statement((), found, nothing, first=first, last=last)
     number, back = sum(each.refunds for each in days), sum(each.refunded for each in days)
@@ -191,7 +181,7 @@ def _refunded(
     left = f"{readable(rest)} is left" if rest.value >= 0 else "more than was paid"
     of_it = f"{number:,} refund{'s' if number != 1 else ''}, which cost {readable(cost)}"
     said = f"{of_it}; {left}" if number else "no refunds"
-    return Figure("Refunded", money(back), said)
+    return ("Refunded", money(back), said)
 
 
 def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format) -> str:
@@ -213,7 +203,7 @@ def _chart(
     period: Period,
     now: datetime,
     key: Actor,
-) -> Chart | None:
+) -> dict[str, Any] | None:
     """Return the chart of a day by hour, or of more days by day; None if nothing was paid."""
     if period.length > 1:
         return chart(
@@ -323,25 +313,6 @@ class Bar:
     running: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart, and the same in rows.
-
-    `scale` are the values of the grid's lines from the top, `grid` their places. `line` has the
-    pieces of the line of the period before, as x1, y1, x2 and y2 in percentages. `top` is the
-    highest bar with its value, and the anchor that keeps the value inside the chart. Of `rows`,
-    each has its name, its sum, and the sum before.
-    """
-
-    scale: tuple[str, ...]
-    grid: tuple[str, ...]
-    bars: tuple[Bar, ...]
-    line: tuple[tuple[str, str, str, str], ...]
-    top: tuple[Bar, str, str] | None
-    most: str
-    rows: tuple[tuple[str, str, str], ...]
-
-
 def chart(
     names: Sequence[str],
     labels: Sequence[str],
@@ -350,10 +321,15 @@ def chart(
     *,
     running: int | None,
     key: Actor,
-) -> Chart | None:
+) -> dict[str, Any] | None:
     """Return the chart of `values`, in minor units, beside those `before`; None if all are zero.
 
     `labels` are short `names`. The bar `running` has not ended.
+
+    `scale` are the values of the grid's lines from the top, `grid` their places. `line` has the
+    pieces of the line of the period before, as x1, y1, x2 and y2 in percentages. `top` is the
+    highest bar with its value, and the anchor that keeps the value inside the chart. Of `rows`,
+    each has its name, its sum, and the sum before.
     """
     most = max(values)
     step = _step(max(most, *before))
@@ -375,18 +351,18 @@ def chart(
         )
         for place, value in enumerate(values)
     )
-    return Chart(
-        scale=tuple(_number(key, step * line, whole=whole) for line in range(LINES, -1, -1)),
-        grid=tuple(_exact_percent(line, LINES) for line in range(LINES + 1)),
-        bars=bars,
-        line=_line(before, step * LINES),
-        top=(bars[highest], _number(key, most), _anchor(highest, len(values))) if most else None,
-        most=f"{sum_of(key, most)} ({names[highest]})",
-        rows=tuple(
+    return {
+        "scale": tuple(_number(key, step * line, whole=whole) for line in range(LINES, -1, -1)),
+        "grid": tuple(_exact_percent(line, LINES) for line in range(LINES + 1)),
+        "bars": bars,
+        "line": _line(before, step * LINES),
+        "top": (bars[highest], _number(key, most), _anchor(highest, len(values))) if most else None,
+        "most": f"{sum_of(key, most)} ({names[highest]})",
+        "rows": tuple(
             (name, sum_of(key, value), sum_of(key, was))
             for name, value, was in zip(names, values, before, strict=True)
         ),
-    )
+    }
 
 
 def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], ...]:
