@@ -24,9 +24,9 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, cast, overload
 
+from checkout.adapters.dynamo.codec import Item
 from checkout.adapters.dynamo.places import CLOCK, due_shard, prefix_key, search_key
 from checkout.adapters.dynamo.records import SEARCH_ROW, id_row, rows_of, session_item
-from checkout.adapters.dynamo.wire import Item
 from checkout.domain.reports.search_terms import PAID, metadata_texts, outer_ids, words
 from checkout.domain.session.record import Session
 from tests.fakes.dynamodb import InMemoryDynamoDb, Key

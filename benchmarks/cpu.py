@@ -40,7 +40,7 @@ from benchmarks import bare
 from benchmarks.bare import Event, Handler, Recorded
 from checkout import wiring
 from checkout.adapters import dynamo
-from checkout.adapters.patience import BRIEF, USUAL
+from checkout.adapters.aws import BRIEF, USUAL
 from checkout.adapters.runtime import SystemClock
 from checkout.open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions

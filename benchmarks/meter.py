@@ -12,8 +12,8 @@ from datetime import datetime
 from math import ceil
 from typing import Any, Final
 
+from checkout.adapters.dynamo.codec import milliseconds
 from checkout.adapters.dynamo.records import SEARCH_ROW
-from checkout.adapters.dynamo.wire import milliseconds
 from tests.fakes.dynamodb import InMemoryDynamoDb, item_size
 
 WRITES: Final = ("put_item", "update_item", "batch_write_item", "transact_write_items")

@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from checkout import wiring
 from checkout.adapters import dynamo
-from checkout.adapters.patience import THOROUGH
+from checkout.adapters.aws import THOROUGH
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.merchant.record import Merchant, private_key_place

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx2
 from botocore.config import Config
 
-from checkout.adapters import patience
+from checkout.adapters import aws
 from sandbox import cloud, outbox
 from sandbox.cloud import CloudError
 from sandbox.demo import world_answers
@@ -156,7 +156,7 @@ def _adopt(values: Mapping[str, str]) -> None:
 def _wait_longer() -> None:
     """Make the stores wait ten seconds for the emulator, which is slow on a busy machine."""
     for name in ("USUAL", "BRIEF"):
-        setattr(patience, name, getattr(patience, name).merge(Config(read_timeout=10)))
+        setattr(aws, name, getattr(aws, name).merge(Config(read_timeout=10)))
 
 
 def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:

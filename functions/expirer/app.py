@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from checkout import telemetry, wiring
-from checkout.adapters.patience import Context
+from checkout.adapters.aws import Context
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session

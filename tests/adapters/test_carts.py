@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from checkout.adapters.dynamo.compression import DICTIONARIES, deflated, inflated
+from checkout.adapters.dynamo.codec import DICTIONARIES, deflated, inflated, text
 from checkout.adapters.dynamo.erasure import DynamoRecords
-from checkout.adapters.dynamo.wire import text
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event

@@ -14,9 +14,9 @@ from checkout.adapters.dynamo import (
     DatabaseUrl,
     DynamoDatabase,
     DynamoSubscribers,
+    codec,
     parse_database_url,
     places,
-    wire,
 )
 from checkout.adapters.runtime import Threads, run_in_turn
 from checkout.domain.ground.errors import Unavailable
@@ -257,7 +257,7 @@ def test_a_change_with_an_answer_that_got_lost_is_our_own(store: Store) -> None:
 def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     before = saved(store, full_session(phase=None, lease_until=None))
     store.sessions.save(Transaction(cancel(before)))
-    key = {"id": wire.text(before.id)}
+    key = {"id": codec.text(before.id)}
     item = store.client.get_item(TableName=f"{store.prefix}-checkout_sessions", Key=key)["Item"]
     assert not {"grant", "token", "interact_url", "phase", "lease_until"} & set(item)
     assert item["status"] == {"S": "canceled"}
@@ -341,7 +341,7 @@ def event_ids(store: Store) -> set[str]:
         IndexName="by_merchant",
         KeyConditionExpression="#merchant = :merchant",
         ExpressionAttributeNames={"#merchant": "merchant"},
-        ExpressionAttributeValues={":merchant": wire.text("mer_1")},
+        ExpressionAttributeValues={":merchant": codec.text("mer_1")},
     )
     return {row["id"]["S"] for row in answer["Items"]}
 
@@ -490,10 +490,10 @@ def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None
     session = saved(store, a_session(expires_at=NOW))
     store.client.update_item(
         TableName=f"{store.prefix}-checkout_sessions",
-        Key={"id": wire.text(session.id)},
+        Key={"id": codec.text(session.id)},
         UpdateExpression="SET #shard = :shard, #at = :at",
         ExpressionAttributeNames={"#shard": "due_shard", "#at": "due_at"},
-        ExpressionAttributeValues={":shard": wire.text("3"), ":at": wire.instant(NOW)},
+        ExpressionAttributeValues={":shard": codec.text("3"), ":at": codec.instant(NOW)},
     )
     assert due_ids(store, NOW, urgent=True) == (session.id,)
     store.sessions.save(Transaction(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="sweep")))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from checkout.adapters.dynamo import records, wire
+from checkout.adapters.dynamo import codec, records
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event
@@ -119,7 +119,7 @@ def test_of_two_writers_one_wins_and_the_other_learns_who(shared: Store) -> None
         assert lost.current == won == shared.sessions.get(before.id)
         winners[won.writer] += 1
         name = f"{shared.prefix}-webhook_events"
-        stored = shared.client.get_item(TableName=name, Key={"id": wire.text(event.id)})
+        stored = shared.client.get_item(TableName=name, Key={"id": codec.text(event.id)})
         assert ("Item" in stored) == (won.writer == "canceler")
     assert sum(winners.values()) == ROUNDS
 

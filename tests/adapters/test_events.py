@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import events, wire
+from checkout.adapters.dynamo import codec, events
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
@@ -58,7 +58,7 @@ def lease(event: WebhookEvent, writer: str = "first") -> WebhookEvent:
 
 def attribute(store: Store, event: WebhookEvent, name: str) -> Any:
     answer = store.client.get_item(
-        TableName=f"{store.prefix}-webhook_events", Key={"id": wire.text(event.id)}
+        TableName=f"{store.prefix}-webhook_events", Key={"id": codec.text(event.id)}
     )
     return answer["Item"].get(name)
 
@@ -105,7 +105,7 @@ def test_sending_it_again_takes_the_broom_away(store: Store) -> None:
     store.events.save(sent_again(event, NOW))
     assert attribute(store, event, "ttl") is None
     assert attribute(store, event, "given_up") is None
-    assert attribute(store, event, "due_at") == wire.instant(NOW + FIRST_MESSAGE)
+    assert attribute(store, event, "due_at") == codec.instant(NOW + FIRST_MESSAGE)
 
 
 def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(store: Store) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 
+from checkout.adapters.aws import BRIEF, USUAL, PatientClient, longest, one_request
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoSessions
-from checkout.adapters.patience import BRIEF, USUAL, PatientClient, longest, one_request
 from checkout.domain.ground.errors import Unavailable
 from checkout.ports import Transaction
 from tests.support.basics import NOW, a_session, seeded

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from boto3.dynamodb.types import Binary
 
-from checkout.adapters.dynamo import events, merchants, records, wire
-from checkout.adapters.dynamo.compression import deflated, inflated
+from checkout.adapters.dynamo import codec, events, merchants, records
+from checkout.adapters.dynamo.codec import deflated, inflated
 from checkout.domain.merchant.people import Scope
 from checkout.domain.merchant.record import ApiKey, Merchant, Suspension
 from checkout.domain.payment.attempt import PaymentAttempt
@@ -127,8 +127,8 @@ def test_an_absent_field_takes_no_attribute_and_comes_back_absent(full: Any, nam
 
 def test_times_are_whole_milliseconds_cut_not_rounded() -> None:
     at = datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)
-    assert wire.milliseconds(at) == 1_772_366_400_999
-    assert wire.moment(1_772_366_400_999) == at.replace(microsecond=999_000)
+    assert codec.milliseconds(at) == 1_772_366_400_999
+    assert codec.moment(1_772_366_400_999) == at.replace(microsecond=999_000)
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.EXPIRED, Status.CANCELED])
@@ -153,7 +153,7 @@ def test_a_session_that_owes_something_is_in_one_of_the_shards_of_its_lane(
     ]
     assert {item["due_shard"]["S"] for item in items} == {f"{lane}{n}" for n in range(shards)}
     assert {item["due_at"]["N"] for item in items} == {
-        str(wire.milliseconds(NOW + timedelta(days=1)))
+        str(codec.milliseconds(NOW + timedelta(days=1)))
     }
 
 
@@ -258,7 +258,7 @@ def test_a_pending_event_is_due_when_its_attempt_is_and_is_never_removed() -> No
     assert item["status"] == {"S": "pending"}
     assert item["attempts"] == {"N": "0"}
     assert item["created_at"] == {"N": "1772366400000"}
-    assert item["due_at"] == item["next_at"] == item["retry_at"] == wire.instant(late)
+    assert item["due_at"] == item["next_at"] == item["retry_at"] == codec.instant(late)
     assert "ttl" not in item
     assert item["due_shard"]["S"] in "01234567"
     assert item["created_key"] == {"S": "1772366400000#evt_1"}
@@ -272,7 +272,7 @@ def test_in_its_first_minute_an_event_keeps_its_place_in_the_index() -> None:
     failed = ended(begun, Delivery(NOW + MS, 5, 500), now=NOW + 5 * MS, spread=0)
     items = [events.event_item(each) for each in (an_event(), begun, failed)]
     assert len({str([item[name] for name in names]) for item in items}) == 1
-    assert items[0]["due_at"] == wire.instant(NOW + FIRST_MESSAGE)
+    assert items[0]["due_at"] == codec.instant(NOW + FIRST_MESSAGE)
 
 
 @pytest.mark.parametrize("status", [EventStatus.DELIVERED, EventStatus.EXHAUSTED])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.compression import deflated, inflated
+from checkout.adapters.dynamo.codec import deflated, inflated
 from tests import released
 from tests.released import kinds
 

@@ -16,8 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from checkout.adapters.outbound.stages import StageTransport
-from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.outbound.wallets import SignedWallets, StageTransport
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.session.record import Session
 from tests.support.doors import FORM, Doors, Visitor

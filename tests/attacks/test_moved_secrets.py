@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from checkout import telemetry
-from checkout.adapters.dynamo.compression import deflated
-from checkout.adapters.dynamo.wire import Value, text
+from checkout.adapters.dynamo.codec import Value, deflated, text
 from checkout.domain.session.record import Session, Status
 from sandbox.template import resources
 from sandbox.wallets.state import Account

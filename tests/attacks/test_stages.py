@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from checkout.adapters.outbound.stages import StageTransport
+from checkout.adapters.outbound.wallets import StageTransport
 from checkout.flows.merchant.api_keys import new_key
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response

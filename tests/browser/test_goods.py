@@ -26,7 +26,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from checkout.adapters.dynamo.compression import inflated
+from checkout.adapters.dynamo.codec import inflated
 from checkout.adapters.dynamo.places import search_key
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_cart

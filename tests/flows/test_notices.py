@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.people import DynamoPeople
+from checkout.adapters.dynamo.people import DynamoPeople, subscriber_from
 from checkout.adapters.dynamo.records import flag_item, session_item
-from checkout.adapters.dynamo.subscribers import subscriber_from
 from checkout.domain.ground.errors import (
     Conflict,
     EmailInvalid,

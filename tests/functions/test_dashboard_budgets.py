@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.codec import instant, text
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.records import cart_of, search_items, session_item
-from checkout.adapters.dynamo.wire import instant, text
 from checkout.domain.ground.grammar import position
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.event_types import COMPLETED

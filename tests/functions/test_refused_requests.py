@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.refusals import REFUSED_ROW
+from checkout.adapters.dynamo.short_lived import REFUSED_ROW
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant.failed_requests import (
     A_MINUTE,

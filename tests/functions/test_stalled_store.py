@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.patience import BRIEF, USUAL, longest
+from checkout.adapters.aws import BRIEF, USUAL, longest
 from sandbox.template import resources
 
 pytestmark = pytest.mark.untraced

@@ -23,8 +23,7 @@ import pytest
 from api import http
 from api.v1 import http as v1
 from api.v1.app import app
-from checkout.adapters.outbound.http import PublicHttp
-from checkout.adapters.outbound.receivers import PublicReceivers
+from checkout.adapters.outbound.http import PublicHttp, PublicReceivers
 from checkout.flows.session import close
 from tests.interop.packages import STRIPE, environment, installed
 from tests.support.deployment import sqs_event

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.dynamo.wire import text
+from checkout.adapters.dynamo.codec import text
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.record import Merchant

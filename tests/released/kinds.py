@@ -20,7 +20,6 @@ from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from checkout.adapters.dynamo import (
-    audit,
     events,
     links,
     mandates,
@@ -28,9 +27,7 @@ from checkout.adapters.dynamo import (
     people,
     records,
     refunds,
-    refusals,
     short_lived,
-    subscribers,
 )
 from checkout.domain.merchant.record import ApiKey, Merchant
 
@@ -59,13 +56,13 @@ KINDS = {
     "key": Kind(ApiKey, merchants.key_item, merchants.key_from),
     "member": of_codec(people._MEMBER),
     "invitation": of_codec(people._INVITATION),
-    "audit": of_codec(audit._ENTRY),
+    "audit": of_codec(people._ENTRY),
     "sign-in": of_codec(short_lived._SIGN_IN),
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
     "mandate": of_codec(mandates._MANDATE),
-    "refusals": of_codec(refusals._REFUSALS),
-    "subscriber": of_codec(subscribers._SUBSCRIBER),
+    "refusals": of_codec(short_lived._REFUSALS),
+    "subscriber": of_codec(people._SUBSCRIBER),
 }
 
 

@@ -35,8 +35,8 @@ if __name__ == "__main__":
     _ROOT = Path(__file__).parents[2]
     sys.path[:0] = [str(_ROOT / "layers" / "common"), str(_ROOT / "functions"), str(_ROOT)]
 
+from checkout.adapters.dynamo.codec import Item, instant_from
 from checkout.adapters.dynamo.records import session_item
-from checkout.adapters.dynamo.wire import Item, instant_from
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event

@@ -18,7 +18,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from checkout.adapters.dynamo import places
-from checkout.adapters.dynamo.compression import deflated, inflated
+from checkout.adapters.dynamo.codec import deflated, inflated
 from checkout.flows.payment import approval
 from checkout.flows.session import prepare
 from tests.simulation.faults import Rates

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
-from checkout.adapters.dynamo.compression import inflated
+from checkout.adapters.dynamo.codec import inflated
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive

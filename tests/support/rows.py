@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from checkout.adapters.dynamo.compression import deflated, inflated
+from checkout.adapters.dynamo.codec import deflated, inflated
 
 
 def row_text(row: dict[str, Any]) -> str:

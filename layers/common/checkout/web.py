@@ -25,7 +25,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout import telemetry, wiring
-from checkout.adapters.patience import one_request
+from checkout.adapters.aws import one_request
 from checkout.clients import CLIENT_HEADER, EDGE_HEADER, proven
 from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError

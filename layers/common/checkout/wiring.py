@@ -20,6 +20,7 @@ from botocore.config import Config
 from checkout import settings as settings_module
 from checkout import telemetry
 from checkout.adapters import dynamo, queue
+from checkout.adapters.aws import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
@@ -30,7 +31,6 @@ from checkout.adapters.instrumented import (
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.adapters.runtime import SystemClock, system_random
 from checkout.open_payments.urls import authority
 from checkout.ports import EventQueue, Mail, TaskQueue
@@ -209,7 +209,7 @@ def records() -> dynamo.DynamoRecords:
 @cache
 def webhook_sender() -> Callable[[str], MessageResult]:
     """Build the function that functions/webhook_sender calls for each event id."""
-    from checkout.adapters.outbound.receivers import PublicReceivers
+    from checkout.adapters.outbound.http import PublicReceivers
     from checkout.flows.webhooks.deliver import deliver
 
     base = api_services()
@@ -219,8 +219,7 @@ def webhook_sender() -> Callable[[str], MessageResult]:
 
 @cache
 def _wallets() -> SignedWallets:
-    from checkout.adapters.outbound.stages import StageTransport
-    from checkout.adapters.outbound.wallets import SignedWallets
+    from checkout.adapters.outbound.wallets import SignedWallets, StageTransport
 
     base = api_services()
     public = StageTransport(_public_http(), base.test_wallets)

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
-from checkout.adapters.outbound.http import PublicHttp
-from checkout.adapters.outbound.receivers import PublicReceivers
+from checkout.adapters.outbound.http import PublicHttp, PublicReceivers
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import webhook_url
 from checkout.open_payments.transport import Response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.adapters.outbound.stages import StageTransport
+from checkout.adapters.outbound.wallets import StageTransport
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 

@@ -1,21 +1,23 @@
 """DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
 
-from checkout.adapters.dynamo.audit import DynamoAudit
 from checkout.adapters.dynamo.client import Client, DatabaseUrl, DynamoDatabase, parse_database_url
+from checkout.adapters.dynamo.codec import read_as_sent
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.mandates import DynamoMandates
 from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
-from checkout.adapters.dynamo.people import DynamoPeople
+from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
 from checkout.adapters.dynamo.refunds import DynamoRefunds
-from checkout.adapters.dynamo.refusals import DynamoRefusals
 from checkout.adapters.dynamo.sessions import DynamoSessions
-from checkout.adapters.dynamo.short_lived import DynamoChallenges, DynamoCounters, DynamoSignIns
-from checkout.adapters.dynamo.subscribers import DynamoSubscribers
+from checkout.adapters.dynamo.short_lived import (
+    DynamoChallenges,
+    DynamoCounters,
+    DynamoRefusals,
+    DynamoSignIns,
+)
 from checkout.adapters.dynamo.tallies import DynamoTallies
-from checkout.adapters.dynamo.wire import read_as_sent
 
 __all__ = [
     "Client",

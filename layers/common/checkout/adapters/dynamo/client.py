@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from checkout.adapters.aws import AWS_ERRORS, Answer, ask
-from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
+from checkout.adapters.dynamo.codec import Item, Value, instant, text, text_from
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import session_ref
 from checkout.open_payments.urls import split

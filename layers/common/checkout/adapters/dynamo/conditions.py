@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, ask, code, reasons
 from checkout.adapters.dynamo.client import Client
+from checkout.adapters.dynamo.codec import Item, instant, number, number_from, text
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.records import (
     cart_id,
@@ -26,7 +27,6 @@ from checkout.adapters.dynamo.records import (
     rows_of,
     same_cart,
 )
-from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session

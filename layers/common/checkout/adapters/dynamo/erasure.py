@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.audit import entry_from
 from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Item, text, text_from
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.notes import (
@@ -16,6 +16,7 @@ from checkout.adapters.dynamo.notes import (
     note_from,
     withdrawal_from,
 )
+from checkout.adapters.dynamo.people import entry_from
 from checkout.adapters.dynamo.places import unsharded
 from checkout.adapters.dynamo.records import (
     CART_ROW,
@@ -27,7 +28,6 @@ from checkout.adapters.dynamo.records import (
 )
 from checkout.adapters.dynamo.refunds import refund_from
 from checkout.adapters.dynamo.sessions import with_cart
-from checkout.adapters.dynamo.wire import Item, text, text_from
 from checkout.domain.merchant.audit import AuditEntry
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.note import Note

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get, readable
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     failed_item,
@@ -28,7 +28,6 @@ from checkout.adapters.dynamo.conditions import (
     put_next,
 )
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
-from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists

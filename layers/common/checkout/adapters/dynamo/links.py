@@ -17,13 +17,12 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, instant, number, number_from, text
 from checkout.adapters.dynamo.conditions import (
     Writes,
     met,
     put_reserved,
 )
-from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.ids import RandomBytes, new_nonce
 from checkout.domain.links import PaymentLink, shares

@@ -12,8 +12,8 @@ from typing import Final
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client
+from checkout.adapters.dynamo.codec import text, text_from
 from checkout.adapters.dynamo.places import owned
-from checkout.adapters.dynamo.wire import text, text_from
 from checkout.domain.ground.grammar import position
 
 _FIRST: Final = "0"

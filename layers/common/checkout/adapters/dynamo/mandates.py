@@ -13,10 +13,9 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, get
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, instant, text
 from checkout.adapters.dynamo.conditions import failed_item, put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard
-from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.payment.machine import Change
 from checkout.domain.payment.mandate import Mandate
 

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
 from checkout.adapters.dynamo.client import Client, all_of, get, readable
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, Value, instant, number, text, texts
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     Writes,
@@ -27,7 +27,6 @@ from checkout.adapters.dynamo.conditions import (
     put_next,
     transaction,
 )
-from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, texts
 from checkout.domain.ground.errors import CheckoutError, Unavailable
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.ports import MerchantPage, Reservation, StaleMerchant

@@ -13,10 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import Client, get
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
-from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.session.note import Note
 from checkout.domain.session.record import Session

@@ -1,14 +1,16 @@
-"""Members and invitations in DynamoDB: rows among the API keys.
+"""Members, invitations and the audit log in DynamoDB: rows among the API keys.
 
-A sign-in reads one row, whether it is by a key or by a member.
+A sign-in reads one row, whether it is by a key or by a member. Subscribers to notices are rows
+among the sessions, where the sweep's index is.
 
-The index of that table lists a merchant's members, and its invitations, with a query each. The last
-owner stays, even if two owners revoke each other: each such write checks in its transaction that
-another owner stays.
+The index of the API keys lists a merchant's members, its invitations and its audit log, with a
+query each (docs/decisions/0004). The last owner stays, even if two owners revoke each other: each
+such write checks in its transaction that another owner stays.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,22 +18,25 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, all_of, get
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, Value, instant, text, text_from
 from checkout.adapters.dynamo.conditions import (
     failed_item,
     met,
     put,
     put_new,
     put_next,
+    put_version,
     transaction,
 )
 from checkout.adapters.dynamo.merchants import merchant_item
-from checkout.adapters.dynamo.places import ttl
-from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
+from checkout.adapters.dynamo.places import LATER, due_shard, ttl
+from checkout.domain.ground.grammar import position
+from checkout.domain.merchant.audit import AuditEntry
+from checkout.domain.merchant.notices import Subscriber
 from checkout.domain.merchant.people import Invitation, Member, Role
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.retention import RETENTION
-from checkout.ports import Reservation
+from checkout.ports import Clock, Reservation
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)
@@ -184,3 +189,125 @@ def _invitation_key(token_hash: str) -> Value:
 
 def _without_prefix(value: Value) -> Value:
     return text(text_from(value).partition("#")[2])
+
+
+# Before there were members, all actors were keys.
+_ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of audit entries; `next_key` is the position of the last one, or None at the end."""
+
+    entries: tuple[AuditEntry, ...]
+    next_key: str | None
+
+
+class DynamoAudit:
+    """Stores each change made in the dashboard, and who made it.
+
+    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; an
+    API key has no time to live.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
+        self._client = client
+        self._retention = retention
+        self._table = f"{prefix}-api_keys"
+
+    def add(self, entry: AuditEntry) -> None:
+        # The same id is the same entry, so writing it again after a lost answer does no harm.
+        place = {
+            "hash": text(f"audit#{entry.id}"),
+            "merchant": _audit_key(entry.merchant),
+            "id": text(position(entry.at, entry.id)),
+            "ttl": ttl(entry.at + self._retention),
+        }
+        item = _ENTRY.encode(entry) | place
+        ask(self._client.put_item, TableName=self._table, Item=item)
+
+    def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+        """Read a merchant's entries, newest first by `grammar.position`.
+
+        `after` is the position of the last entry seen.
+        """
+        found = ask(
+            self._client.query,
+            TableName=self._table,
+            IndexName="by_merchant",
+            KeyConditionExpression="#merchant = :merchant AND #id < :after",
+            ExpressionAttributeNames={"#merchant": "merchant", "#id": "id"},
+            # ":" sorts behind every digit.
+            ExpressionAttributeValues={
+                ":merchant": _audit_key(merchant),
+                ":after": text(after or ":"),
+            },
+            ScanIndexForward=False,
+            Limit=limit + 1,  # one more, to see whether there are more
+        )
+        rows = found["Items"]
+        return AuditPage(
+            tuple(map(entry_from, rows[:limit])),
+            text_from(rows[limit - 1]["id"]) if len(rows) > limit else None,
+        )
+
+
+def _audit_key(merchant: str) -> Value:
+    return text(f"audit#{merchant}")
+
+
+def entry_from(item: Item) -> AuditEntry:
+    """Return the entry of a row."""
+    entry_id = text_from(item["hash"]).removeprefix("audit#")
+    merchant = text_from(item["merchant"]).removeprefix("audit#")
+    return _ENTRY.decode({**item, "id": text(entry_id), "merchant": text(merchant)})
+
+
+STOPPED_KEPT: Final = timedelta(days=1)
+# `merchant` is the key of the list of sessions, which must not contain subscribers.
+_SUBSCRIBER: Final = Codec(Subscriber, names={"merchant": "owner"}, groups={"told": ("told",)})
+
+subscriber_from: Final = _SUBSCRIBER.decode
+
+
+class DynamoSubscribers:
+    """Stores one record for each member who has asked for notices.
+
+    Ids begin with `ntc_`, unlike the id of any session.
+    """
+
+    def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
+        self._client = client
+        self._table = f"{prefix}-checkout_sessions"
+        self._reservations = f"{prefix}-idempotency_keys"
+        self._clock = clock
+
+    def get(self, subscriber_id: str) -> Subscriber | None:
+        """Read the record, strongly consistent."""
+        item = get(self._client, self._table, id=text(subscriber_id))
+        return subscriber_from(item) if item else None
+
+    def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
+        """Write the record if the stored version is one less; a first version if there is none.
+
+        Returns False if somebody else has written meanwhile. The reservation is written in the same
+        transaction. Raises KeyHeld.
+        """
+        item = self._item(subscriber)
+        request = put_version(self._table, item, "id", subscriber.version)
+        try:
+            put(self._client, request, self._reservations, reservation)
+        except ClientError as error:
+            found = failed_item(error)  # our own write, if its answer was lost
+            return found is not None and found["writer"] == item["writer"]
+        return True
+
+    def _item(self, subscriber: Subscriber) -> Item:
+        """Return the item, with the attributes of the index `due`, or its time to live."""
+        item = _SUBSCRIBER.encode(subscriber)
+        if subscriber.look_at is None:
+            return item | {"ttl": ttl(self._clock.now() + STOPPED_KEPT)}
+        return item | {
+            "due_shard": text(LATER + due_shard(subscriber.id)),
+            "due_at": instant(subscriber.look_at),
+        }

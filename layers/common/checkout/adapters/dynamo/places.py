@@ -27,7 +27,7 @@ import hashlib
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.adapters.dynamo.wire import (
+from checkout.adapters.dynamo.codec import (
     Item,
     Value,
     instant,

@@ -17,7 +17,7 @@ from dataclasses import fields
 from datetime import timedelta
 from typing import Final
 
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, Value, text
 from checkout.adapters.dynamo.places import (
     needing_somebody,
     of_session,
@@ -28,7 +28,6 @@ from checkout.adapters.dynamo.places import (
     ttl,
     unsharded,
 )
-from checkout.adapters.dynamo.wire import Item, Value, text
 from checkout.domain.ground.grammar import position
 from checkout.domain.reports.search_terms import (
     last_part,

@@ -14,10 +14,9 @@ from typing import Any, Final
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
-from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.codec import Codec, Item, instant, text
 from checkout.adapters.dynamo.conditions import put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
-from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get, readable
+from checkout.adapters.dynamo.codec import Item, instant_from, text, text_from
 from checkout.adapters.dynamo.conditions import (
     RESERVATION,
     TAKEN,
@@ -50,7 +51,6 @@ from checkout.adapters.dynamo.records import (
 )
 from checkout.adapters.dynamo.refunds import put_refund, refund_from
 from checkout.adapters.dynamo.refunds import update as update_refund
-from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
 from checkout.domain.ground.parts import Lists

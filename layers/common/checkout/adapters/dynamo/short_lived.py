@@ -1,4 +1,4 @@
-"""Sign-ins, challenges and counters in DynamoDB.
+"""Sign-ins, challenges, counters and refused requests in DynamoDB.
 
 They are rows among the idempotency keys: that is the table of records that are found by a hash and
 expire (docs/decisions/0004).
@@ -14,11 +14,19 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
 from checkout.adapters.dynamo.client import Client, get
-from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import condition_failed, met
+from checkout.adapters.dynamo.codec import (
+    Codec,
+    Value,
+    instant,
+    milliseconds,
+    number,
+    number_from,
+    text,
+)
+from checkout.adapters.dynamo.conditions import condition_failed, met, put_version
 from checkout.adapters.dynamo.places import ttl
-from checkout.adapters.dynamo.wire import Value, instant, milliseconds, number, number_from, text
 from checkout.domain.ground.errors import CheckoutError
+from checkout.domain.merchant.failed_requests import KEPT, Refusals
 from checkout.domain.merchant.people import SignIn
 
 _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
@@ -192,3 +200,38 @@ def _sign_in_key(sign_in_id: str) -> Value:
 
 def _challenge_key(place: str) -> Value:
     return text(f"challenge#{place}")
+
+
+REFUSED_ROW: Final = "refused#"
+_REFUSALS: Final = Codec(Refusals, groups={"entries": ("entries",)})
+
+
+class DynamoRefusals:
+    """Stores the refused requests of each API key, for a day.
+
+    Keys begin with `refused#`, unlike the hash of any idempotency key. No request waits for long
+    for them: `courtesy` is a client that gives up soon.
+    """
+
+    def __init__(self, courtesy: Client, prefix: str) -> None:
+        self._client = courtesy
+        self._table = f"{prefix}-idempotency_keys"
+
+    def of(self, key_id: str) -> Refusals:
+        """Read those of a key; none is a record of version 0."""
+        item = get(self._client, self._table, key=_refusals_key(key_id))
+        return _REFUSALS.decode({**item, "key": text(key_id)}) if item else Refusals(key=key_id)
+
+    def put(self, refusals: Refusals) -> bool:
+        """Write the record if the stored version is one less.
+
+        Returns False if somebody else has written meanwhile.
+        """
+        newest = refusals.entries[-1].at
+        place = {"key": _refusals_key(refusals.key), "ttl": ttl(newest + KEPT)}
+        item = _REFUSALS.encode(refusals) | place
+        return met(self._client.put_item, **put_version(self._table, item, "key", refusals.version))
+
+
+def _refusals_key(key_id: str) -> Value:
+    return text(REFUSED_ROW + key_id)

@@ -15,11 +15,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import Client, entries, readable
-from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
-from checkout.adapters.dynamo.records import session_from
-from checkout.adapters.dynamo.sessions import with_carts
-from checkout.adapters.dynamo.wire import (
+from checkout.adapters.dynamo.codec import (
     Item,
     instant,
     instant_from,
@@ -28,6 +24,10 @@ from checkout.adapters.dynamo.wire import (
     text,
     text_from,
 )
+from checkout.adapters.dynamo.conditions import failed_item, transaction
+from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
+from checkout.adapters.dynamo.records import session_from
+from checkout.adapters.dynamo.sessions import with_carts
 from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import DayTally

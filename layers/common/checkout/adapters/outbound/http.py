@@ -13,12 +13,15 @@ be the URL that was signed, so a request whose URL httpx has rewritten is refuse
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 import certifi
@@ -27,9 +30,11 @@ import httpx
 
 from checkout.adapters.outbound.addresses import Resolve, is_host
 from checkout.adapters.outbound.connections import Call, PublicBackend, PublicTransport, Stopped
+from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
 from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.open_payments.urls import Target, is_loopback, target
+from checkout.ports import Receipt
 
 # At DEBUG the library would log response headers.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -221,3 +226,40 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"certificate refused: {cause.verify_message}"
     return type(cause).__name__
+
+
+# In the JSON of the delivery log, each of these characters takes six bytes.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+class PublicReceivers:
+    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
+
+    def __init__(self, http: PublicHttp) -> None:
+        self._http = http
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        request = Request("POST", url, headers, body)
+        try:
+            answer = self._http.send(request, timeout=TIMEOUT.total_seconds(), body_max=ANSWER_MAX)
+        except NotSent as error:
+            return Receipt(error=f"not sent: {error}")
+        except OutcomeUnknown as error:
+            return Receipt(error=f"no answer: {error}")
+        return Receipt(
+            status=answer.status,
+            answer=_CONTROL.sub("\ufffd", answer.body.decode("utf-8", "replace")),
+            retry_after=_retry_after(answer.headers.get("retry-after", ""), now),
+        )
+
+
+def _retry_after(value: str, now: datetime) -> timedelta | None:
+    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
+    try:
+        at = parsedate_to_datetime(value)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)

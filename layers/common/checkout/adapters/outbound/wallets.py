@@ -1,4 +1,7 @@
-"""Open Payments clients that sign with a merchant's key from the vault, each for one flow."""
+"""Open Payments clients that sign with a merchant's key from the vault, each for one flow.
+
+`StageTransport` keeps test stages and all others apart: each asks the wallets of its own kind only.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from checkout.adapters.vault import AesVault
 from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.client_forms import ClientForms
-from checkout.open_payments.errors import OpenPaymentsError, Refused
+from checkout.open_payments.errors import NotSent, OpenPaymentsError, Refused
 from checkout.open_payments.models import ClientIdentity, Jwk
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.tokens import TokenKeeper
-from checkout.open_payments.transport import Transport
+from checkout.open_payments.transport import Request, Response, Transport
+from checkout.open_payments.urls import of_stage
 from checkout.ports import Clock
 
 OnRefusal = Callable[[Merchant, Refused, bool | None], None]
@@ -93,3 +97,25 @@ class SignedWallets:
     def anonymous(self, *, deadline: datetime) -> OpenPayments:
         """Return a client for requests without a signature: wallet addresses and their keys."""
         return OpenPayments(self._transport, None, now=self._clock.now, deadline=deadline)
+
+
+class StageTransport:
+    """`open_payments.transport.Transport` to the wallets of this stage, by way of another one.
+
+    Every request to a wallet's servers comes through here, so it holds for each way to give a
+    wallet address, and for what a wallet answers with. `test_wallets` as in `urls.of_stage`.
+    """
+
+    def __init__(self, transport: Transport, test_wallets: str) -> None:
+        self._transport = transport
+        self._test_wallets = test_wallets
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        """Send as the other transport does. Raises NotSent for a wallet of the other kind."""
+        if not of_stage(request.url, self._test_wallets):
+            raise NotSent(
+                "a test stage asks only its own wallets"
+                if self._test_wallets
+                else "this is a wallet of a test stage, which has no real money"
+            )
+        return self._transport.send(request, timeout=timeout)
