@@ -182,7 +182,7 @@ class Restorer:
         stored, after = dynamo.DynamoMerchants(self.client, prefix), None
         while True:
             page = stored.page(limit=100, after=after)
-            yield from page.merchants
+            yield from page.records
             after = page.next_key
             if after is None:
                 return

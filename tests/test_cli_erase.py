@@ -422,7 +422,7 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     )
     assert report.erased["audit entries"] == 1
     assert told == [2, 4, 4]
-    [entry] = audit.list_page(services, key, None).entries
+    [entry] = audit.list_page(services, key, None).records
     assert (entry.actor_name, entry.target) == ("for erased", "erased")
 
 

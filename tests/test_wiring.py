@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from checkout import wiring
+from checkout.adapters import dynamo
 from checkout.domain.merchant.people import SignUp
 from checkout.ports import CompletionPolicy
 from checkout.settings import Settings
@@ -167,8 +168,16 @@ def test_the_mail_service_is_made_with_the_first_receipt_if_there_is_a_sender() 
 
 # A value of each setting that no other has, what becomes of it, and the places where it belongs.
 BAGS = ("Services", "DashboardServices", "PayServices")
+STORES = {
+    *({each for each in dynamo.__all__ if each.startswith("Dynamo")} - {"DynamoSessions"}),
+    *("CachedMerchants", "InstrumentedSessions"),
+}
 BELONGS: dict[str, tuple[str, Any, set[str]]] = {
-    "DATABASE_URL": ("dynamodb:///data", "data", {"DynamoRecords._prefix"}),
+    "DATABASE_URL": (
+        "dynamodb:///data",
+        "data-merchants",
+        {f"{each}._merchants" for each in STORES},
+    ),
     "BASE_URL": (
         "https://pay.example",
         "https://pay.example",

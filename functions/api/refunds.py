@@ -147,7 +147,7 @@ async def list_refunds(services: Injected, request: Request) -> Response:
         found, more = refunds.of_session(services, key, asked.session), None
     else:
         page = refunds.list_page(services, key, limit=asked.limit, after=asked.cursor)
-        found, more = page.refunds, page.next_cursor
+        found, more = page.records, page.next_cursor
     shown: answers.RefundList = {
         "object": "list",
         "url": "/api/checkout/refunds",

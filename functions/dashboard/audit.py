@@ -27,7 +27,7 @@ async def audit_log(request: Page) -> Response:
         request.http,
         "audit.html",
         section="/audit",
-        rows=[(each, _page(each), _by(each)) for each in listed.entries],
+        rows=[(each, _page(each), _by(each)) for each in listed.records],
         next_cursor=listed.next_cursor,
     )
 

@@ -76,7 +76,7 @@ def _list(request: PageRequest, *, alert: str | None = None, status: int = 200) 
         "links.html",
         status=status,
         section="/links",
-        rows=listed.links,
+        rows=listed.records,
         price=partial(_price, key),
         status_of=_status,
         next_cursor=listed.next_cursor,

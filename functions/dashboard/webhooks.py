@@ -108,7 +108,7 @@ def _page(
         since=since,
         url_max=URL_MAX,
         overlaps=OVERLAPS.items(),
-        rows=[(event, delivered(event)) for event in found.events] if chosen != NEW else [],
+        rows=[(event, delivered(event)) for event in found.records] if chosen != NEW else [],
         next_cursor=found.next_cursor,
         wanted=wanted if state else "",
         statuses=[(each.value, words) for each, words in DELIVERY.items()],

@@ -260,7 +260,7 @@ def test_keys_that_were_not_processed_are_asked_for_again(scripted: Scripted) ->
         answer = {"Responses": {table: found}, "UnprocessedKeys": unprocessed}
         scripted.answered("batch_get_item", answer)
     page = scripted.sessions.page(Lists("mer_1"), limit=3, **UNBOUNDED)
-    assert page.sessions == (sessions[2], sessions[0])  # in the index's order; cs_1 is gone
+    assert page.records == (sessions[2], sessions[0])  # in the index's order; cs_1 is gone
     assert page.next_key is None
     assert len(scripted.slept) == 1
 

@@ -110,7 +110,7 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
     page = store.sessions.page(
         Lists("mer_1"), limit=10, after=None, created_from=None, created_before=None
     )
-    assert list(page.sessions) == both[::-1]
+    assert list(page.records) == both[::-1]
     assert store.client.calls == {"query": 1, "batch_get_item": 2}
     walked = [
         store.tallies.ahead(Walk.COUNT, n, NOW, since=None, limit=9) for n in store.tallies.shards

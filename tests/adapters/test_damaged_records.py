@@ -77,19 +77,19 @@ LISTS: dict[str, tuple[Callable[[Store], None], str, dict[str, str], Callable[[S
         _events,
         "webhook_events",
         {"id": "evt_1"},
-        lambda store: store.events.page(Lists("mer_1"), limit=9).events,
+        lambda store: store.events.page(Lists("mer_1"), limit=9).records,
     ),
     "links": (
         _links,
         "checkout_sessions",
         {"id": f"plink_{'1' * 22}"},
-        lambda store: store.links.page("mer_1", limit=9, after=None).links,
+        lambda store: store.links.page("mer_1", limit=9, after=None).records,
     ),
     "refunds": (
         _refunds,
         "checkout_sessions",
         {"id": f"re_{'1' * 22}"},
-        lambda store: _refund_store(store).page(Lists("mer_1"), limit=9, after=None).refunds,
+        lambda store: _refund_store(store).page(Lists("mer_1"), limit=9, after=None).records,
     ),
     "refunds of a session": (
         _refunds,
@@ -134,5 +134,5 @@ def test_a_page_of_merchants_names_the_damaged_ones(store: Store) -> None:
         ExpressionAttributeNames={"#private_key": "private_key"},
     )
     page = store.merchants.page(limit=9)
-    assert [each.id for each in page.merchants] == ["mer_2"]
+    assert [each.id for each in page.records] == ["mer_2"]
     assert page.unreadable == ("mer_1",)

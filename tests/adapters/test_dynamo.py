@@ -389,7 +389,7 @@ def test_who_lost_its_answer_and_then_the_session_learns_the_winner(store: Store
 def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
     bounds = dict.fromkeys(("after", "created_from", "created_before"))
     page = store.sessions.page(Lists("mer_1"), **{"limit": 100, **bounds, **wanted})
-    return [session.id for session in page.sessions], page.next_key
+    return [session.id for session in page.records], page.next_key
 
 
 @ON_MOTO_TOO
@@ -591,10 +591,10 @@ def test_all_merchants_are_gone_through_page_by_page_without_their_guard_rows(
         merchant = a_merchant(id=each, wallet_address=f"https://w.example/{each}")
         store.merchants.add(merchant, a_key(hash=each, merchant=each))
     page = store.merchants.page(limit=limit, after=None)
-    found = [page.merchants]
+    found = [page.records]
     while page.next_key is not None:
         page = store.merchants.page(limit=limit, after=page.next_key)
-        found.append(page.merchants)
+        found.append(page.records)
     assert max(map(len, found)) <= limit
     assert sorted(merchant.id for page in found for merchant in page) == ids
 

@@ -150,7 +150,7 @@ def every_page(store: Store) -> list[Session]:
         page = store.sessions.page(
             Lists("mer_1"), limit=100, after=after, created_from=None, created_before=None
         )
-        seen.extend(page.sessions)
+        seen.extend(page.records)
         after, pages = page.next_key, pages + 1
     return seen
 

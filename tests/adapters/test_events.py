@@ -235,7 +235,7 @@ def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store)
 
 def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
     page = store.events.page(Lists("mer_1"), **{"limit": 100, **wanted})
-    return [event.id for event in page.events], page.next_key
+    return [event.id for event in page.records], page.next_key
 
 
 def test_pages_are_newest_first_of_one_merchant_and_skip_none_of_one_millisecond(
@@ -278,7 +278,7 @@ def test_a_page_shows_the_events_as_they_are_now_in_two_calls(store: Store) -> N
     after = given_up(event, GivenUp.NO_ENDPOINT, now=NOW)
     store.events.save(after)
     store.client.calls.clear()
-    assert store.events.page(Lists("mer_1"), limit=100).events == (after,)
+    assert store.events.page(Lists("mer_1"), limit=100).records == (after,)
     assert store.client.calls == {"query": 1, "batch_get_item": 1}
 
 

@@ -64,15 +64,15 @@ def test_a_merchants_links_are_listed_newest_first_and_are_no_sessions(store: St
         store.links.add(link)
     store.links.add(a_link(merchant="mer_2"))
     first = store.links.page("mer_1", limit=3, after=None)
-    assert first.links == tuple(reversed(links[2:]))
+    assert first.records == tuple(reversed(links[2:]))
     assert first.next_key == position(links[2].created_at, links[2].id)
     rest = store.links.page("mer_1", limit=3, after=first.next_key)
-    assert (rest.links, rest.next_key) == (tuple(reversed(links[:2])), None)
-    assert store.links.page("mer_3", limit=3, after=None).links == ()
+    assert (rest.records, rest.next_key) == (tuple(reversed(links[:2])), None)
+    assert store.links.page("mer_3", limit=3, after=None).records == ()
     found = store.sessions.page(
         Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
     )
-    assert found.sessions == ()
+    assert found.records == ()
 
 
 def test_a_stock_is_set_only_from_what_was_read(store: Store) -> None:
@@ -85,7 +85,7 @@ def test_a_stock_is_set_only_from_what_was_read(store: Store) -> None:
 
 def test_what_is_wrong_with_a_request_is_not_taken_for_a_lost_race(store: Store) -> None:
     elsewhere = store.with_client(store.client)
-    elsewhere.links._table = "no-such-table"
+    elsewhere.links._sessions = "no-such-table"
     with pytest.raises(ClientError):
         elsewhere.links.set_left(a_link(left=5), 4)
 
@@ -190,7 +190,7 @@ class TestRows:
         """Return what each of the eight rows has, by the names that are stored."""
         names = [a_link().id, *(f"{a_link().id}#{number}" for number in range(1, 8))]
         read = [
-            store.client.get_item(TableName=store.links._table, Key={"id": {"S": name}})
+            store.client.get_item(TableName=store.links._sessions, Key={"id": {"S": name}})
             for name in names
         ]
         return [int(each["Item"]["left"]["N"]) for each in read]
@@ -199,14 +199,14 @@ class TestRows:
         store.links.add(self.LINK)
         assert self.parts(store) == [3, 3, 3, 3, 2, 2, 2, 2]
         assert store.links.get(a_link().id) == self.LINK
-        assert store.links.page("mer_1", limit=9, after=None).links == (self.LINK,)
+        assert store.links.page("mer_1", limit=9, after=None).records == (self.LINK,)
 
     def test_a_page_of_links_reads_the_rows_of_all(self, store: Store) -> None:
         """In batches of a hundred rows."""
         many = [a_link(id=f"plink_{number:022d}", left=17 + number, rows=8) for number in range(20)]
         for link in (*many, a_link(id="plink_plain"), a_link(id="plink_small", left=3)):
             store.links.add(link)
-        found = store.links.page("mer_1", limit=30, after=None).links
+        found = store.links.page("mer_1", limit=30, after=None).records
         assert {each.id: each.left for each in found} == {
             **{f"plink_{number:022d}": 17 + number for number in range(20)},
             "plink_plain": None,
@@ -264,7 +264,7 @@ class TestRows:
         store.links._left_in = lambda rows: dict(  # type: ignore[method-assign]
             zip(rows, [3, 3, 3, 3, 2, 2, 2, 2], strict=True)
         )
-        store.links._table = "no-such-table"
+        store.links._sessions = "no-such-table"
         with pytest.raises(ClientError):
             store.links.set_left(self.LINK, 4)
 

@@ -119,12 +119,12 @@ def test_a_list_has_each_session_once_and_in_order_while_shards_are_added(
             search=FOUND[search],
             upward=upward,
         )
-        assert len(found.sessions) <= limit
-        seen += [each.id for each in found.sessions]
+        assert len(found.records) <= limit
+        seen += [each.id for each in found.records]
         after = found.next_key
         if after is None:
             break
-        assert len(found.sessions) == limit
+        assert len(found.records) == limit
         if rows:
             new.append(add(100 + len(new), rows.pop()))
     assert len(seen) == len(set(seen))
@@ -148,7 +148,7 @@ def test_events_are_listed_as_sessions_are(made: list[Any], limit: int, upward: 
     after: str | None = None
     while True:
         found = store.events.page(Lists("mer_1", 8), limit=limit, after=after, upward=upward)
-        seen += [each.id for each in found.events]
+        seen += [each.id for each in found.records]
         after = found.next_key
         if after is None:
             break
@@ -228,7 +228,7 @@ def listed(shards: int) -> dict[str, float]:
     found = store.sessions.page(
         Lists("mer_1", shards), limit=20, after=None, created_from=None, created_before=None
     )
-    assert len(found.sessions) == 20
+    assert len(found.records) == 20
     return {
         "writes": written,
         "index writes": index,
@@ -266,7 +266,6 @@ def test_bounds_that_hold_nothing_ask_nothing() -> None:
         store.client,
         "test-checkout_sessions",
         "by_merchant",
-        "merchant",
         "mer_1",
         shards=8,
         limit=1,

@@ -28,7 +28,7 @@ def test_a_note_is_read_as_it_was_written_and_is_no_session(store: Store) -> Non
     found = store.sessions.page(
         Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
     )
-    assert found.sessions == ()
+    assert found.records == ()
     assert store.sessions.get(note.session) is None
 
 
@@ -58,7 +58,7 @@ def flagged(store: Store) -> list[str]:
         created_before=None,
         search=NEEDS_SOMEBODY,
     )
-    return [each.id for each in page.sessions]
+    return [each.id for each in page.records]
 
 
 def test_a_session_is_found_once_it_is_flagged(store: Store) -> None:
@@ -85,7 +85,7 @@ def test_a_withdrawal_is_read_as_it_was_written_and_finds_its_session(store: Sto
     found = store.sessions.page(
         Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
     )
-    assert [each.id for each in found.sessions] == [session.id]
+    assert [each.id for each in found.records] == [session.id]
 
 
 def test_a_withdrawal_is_filed_once_and_changed_by_its_version(store: Store) -> None:

@@ -217,7 +217,7 @@ def test_what_was_received_less_what_refunds_cost_is_the_change_of_the_wallets_b
     wait(world, send(world, ask(world, late_money(world), 1500, wallet=BOB)))
     ended = Counter(
         each.status
-        for each in world.services.refunds.page(world.key().lists, limit=100, after=None).refunds
+        for each in world.services.refunds.page(world.key().lists, limit=100, after=None).records
     )
     assert ended == {
         RefundStatus.SUCCEEDED: 8,

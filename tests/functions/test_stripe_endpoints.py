@@ -101,7 +101,7 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert api.manage("DELETE", path).json == gone
     assert merchant(api).endpoint is None
     assert api.manage("GET", path).status == 404
-    entries = api.managing.audit.page("mer_1", limit=9, after=None).entries
+    entries = api.managing.audit.page("mer_1", limit=9, after=None).records
     assert [each.action for each in entries].count(Action.WEBHOOK_SET) == 4
     removed = [each.target for each in entries if each.action is Action.WEBHOOK_REMOVED]
     assert removed == ["https://shop.example/new"]

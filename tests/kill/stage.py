@@ -205,7 +205,7 @@ class Stage:
         page = self.services.sessions.page(
             Lists(self.merchant.id), limit=100, after=None, created_from=begun, created_before=None
         )
-        return len(page.sessions)
+        return len(page.records)
 
     def received(self) -> int:
         """Return the balance of the merchant's wallet."""

@@ -119,7 +119,7 @@ def test_a_damaged_table_is_fetched_verified_and_swapped(
     page = place.sessions.page(
         Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
     )
-    assert len(page.sessions) == 3
+    assert len(page.records) == 3
     ttl = place.client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "ttl")
     backups = place.client.describe_continuous_backups(TableName=table)

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from checkout.adapters.dynamo import (
     events,
     links,
-    mandates,
     merchants,
     people,
     records,
@@ -60,7 +59,7 @@ KINDS = {
     "sign-in": of_codec(short_lived._SIGN_IN),
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
-    "mandate": of_codec(mandates._MANDATE),
+    "mandate": of_codec(refunds._MANDATE),
     "refusals": of_codec(short_lived._REFUSALS),
     "subscriber": of_codec(people._SUBSCRIBER),
 }

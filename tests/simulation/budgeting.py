@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.dynamo.mandates import mandate_from
+from checkout.adapters.dynamo.refunds import mandate_from
 from checkout.domain.payment.mandate import Mandate, MandateEvent, Margin, period_of
 from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.refund.record import Refund

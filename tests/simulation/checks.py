@@ -888,7 +888,7 @@ class Checker:
                 created_before=None,
                 search=_last(session.customer.id),
             )
-            if all(each.id != session.id for each in page.sessions):
+            if all(each.id != session.id for each in page.records):
                 self.fail("who_paid_is_found", f"{session.status} by {session.customer.id}")
 
     def _outer_ids(self, session: Session) -> Iterator[str]:

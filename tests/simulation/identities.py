@@ -308,7 +308,7 @@ class IdentityChecks:
 
 
 class _One:
-    """`ports.Merchants` of our documents. The only merchant here has a shorter id than others."""
+    """The merchants of our documents. The only merchant here has a shorter id than others."""
 
     def __init__(self, merchants: dynamo.DynamoMerchants) -> None:
         self._merchants = merchants

@@ -13,8 +13,7 @@ from typing import Any, Final
 import pytest
 
 from checkout.adapters.dynamo.events import event_item
-from checkout.adapters.dynamo.mandates import mandate_item
-from checkout.adapters.dynamo.refunds import refund_item
+from checkout.adapters.dynamo.refunds import mandate_item, refund_item
 from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import MandateEvent, MandateStatus

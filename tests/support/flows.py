@@ -15,8 +15,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
+from checkout.adapters.dynamo import CachedMerchants
 from checkout.adapters.dynamo.codec import inflated
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.outbound.wallets import SignedWallets
@@ -194,7 +194,7 @@ class World:
             base_url=BASE_URL,
             details_keys=KmsDetailsKeys(lambda: self.kms, KMS_KEY, self.vault.inner),
         )
-        self.documents = CachedMerchants(self.core.merchants, self.clock)  # of another process
+        self.documents = CachedMerchants(self.dynamo, PREFIX, self.clock)  # of another process
         self.services = services.pay(
             replace(self.core, allow_loopback=True),
             self.dynamo,

@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 from api import http, routes
 from api.app import app, handler
-from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
+from checkout.adapters.dynamo import CachedMerchants
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant.people import Scope
@@ -96,7 +96,7 @@ class MerchantApi:
             details_keys=KmsDetailsKeys(lambda: self.kms, KMS_KEY, self.vault.inner),
         )
         self.documents = replace(
-            self.services, merchants=CachedMerchants(self.services.merchants, self.clock)
+            self.services, merchants=CachedMerchants(self.dynamo, PREFIX, self.clock)
         )
         self.secret, self.key = self.join("mer_1")
         self.other_secret, self.other_key = self.join("mer_2")

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from checkout.adapters import dynamo
-from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.details_keys import KmsDetailsKeys
-from checkout.adapters.dynamo.mandates import mandate_item
 from checkout.adapters.dynamo.merchants import key_item
-from checkout.adapters.dynamo.refunds import refund_item
+from checkout.adapters.dynamo.refunds import mandate_item, refund_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
@@ -86,7 +84,7 @@ def pay(
 ) -> PayServices:
     """Return `base` with wallets, and with merchants cached as in production."""
     shared = base.shared() | {
-        "merchants": CachedMerchants(base.merchants, base.clock),
+        "merchants": dynamo.CachedMerchants(client, prefix, base.clock),
         "limits": limits(base.clock, client, prefix, client_limit),
     }
     return PayServices(
@@ -120,7 +118,7 @@ def dashboard(
     return DashboardServices(
         **base.shared() | {"limits": limits(base.clock, client, prefix, client_limit)},
         wallets=lambda: found,
-        known_merchants=CachedMerchants(base.merchants, base.clock),
+        known_merchants=dynamo.CachedMerchants(client, prefix, base.clock),
         vault=vault,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),

@@ -72,7 +72,7 @@ async def list_refunds(call: Called, query: Query) -> Response:
             )
         except ResourceMissing as missing:
             raise ResourceMissing(missing.message, param="starting_after") from None
-        found, more = page.refunds, page.next_cursor is not None
+        found, more = page.records, page.next_cursor is not None
     data = [_object(services, given, each, "data.", whole=True) for each in found]
     return listed(call, data, more=more)
 

@@ -1,8 +1,8 @@
-"""Group ports and stores in three classes of services, one for each kind of entry point.
+"""Group ports and stores in classes of services, one for each kind of entry point.
 
 Every entry point has `Services`. `PayServices` adds wallets, for functions/pay, functions/expirer
-and the command line. `DashboardServices` adds the merchant's own records, for functions/dashboard.
-A flow takes the smallest class that has what it uses.
+and the command line. `DashboardServices` adds what signed-in people use, for functions/dashboard.
+Both have `MerchantServices`. A flow takes the smallest class that has what it uses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from checkout.ports import (
     EventQueue,
     Hosts,
     Mail,
-    Merchants,
     SideBySide,
     TaskQueue,
     WriteAcknowledgement,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
         DynamoEvents,
         DynamoLinks,
         DynamoMandates,
+        DynamoMerchants,
         DynamoNotes,
         DynamoPeople,
         DynamoRefunds,
@@ -74,7 +74,7 @@ class Services:
     sessions: DynamoSessions
     refunds: DynamoRefunds
     mandates: DynamoMandates
-    merchants: Merchants
+    merchants: DynamoMerchants
     api_keys: DynamoApiKeys
     events: DynamoEvents
     queue: EventQueue
@@ -98,15 +98,13 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PayServices(Services):
-    """The services of flows that call wallets, and of the sweep.
+class MerchantServices(Services):
+    """The merchant's own records and secrets.
 
-    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent; only
-    the sweep has `write_notice` and `write_acknowledgement`.
+    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent.
     """
 
     vault: AesVault
-    wallets: SignedWallets
     tallies: DynamoTallies
     links: DynamoLinks
     notes: DynamoNotes
@@ -114,15 +112,25 @@ class PayServices(Services):
     people: DynamoPeople
     subscribers: DynamoSubscribers
     mail: Mail | None = None
+    edge_secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayServices(MerchantServices):
+    """The services of flows that call wallets, and of the sweep.
+
+    Only the sweep has `write_notice` and `write_acknowledgement`.
+    """
+
+    wallets: SignedWallets
     write_notice: WriteNotice | None = None
     write_acknowledgement: WriteAcknowledgement | None = None
-    edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
     completion_policy: CompletionPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DashboardServices(Services):
+class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 
     `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
@@ -130,21 +138,12 @@ class DashboardServices(Services):
     wallets. `sign_up` says who may sign up.
     """
 
-    known_merchants: Merchants
+    known_merchants: DynamoMerchants
     wallets: Callable[[], SignedWallets]
-    vault: AesVault
-    tallies: DynamoTallies
-    links: DynamoLinks
-    notes: DynamoNotes
-    withdrawals: DynamoWithdrawals
     sign_ins: DynamoSignIns
-    people: DynamoPeople
-    subscribers: DynamoSubscribers
-    mail: Mail | None = None
     challenges: DynamoChallenges
     passkeys: WebAuthnPasskeys
     audit: DynamoAudit
     hosts: Hosts
     paying: Callable[[], PayServices]
-    edge_secret: str = field(default="", repr=False)
     sign_up: SignUp = SignUp.CLOSED

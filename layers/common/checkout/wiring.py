@@ -31,7 +31,7 @@ from checkout.adapters.instrumented import (
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.adapters.runtime import SystemClock, system_random
+from checkout.adapters.runtime import SystemClock, Threads, system_random
 from checkout.open_payments.urls import authority
 from checkout.ports import EventQueue, Mail, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # loaded by the builders that need it
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
-B = TypeVar("B")  # a store
+B = TypeVar("B", bound=dynamo.PacedStore)
 
 
 def observe(service: str) -> None:
@@ -141,37 +141,24 @@ def api_services() -> Services:
 @cache
 def client_services() -> Services:
     """Build the services of the client documents, with merchants up to a minute old."""
-    from checkout.adapters.cached_merchants import CachedMerchants
-
-    base = api_services()
-    return replace(base, merchants=CachedMerchants(base.merchants, base.clock))
+    return replace(api_services(), merchants=_cached_merchants())
 
 
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks."""
-    from checkout.adapters.cached_merchants import CachedMerchants
-
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
-        known_merchants=CachedMerchants(base.merchants, base.clock),
+        **_of_merchants(),
+        known_merchants=_cached_merchants(),
         wallets=_wallets,
-        vault=_vault(),
-        tallies=_paced(dynamo.DynamoTallies),
-        links=_paced(dynamo.DynamoLinks),
-        notes=_paced(dynamo.DynamoNotes, retention=_retention()),
-        withdrawals=_paced(dynamo.DynamoWithdrawals, retention=_retention()),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
-        people=_people(),
-        subscribers=_subscribers(),
-        mail=_mail(),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
         paying=pay_services,
-        edge_secret=settings().edge_secret,
         sign_up=settings().sign_up,
     )
 
@@ -179,26 +166,31 @@ def dashboard_services() -> DashboardServices:
 @cache
 def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
-    from checkout.adapters.cached_merchants import CachedMerchants
-    from checkout.adapters.runtime import Threads
-
     base = api_services()
-    shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}
+    shared = base.shared() | {"merchants": _cached_merchants()}
     return PayServices(
         **shared,
-        vault=_vault(),
+        **_of_merchants(),
         wallets=_wallets(),
-        tallies=_paced(dynamo.DynamoTallies),
-        links=_paced(dynamo.DynamoLinks),
-        notes=_paced(dynamo.DynamoNotes, retention=_retention()),
-        withdrawals=_paced(dynamo.DynamoWithdrawals, retention=_retention()),
-        people=_people(),
-        subscribers=_subscribers(),
-        mail=_mail(),
-        edge_secret=settings().edge_secret,
         side_by_side=Threads(),
         completion_policy=settings().completion_policy,
     )
+
+
+def _of_merchants() -> dict[str, Any]:
+    """Build what `MerchantServices` adds, by its names."""
+    client, prefix = _store(), _prefix()
+    return {
+        "vault": _vault(),
+        "tallies": _paced(dynamo.DynamoTallies),
+        "links": _paced(dynamo.DynamoLinks),
+        "notes": _paced(dynamo.DynamoNotes, retention=_retention()),
+        "withdrawals": _paced(dynamo.DynamoWithdrawals, retention=_retention()),
+        "people": dynamo.DynamoPeople(client, prefix, retention=_retention()),
+        "subscribers": dynamo.DynamoSubscribers(client, prefix, SystemClock()),
+        "mail": _mail(),
+        "edge_secret": settings().edge_secret,
+    }
 
 
 def records() -> dynamo.DynamoRecords:
@@ -270,18 +262,14 @@ def _retention() -> timedelta:
     return timedelta(days=settings().retention_days)
 
 
-def _paced(kind: Callable[..., B], **given: Any) -> B:
+def _paced(kind: type[B], **given: Any) -> B:
     """Build a store that repeats its calls, after pauses."""
-    clock = SystemClock()
-    return kind(_store(), _prefix(), sleep=clock.sleep, random_bytes=system_random, **given)
+    sleep = SystemClock().sleep
+    return kind(_store(), _prefix(), sleep=sleep, random_bytes=system_random, **given)
 
 
-def _people() -> dynamo.DynamoPeople:
-    return dynamo.DynamoPeople(_store(), _prefix(), retention=_retention())
-
-
-def _subscribers() -> dynamo.DynamoSubscribers:
-    return dynamo.DynamoSubscribers(_store(), _prefix(), SystemClock())
+def _cached_merchants() -> dynamo.CachedMerchants:
+    return dynamo.CachedMerchants(_store(), _prefix(), SystemClock())
 
 
 def _limits() -> Allowances:

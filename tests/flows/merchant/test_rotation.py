@@ -50,7 +50,7 @@ def ignored(progress: Progress) -> None:
 def key_ids(world: World) -> set[str]:
     """Of all that merchants keep sealed."""
     sealed: list[str] = []
-    for merchant in world.services.merchants.page(limit=10_000).merchants:
+    for merchant in world.services.merchants.page(limit=10_000).records:
         secrets = merchant.endpoint.secrets if merchant.endpoint else ()
         sealed += [merchant.private_key, *(secret.sealed for secret in secrets)]
         sealed.append(merchant.details_key)

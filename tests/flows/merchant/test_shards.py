@@ -71,7 +71,7 @@ def test_events_are_in_the_shard_of_their_session(world: World) -> None:
     found, behind = event_log.events_page(world.services, key, EventQuery(limit=100, rounds=1))
     assert ([each.id for each in found], behind) == (ids, None)
     log = event_log.page(world.endpoints, key, status=None, after=None)
-    assert [each.id for each in log.events] == ids
+    assert [each.id for each in log.records] == ids
 
 
 def test_failed_events_of_all_shards_are_sent_again(world: World) -> None:

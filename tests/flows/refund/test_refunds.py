@@ -253,8 +253,8 @@ def test_refunds_are_listed_by_session_and_by_merchant(world: World) -> None:
     assert [each.amount for each in found] == [400, 300, 200, 100]
     page = request.list_page(world.services, world.key(), limit=3, after=None)
     rest = request.list_page(world.services, world.key(), limit=3, after=page.next_cursor)
-    assert page.refunds[0].id == newest.id
-    listed = [each.id for each in (*page.refunds, *rest.refunds)]
+    assert page.records[0].id == newest.id
+    listed = [each.id for each in (*page.records, *rest.records)]
     assert sorted(listed) == sorted([newest.id, *(each.id for each in refunds)])
     assert rest.next_cursor is None
     assert request.of_session(world.services, world.key(), paid(world).id) == ()

@@ -297,7 +297,7 @@ def test_a_test_event_goes_to_one_endpoint(world: World) -> None:
     listed = event_log.page(
         world.endpoints, world.key(), status=None, after=None, endpoint=books.id
     )
-    assert [each.id for each in listed.events] == [event.id]
+    assert [each.id for each in listed.records] == [event.id]
     assert world.event(event.id).status is EventStatus.DELIVERED
     endpoints.ping(world.endpoints, world.merchant.id)
     assert all_delivered(world) == [BOOKS, SHOP]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.ground.grammar import NONCE
@@ -11,17 +10,10 @@ from checkout.domain.merchant.audit import Action, AuditEntry
 from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows import cursors
+from checkout.flows.cursors import CursorPage
 from checkout.services import DashboardServices
 
 PAGE: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class EntryList:
-    """A page of the log; `next_cursor` is None at the end."""
-
-    entries: tuple[AuditEntry, ...]
-    next_cursor: str | None
 
 
 def note(
@@ -42,9 +34,10 @@ def note(
     )
 
 
-def list_page(services: DashboardServices, key: Actor, cursor: str | None) -> EntryList:
+def list_page(
+    services: DashboardServices, key: Actor, cursor: str | None
+) -> CursorPage[AuditEntry]:
     """Return a page of the merchant's entries, newest first. Raise CursorInvalid."""
     after = cursors.position_of(key.merchant, cursor, NONCE)
     page = services.audit.page(key.merchant, limit=PAGE, after=after)
-    more = cursors.cursor(key.merchant, page.next_key) if page.next_key else None
-    return EntryList(page.entries, more)
+    return cursors.with_cursor(key.merchant, page)

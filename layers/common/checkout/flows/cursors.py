@@ -6,9 +6,28 @@ import base64
 import binascii
 import hashlib
 import re
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from checkout.domain.ground.errors import CursorInvalid
 from checkout.domain.ground.grammar import position_pattern
+from checkout.ports import Page
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CursorPage(Generic[T]):
+    """A page of records for a merchant; `next_cursor` is None at the end."""
+
+    records: tuple[T, ...]
+    next_cursor: str | None
+
+
+def with_cursor(merchant: str, page: Page[T]) -> CursorPage[T]:
+    """Return a page of this merchant's list, with the cursor of the next one."""
+    more = cursor(merchant, page.next_key) if page.next_key else None
+    return CursorPage(page.records, more)
 
 
 def cursor(merchant: str, position: str) -> str:

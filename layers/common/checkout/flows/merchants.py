@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from checkout.domain.ground.errors import ResourceMissing, Unavailable
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.flows.retry_on_conflict import retry_on_conflict
-from checkout.ports import Merchants
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoMerchants
 
 
-def get(merchants: Merchants, merchant_id: str) -> Merchant:
+def get(merchants: DynamoMerchants, merchant_id: str) -> Merchant:
     """Read a merchant. Raises ResourceMissing."""
     merchant = merchants.get(merchant_id)
     if merchant is None:
@@ -20,7 +23,7 @@ def get(merchants: Merchants, merchant_id: str) -> Merchant:
     return merchant
 
 
-def of(merchants: Merchants, record: Session | Refund) -> Merchant:
+def of(merchants: DynamoMerchants, record: Session | Refund) -> Merchant:
     """Read the merchant of a payment, with the client and the wallet that it was begun with.
 
     Raises ResourceMissing, and Unavailable if the record of the merchant lacks them: nobody else
@@ -29,7 +32,7 @@ def of(merchants: Merchants, record: Session | Refund) -> Merchant:
     return as_of(merchants, record.merchant, record.identity)
 
 
-def as_of(merchants: Merchants, merchant_id: str, identity: int | None) -> Merchant:
+def as_of(merchants: DynamoMerchants, merchant_id: str, identity: int | None) -> Merchant:
     """Read a merchant with this identity (Merchant.as_of). Raises ResourceMissing, Unavailable."""
     merchant = merchants.get(merchant_id, identity or 0)
     if merchant is None:
@@ -41,12 +44,12 @@ def as_of(merchants: Merchants, merchant_id: str, identity: int | None) -> Merch
 
 
 def change(
-    merchants: Merchants,
+    merchants: DynamoMerchants,
     merchant_id: str,
     changed: Callable[[Merchant], Merchant],
     write: Callable[[Merchant], None] | None = None,
 ) -> Merchant:
-    """Write the result of `changed`, with `write` or `Merchants.replace`.
+    """Write the result of `changed`, with `write` or `DynamoMerchants.replace`.
 
     A merchant that `changed` returns unchanged is not written. Raises ResourceMissing, Conflict.
     """

@@ -161,10 +161,10 @@ def _sessions(services: AnyServices, key: Actor) -> tuple[list[ActionItem], bool
             created_before=None,
             search=NEEDS_SOMEBODY,
         )
-        flagged = [each for each in page.sessions if each.needs_attention]
+        flagged = [each for each in page.records if each.needs_attention]
         notes = services.notes.of(each.id for each in flagged) if flagged else {}
         found += [_need(each) for each in flagged if needs_somebody(each, notes.get(each.id))]
-        found += _withdrawals(services, page.sessions)
+        found += _withdrawals(services, page.records)
         after = page.next_key
         if after is None:
             break
@@ -192,7 +192,7 @@ def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterat
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
     )
-    steps = [each for session in page.sessions for each in session.history]
+    steps = [each for session in page.records for each in session.history]
     for step in sorted(steps, key=lambda each: each.at, reverse=True):
         if step.event in (Event.PREPARED, Event.PAYMENT_INTENDED):  # a provider took the key
             return
@@ -221,8 +221,8 @@ def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endp
     """Return how an endpoint of the merchant is now, by its newest events."""
     further = endpoint in merchant.further_endpoints
     page = services.events.page(key.lists, limit=NEWEST, endpoint=endpoint.id if further else None)
-    made = _made(page.events, endpoint)
-    return Health(made[-1] if made else None, failing_since(page.events, endpoint))
+    made = _made(page.records, endpoint)
+    return Health(made[-1] if made else None, failing_since(page.records, endpoint))
 
 
 def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:

@@ -177,7 +177,7 @@ def _sessions(
         page = services.sessions.page(
             key.lists, limit=STATEMENT_PAGE, after=after, created_from=begin, created_before=end
         )
-        found += page.sessions
+        found += page.records
         after = page.next_key
         if after is None or services.clock.now() >= until:
             break
@@ -201,9 +201,9 @@ def refunds_of(
     after = None
     for _ in range(rounds):
         page = services.refunds.page(key.lists, limit=STATEMENT_PAGE, after=after)
-        found += page.refunds
+        found += page.records
         after = page.next_key
-        if after is None or (page.refunds and page.refunds[-1].created_at < begin):
+        if after is None or (page.records and page.records[-1].created_at < begin):
             return found, True
         if services.clock.now() >= until:
             break
@@ -260,13 +260,13 @@ def _uncounted(
     )
     ended = [
         each
-        for each in page.sessions
+        for each in page.records
         if each.over_at is not None
         and each.over_at <= now
         and not services.tallies.counted(each, positions)
     ]
-    more = page.next_key is not None and page.sessions
-    return ended, page.sessions[-1].created_at if more else None
+    more = page.next_key is not None and page.records
+    return ended, page.records[-1].created_at if more else None
 
 
 def _offered(services: DashboardServices, key: Actor) -> Sequence[Provider]:

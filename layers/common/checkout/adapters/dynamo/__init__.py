@@ -1,15 +1,20 @@
 """DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
 
-from checkout.adapters.dynamo.client import Client, DatabaseUrl, DynamoDatabase, parse_database_url
+from checkout.adapters.dynamo.client import (
+    Client,
+    DatabaseUrl,
+    DynamoDatabase,
+    PacedStore,
+    parse_database_url,
+)
 from checkout.adapters.dynamo.codec import read_as_sent
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.links import DynamoLinks
-from checkout.adapters.dynamo.mandates import DynamoMandates
-from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
+from checkout.adapters.dynamo.merchants import CachedMerchants, DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
 from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
-from checkout.adapters.dynamo.refunds import DynamoRefunds
+from checkout.adapters.dynamo.refunds import DynamoMandates, DynamoRefunds
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.short_lived import (
     DynamoChallenges,
@@ -20,6 +25,7 @@ from checkout.adapters.dynamo.short_lived import (
 from checkout.adapters.dynamo.tallies import DynamoTallies
 
 __all__ = [
+    "CachedMerchants",
     "Client",
     "DatabaseUrl",
     "DynamoApiKeys",
@@ -41,6 +47,7 @@ __all__ = [
     "DynamoSubscribers",
     "DynamoTallies",
     "DynamoWithdrawals",
+    "PacedStore",
     "parse_database_url",
     "read_as_sent",
 ]

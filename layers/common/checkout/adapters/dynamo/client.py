@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from checkout.adapters.aws import AWS_ERRORS, Answer, ask
+from checkout.adapters.aws import AWS_ERRORS, Answer, Persistent, ask
 from checkout.adapters.dynamo.codec import Item, Value, instant, text, text_from
 from checkout.domain.ground.errors import CheckoutError
-from checkout.domain.ground.ids import session_ref
+from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.open_payments.urls import split
 from checkout.ports import WHOLE, ShardRange, SideBySide
 
@@ -75,17 +76,41 @@ class Entries(Generic[T]):
     total: int
 
 
-class DynamoDatabase:
-    """Answers the health check, by one cheap read within the client's time limits."""
+class Store:
+    """The basis of each store. The names of its tables begin with `prefix`."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
-        self._table = f"{prefix}-merchants"
+        self._sessions = f"{prefix}-checkout_sessions"
+        self._events = f"{prefix}-webhook_events"
+        self._merchants = f"{prefix}-merchants"
+        self._keys = f"{prefix}-api_keys"
+        self._reservations = f"{prefix}-idempotency_keys"
+
+
+class PacedStore(Store):
+    """A store that repeats its calls. `sleep` takes seconds; with `random_bytes` it paces them."""
+
+    def __init__(
+        self,
+        client: Client,
+        prefix: str,
+        *,
+        sleep: Callable[[float], None],
+        random_bytes: RandomBytes,
+    ) -> None:
+        super().__init__(client, prefix)
+        self._random_bytes = random_bytes
+        self._persistent = Persistent(sleep, random_bytes)
+
+
+class DynamoDatabase(Store):
+    """Answers the health check, by one cheap read within the client's time limits."""
 
     def ping(self) -> bool:
         """Return True if the data store answers within about a second; never raises."""
         try:
-            get(self._client, self._table, id=text("ping"))
+            get(self._client, self._merchants, id=text("ping"))
         except (CheckoutError, *AWS_ERRORS):
             return False
         return True
@@ -102,22 +127,25 @@ def all_of(client: Client, table: str, merchant: str, read: Callable[[Item], T])
 
     Damaged rows are left out (`readable`).
     """
-    rows: list[Item] = []
-    start: dict[str, Any] = {}
+    found = pages(
+        client.query,
+        TableName=table,
+        IndexName="by_merchant",
+        KeyConditionExpression="#merchant = :merchant",
+        ExpressionAttributeNames={"#merchant": "merchant"},
+        ExpressionAttributeValues={":merchant": text(merchant)},
+    )
+    return tuple(readable(chain.from_iterable(found), read, "hash")[0])
+
+
+def pages(operation: Callable[..., Answer], **request: Any) -> Iterator[list[Item]]:
+    """Yield the items of a query or a scan. DynamoDB ends a page at 1 MB, or after its `Limit`."""
     while True:
-        found = ask(
-            client.query,
-            TableName=table,
-            IndexName="by_merchant",
-            KeyConditionExpression="#merchant = :merchant",
-            ExpressionAttributeNames={"#merchant": "merchant"},
-            ExpressionAttributeValues={":merchant": text(merchant)},
-            **start,
-        )
-        rows += found["Items"]
+        found = ask(operation, **request)
+        yield found["Items"]
         if "LastEvaluatedKey" not in found:
-            return tuple(readable(rows, read, "hash")[0])
-        start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+            return
+        request["ExclusiveStartKey"] = found["LastEvaluatedKey"]
 
 
 def readable(
@@ -190,27 +218,19 @@ def entries(
     since: datetime | None = None,
     limit: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Yield the pages of a shard of an index by time, after `since` and up to `until`.
-
-    DynamoDB ends a page at 1 MB, or after `limit` entries.
-    """
+    """Return the pages of a shard of an index by time, after `since` and up to `until`."""
     key = "#shard = :shard AND #at <= :until"
     values = {":shard": text(shard), ":until": instant(until)}
     if since is not None:
         key = "#shard = :shard AND #at BETWEEN :since AND :until"
         values[":since"] = instant(since + _MILLISECOND)
-    request: dict[str, Any] = {} if limit is None else {"Limit": limit}
-    while True:
-        found = ask(
-            client.query,
-            TableName=table,
-            IndexName=index,
-            KeyConditionExpression=key,
-            ExpressionAttributeNames={"#shard": f"{index}_shard", "#at": f"{index}_at"},
-            ExpressionAttributeValues=values,
-            **request,
-        )
-        yield found["Items"]
-        if "LastEvaluatedKey" not in found:
-            return
-        request["ExclusiveStartKey"] = found["LastEvaluatedKey"]
+    limited: dict[str, Any] = {} if limit is None else {"Limit": limit}
+    return pages(
+        client.query,
+        TableName=table,
+        IndexName=index,
+        KeyConditionExpression=key,
+        ExpressionAttributeNames={"#shard": f"{index}_shard", "#at": f"{index}_at"},
+        ExpressionAttributeValues=values,
+        **limited,
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from itertools import chain
+from typing import Final, TypeVar
 
-from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Store, get, pages
 from checkout.adapters.dynamo.codec import Item, text, text_from
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.events import event_from
@@ -58,68 +58,54 @@ _OTHER_ROWS: Final = (
 )
 
 
-class DynamoRecords:
+class DynamoRecords(Store):
     """Reads whole tables, in no order; None stands for a row that cannot be read.
 
     Only the operator's credentials allow scans. A scan costs one read unit for each 4 kB, and locks
     nothing. Each method raises `errors.Unavailable`.
     """
 
-    def __init__(self, client: Client, prefix: str) -> None:
-        self._client = client
-        self._prefix = prefix
-
     def sessions(self) -> Iterator[Session | None]:
-        table = f"{self._prefix}-checkout_sessions"
-
         def read(item: Item) -> Session:
-            return session_from(with_cart(self._client, table, item))
+            return session_from(with_cart(self._client, self._sessions, item))
 
-        return self._read("checkout_sessions", "id", read)
+        return self._read(self._sessions, "id", read)
 
     def session_ids(self) -> Iterator[str]:
         """Return the ids of all sessions, also of those that cannot be read."""
-        ids = (text_from(row["id"]) for row in self._rows("checkout_sessions"))
+        ids = (text_from(row["id"]) for row in self._rows(self._sessions))
         return (each for each in ids if each.startswith("cs_"))
 
     def merchant_of(self, session_id: str) -> str | None:
         """Return the id of a session's merchant, also if the session cannot be read."""
-        row = get(self._client, f"{self._prefix}-checkout_sessions", id=text(session_id))
+        row = get(self._client, self._sessions, id=text(session_id))
         return text_from(unsharded(row)["merchant"]) if row and "merchant" in row else None
 
     def events(self) -> Iterator[WebhookEvent | None]:
-        return self._read("webhook_events", "id", event_from)
+        return self._read(self._events, "id", event_from)
 
     def audit_entries(self) -> Iterator[AuditEntry | None]:
-        rows = self._rows("api_keys")
-        entries = (row for row in rows if text_from(row["hash"]).startswith(_AUDIT))
-        return (_readable(entry_from, row) for row in entries)
+        return self._read(self._keys, "hash", entry_from, prefix=_AUDIT)
 
     def notes(self) -> Iterator[Note | None]:
-        rows = self._rows("checkout_sessions")
-        notes = (row for row in rows if text_from(row["id"]).startswith(NOTE_ROW))
-        return (_readable(note_from, row) for row in notes)
+        return self._read(self._sessions, "id", note_from, prefix=NOTE_ROW)
 
     def withdrawals(self) -> Iterator[Withdrawal | None]:
-        rows = self._rows("checkout_sessions")
-        filed = (row for row in rows if text_from(row["id"]).startswith(WITHDRAWAL_ROW))
-        return (_readable(withdrawal_from, row) for row in filed)
+        return self._read(self._sessions, "id", withdrawal_from, prefix=WITHDRAWAL_ROW)
 
     def refunds(self) -> Iterator[Refund | None]:
-        rows = self._rows("checkout_sessions")
-        refunds = (row for row in rows if text_from(row["id"]).startswith(_REFUND))
-        return (_readable(refund_from, row) for row in refunds)
+        return self._read(self._sessions, "id", refund_from, prefix=_REFUND)
 
     def answers(self) -> Iterator[Reservation | None]:
         """Return the stored answers of requests with an idempotency key."""
-        return self._read("idempotency_keys", "key", reservation_from)
+        return self._read(self._reservations, "key", reservation_from)
 
     def replace_answer(self, answer: Reservation) -> None:
         """Write the answer's body in place of the stored one, unless the key has a newer answer."""
         still_this_answer = "#writer = :writer"
         met(
             self._client.update_item,
-            TableName=f"{self._prefix}-idempotency_keys",
+            TableName=self._reservations,
             Key={"key": text(answer.key)},
             UpdateExpression="SET #body = :body",
             ConditionExpression=still_this_answer,
@@ -130,24 +116,18 @@ class DynamoRecords:
             },
         )
 
-    def _read(self, table: str, key: str, read: Callable[[Item], T]) -> Iterator[T | None]:
-        rows = self._rows(table)
-        own = (row for row in rows if not text_from(row[key]).startswith(_OTHER_ROWS))
-        return (_readable(read, row) for row in own)
+    def _read(
+        self, table: str, key: str, read: Callable[[Item], T], *, prefix: str = ""
+    ) -> Iterator[T | None]:
+        """Read the rows whose keys begin with `prefix`; without one, those of no other kind."""
+        for row in self._rows(table):
+            of = text_from(row[key])
+            if of.startswith(prefix) if prefix else not of.startswith(_OTHER_ROWS):
+                yield _readable(read, row)
 
     def _rows(self, table: str) -> Iterator[Item]:
-        start: dict[str, Any] = {}
-        while True:
-            found = ask(
-                self._client.scan,
-                TableName=f"{self._prefix}-{table}",
-                ConsistentRead=True,
-                **start,
-            )
-            yield from found["Items"]
-            if "LastEvaluatedKey" not in found:
-                return
-            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+        found = pages(self._client.scan, TableName=table, ConsistentRead=True)
+        return chain.from_iterable(found)
 
 
 def _readable(read: Callable[[Item], T], row: Item) -> T | None:

@@ -8,16 +8,14 @@ endpoint, as `mer_…/we_…`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get, readable
+from checkout.adapters.dynamo.client import PacedStore, due, get, readable
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
@@ -29,10 +27,9 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
 from checkout.domain.ground.errors import Unavailable
-from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports import WHOLE, DueEvent, Reservation, ShardRange, SideBySide, StaleEvent
+from checkout.ports import WHOLE, DueEvent, Page, Reservation, ShardRange, SideBySide, StaleEvent
 
 _EVENT: Final = Codec(
     WebhookEvent,
@@ -44,32 +41,8 @@ _OF: Final = "/"
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """A page of events; `next_key` is the position of the last one read, or None at the end."""
-
-    events: tuple[WebhookEvent, ...]
-    next_key: str | None
-
-
-class DynamoEvents:
-    """Stores webhook events; `DynamoSessions.save` adds those of sessions.
-
-    `sleep` takes seconds; with `random_bytes` it paces retries.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-    ) -> None:
-        self._client = client
-        self._table = f"{prefix}-webhook_events"
-        self._reservations = f"{prefix}-idempotency_keys"
-        self._persistent = Persistent(sleep, random_bytes)
+class DynamoEvents(PacedStore):
+    """Stores webhook events; `DynamoSessions.save` adds those of sessions."""
 
     def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
         """Write a new event that belongs to no session, and the reservation with it.
@@ -77,7 +50,7 @@ class DynamoEvents:
         Both are written in one transaction. Raises KeyHeld.
         """
         item = event_item(event)
-        request = put_new(self._table, item, "id")
+        request = put_new(self._events, item, "id")
         try:
             put(self._client, request, self._reservations, reservation, ask=self._persistent.ask)
         except ClientError as error:
@@ -86,16 +59,16 @@ class DynamoEvents:
 
     def add_copy(self, event: WebhookEvent) -> None:
         """Write a copy of an event, unless it is already stored in any state."""
-        met(self._client.put_item, **put_new(self._table, event_item(event), "id"))
+        met(self._client.put_item, **put_new(self._events, event_item(event), "id"))
 
     def get(self, event_id: str) -> WebhookEvent | None:
         """Read the event, strongly consistent."""
-        item = get(self._client, self._table, id=text(event_id))
+        item = get(self._client, self._events, id=text(event_id))
         return event_from(item) if item else None
 
     def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
         """Read the events by their ids, strongly consistent. Missing ones are left out."""
-        items = self._persistent.batch_get(self._client, self._table, ids)
+        items = self._persistent.batch_get(self._client, self._events, ids)
         found, _ = readable(items.values(), event_from)
         return {each.id: each for each in found}
 
@@ -106,7 +79,7 @@ class DynamoEvents:
         """
         item = event_item(event)
         try:
-            request = put_next(self._table, item, event.version)
+            request = put_next(self._events, item, event.version)
             self._persistent.ask(self._client.put_item, **request)
         except ClientError as error:
             found = failed_item(error)
@@ -125,7 +98,7 @@ class DynamoEvents:
         """
         found = due(
             self._client,
-            self._table,
+            self._events,
             until,
             limit,
             read=lambda row: _DUE.decode(of_merchant(row)),
@@ -144,7 +117,7 @@ class DynamoEvents:
         try:
             self._persistent.ask(
                 self._client.update_item,
-                TableName=self._table,
+                TableName=self._events,
                 Key={"id": text(event.id)},
                 UpdateExpression="SET #due_at = :until",
                 ConditionExpression=as_seen,
@@ -168,7 +141,7 @@ class DynamoEvents:
         created_before: datetime | None = None,
         upward: bool = False,
         endpoint: str | None = None,
-    ) -> EventPage:
+    ) -> Page[WebhookEvent]:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
         With the id of a further `endpoint`, these are the copies for it. `upward` reads from the
@@ -177,9 +150,8 @@ class DynamoEvents:
         """
         found = lists.page(
             self._client,
-            self._table,
+            self._events,
             "by_merchant",
-            "merchant",
             log_of(of.merchant, endpoint),
             shards=of.parts,
             limit=limit,
@@ -188,9 +160,9 @@ class DynamoEvents:
             created_before=created_before,
             upward=upward,
         )
-        items = self._persistent.batch_get(self._client, self._table, found.ids)
+        items = self._persistent.batch_get(self._client, self._events, found.ids)
         shown, _ = readable((items[each] for each in found.ids if each in items), event_from)
-        return EventPage(tuple(shown), found.next_key)
+        return Page(tuple(shown), found.next_key)
 
 
 def log_of(merchant: str, endpoint: str | None) -> str:

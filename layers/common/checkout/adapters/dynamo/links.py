@@ -7,16 +7,16 @@ else; sessions take from any of them and give back to the same (docs/decisions/0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent, ask
+from checkout.adapters.aws import ask
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, get, readable
+from checkout.adapters.dynamo.client import PacedStore, get, readable
 from checkout.adapters.dynamo.codec import Codec, Item, instant, number, number_from, text
 from checkout.adapters.dynamo.conditions import (
     Writes,
@@ -24,9 +24,9 @@ from checkout.adapters.dynamo.conditions import (
     put_reserved,
 )
 from checkout.domain.ground.grammar import position
-from checkout.domain.ground.ids import RandomBytes, new_nonce
+from checkout.domain.ground.ids import new_nonce
 from checkout.domain.links import PaymentLink, shares
-from checkout.ports import Reservation
+from checkout.ports import Page, Reservation
 
 # `merchant` is the key of the list of sessions, which must not contain links.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
@@ -56,34 +56,11 @@ def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class LinkPage:
-    """A page of links; `next_key` is the position of the last one, or None at the end."""
-
-    links: tuple[PaymentLink, ...]
-    next_key: str | None
-
-
-class DynamoLinks:
+class DynamoLinks(PacedStore):
     """Stores payment links. `DynamoSessions.create` and `save` change their stock with sessions.
 
-    Ids begin with `plink_`, unlike the id of any session. `sleep` takes seconds; with
-    `random_bytes` it paces retries.
+    Ids begin with `plink_`, unlike the id of any session.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-    ) -> None:
-        self._client = client
-        self._table = f"{prefix}-checkout_sessions"
-        self._reservations = f"{prefix}-idempotency_keys"
-        self._persistent = Persistent(sleep, random_bytes)
-        self._random_bytes = random_bytes
 
     def add(self, link: PaymentLink, reservation: Reservation | None = None) -> None:
         """Write a new link, and the reservation in the same transaction. Raises KeyHeld."""
@@ -95,38 +72,29 @@ class DynamoLinks:
         own, *others = _parts(link)
         item = _LINK.encode(link) | own | place
         if reservation is None:
-            self._persistent.batch_put(self._client, self._table, others)
-            ask(self._client.put_item, TableName=self._table, Item=item)
+            self._persistent.batch_put(self._client, self._sessions, others)
+            ask(self._client.put_item, TableName=self._sessions, Item=item)
             return
-        puts = ({"TableName": self._table, "Item": each} for each in (item, *others))
+        puts = ({"TableName": self._sessions, "Item": each} for each in (item, *others))
         put_reserved(self._client, self._reservations, reservation, *puts, ask=self._persistent.ask)
 
     def get(self, link_id: str) -> PaymentLink | None:
         """Read the link, strongly consistent."""
-        item = get(self._client, self._table, id=text(link_id))
+        item = get(self._client, self._sessions, id=text(link_id))
         return self._with_stock([_LINK.decode(item)])[0] if item else None
 
-    def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
+    def page(self, merchant: str, *, limit: int, after: str | None) -> Page[PaymentLink]:
         """Read a merchant's links, newest first by `grammar.position`, by an index that lags.
 
         `after` is the position of the last link seen; `limit` is at most 99.
         """
+        owner = _listed_under(merchant)
         found = lists.page(
-            self._client,
-            self._table,
-            "by_search",
-            "search_key",
-            _listed_under(merchant),
-            shards=1,
-            limit=limit,
-            after=after,
-            created_from=None,
-            created_before=None,
-            upward=False,
+            self._client, self._sessions, "by_search", owner, shards=1, limit=limit, after=after
         )
-        items = self._persistent.batch_get(self._client, self._table, found.ids)
+        items = self._persistent.batch_get(self._client, self._sessions, found.ids)
         shown, _ = readable((items[each] for each in found.ids if each in items), _LINK.decode)
-        return LinkPage(tuple(self._with_stock(shown)), found.next_key)
+        return Page(tuple(self._with_stock(shown)), found.next_key)
 
     def _with_stock(self, links: Sequence[PaymentLink]) -> list[PaymentLink]:
         """Return the links, as decoded from their own rows, with what is left in all rows."""
@@ -141,7 +109,7 @@ class DynamoLinks:
     def _left_in(self, rows: Sequence[str]) -> dict[str, int]:
         """Read what is left in each of these rows, strongly consistent."""
         read = ("id", "left")
-        items = self._persistent.batch_get(self._client, self._table, list(rows), read)
+        items = self._persistent.batch_get(self._client, self._sessions, list(rows), read)
         return {row: number_from(item["left"]) for row, item in items.items()}
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
@@ -154,7 +122,7 @@ class DynamoLinks:
             return False
         changes = [
             {
-                "TableName": self._table,
+                "TableName": self._sessions,
                 "Key": {"id": text(row)},
                 "UpdateExpression": "SET #left = :left",
                 "ConditionExpression": "#left = :read",
@@ -188,7 +156,7 @@ class DynamoLinks:
         for row in rows:
             ask(
                 self._client.update_item,
-                TableName=self._table,
+                TableName=self._sessions,
                 Key={"id": text(row)},
                 UpdateExpression=change,
                 ConditionExpression="attribute_exists(#id)",

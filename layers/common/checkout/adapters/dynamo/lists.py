@@ -16,6 +16,7 @@ from checkout.adapters.dynamo.codec import text, text_from
 from checkout.adapters.dynamo.places import owned
 from checkout.domain.ground.grammar import position
 
+_OWNERS: Final = {"by_merchant": "merchant", "by_search": "search_key"}  # keys of the indexes
 _FIRST: Final = "0"
 _LAST: Final = ":"  # sorts behind every digit
 _BEHIND: Final = "\U0010ffff"  # sorts behind every text
@@ -33,15 +34,14 @@ def page(
     client: Client,
     table: str,
     index: str,
-    attribute: str,
     owner: str,
     *,
     shards: int,
     limit: int,
     after: str | None,
-    created_from: datetime | None,
-    created_before: datetime | None,
-    upward: bool,
+    created_from: datetime | None = None,
+    created_before: datetime | None = None,
+    upward: bool = False,
     entries_each: int = 1,
 ) -> Places:
     """Return a page of the list, newest first or `upward`: one query for each shard.
@@ -64,7 +64,7 @@ def page(
             TableName=table,
             IndexName=index,
             KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#owner": attribute, "#created_key": "created_key"},
+            ExpressionAttributeNames={"#owner": _OWNERS[index], "#created_key": "created_key"},
             ExpressionAttributeValues={
                 ":owner": owned(owner, shard),
                 ":low": text(lowest),

@@ -1,4 +1,4 @@
-"""Merchants (`ports.Merchants`) and API keys in DynamoDB.
+"""Merchants and API keys in DynamoDB.
 
 Beside the merchants lies one guard row per wallet, which keeps a wallet from having two merchants.
 Each change of keys is one transaction. The last key without an expiry date cannot be revoked, even
@@ -8,6 +8,7 @@ another key stays.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -15,7 +16,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
-from checkout.adapters.dynamo.client import Client, all_of, get, readable
+from checkout.adapters.dynamo.client import Client, Store, all_of, get, readable
 from checkout.adapters.dynamo.codec import Codec, Item, Value, instant, number, text, texts
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
@@ -29,7 +30,7 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.domain.ground.errors import CheckoutError, Unavailable
 from checkout.domain.merchant.record import ApiKey, Merchant
-from checkout.ports import MerchantPage, Reservation, StaleMerchant
+from checkout.ports import Clock, Page, Reservation, StaleMerchant
 
 _MERCHANT: Final = Codec(Merchant, names={"parts": "shards"})
 _KEY: Final = Codec(ApiKey, names={"parts": "shards"})
@@ -39,6 +40,8 @@ key_item: Final = _KEY.encode
 key_from: Final = _KEY.decode
 
 _GUARD: Final = "wallet:"
+REMEMBERED: Final = timedelta(seconds=60)
+MERCHANTS_MAX: Final = 1_000  # that a process remembers
 _TOUCH_EVERY: Final = timedelta(minutes=1)
 _NOT_REVOKED = "attribute_exists(#hash) AND attribute_not_exists(#revoked_at)"
 _LASTING = f"{_NOT_REVOKED} AND attribute_not_exists(#expires_at)"
@@ -46,16 +49,15 @@ _NAMES = {"#hash": "hash", "#revoked_at": "revoked_at"}
 _LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
-class DynamoMerchants:
-    """Stores merchants, and the first key with each. The methods are described in the port."""
-
-    def __init__(self, client: Client, prefix: str) -> None:
-        self._client = client
-        self._merchants = f"{prefix}-merchants"
-        self._keys = f"{prefix}-api_keys"
-        self._reservations = f"{prefix}-idempotency_keys"
+class DynamoMerchants(Store):
+    """Stores merchants, and the first key with each."""
 
     def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
+        """Write a merchant and its first API key.
+
+        Returns None if they were written, or the merchant that already has this wallet address
+        (then nothing was written).
+        """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         request = transaction(
             {"Put": put_new(self._merchants, guard, "id")},
@@ -72,7 +74,11 @@ class DynamoMerchants:
         return None
 
     def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
-        """Write the next version. Raise KeyHeld, StaleMerchant; LookupError without a merchant."""
+        """Write the merchant if the stored version is one less than `merchant.version`.
+
+        The reservation is written in the same transaction. Raises KeyHeld, StaleMerchant, and
+        LookupError if there is no such merchant.
+        """
         item = merchant_item(merchant)
         request = put_next(self._merchants, item, merchant.version)
         try:
@@ -85,7 +91,11 @@ class DynamoMerchants:
                 raise StaleMerchant(merchant_from(found)) from None
 
     def move(self, merchant: Merchant) -> Merchant | None:
-        """Write the next version and the guard of its wallet. Raise StaleMerchant."""
+        """Write the merchant as `replace` does, and take its wallet address for it.
+
+        Returns None if it was written, or the other merchant that has this wallet address. The
+        addresses of before stay its own.
+        """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         item = merchant_item(merchant)
         writes = Writes(
@@ -108,17 +118,24 @@ class DynamoMerchants:
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
-        item = get(self._client, self._merchants, id=text(merchant_id))
-        return merchant_from(item) if item else None
+        """Return the merchant; if a copy is kept, not one of before `identity` (Merchant.as_of)."""
+        return self.latest(merchant_id)
 
     def latest(self, merchant_id: str) -> Merchant | None:
-        return self.get(merchant_id)
+        """Read the merchant, never from a copy."""
+        item = get(self._client, self._merchants, id=text(merchant_id))
+        return merchant_from(item) if item else None
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None:
         guard = get(self._client, self._merchants, id=_guard_id(wallet_address))
         return self._of_guard(guard) if guard else None
 
-    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+    def page(self, *, limit: int, after: str | None = None) -> Page[Merchant]:
+        """Read all merchants a page at a time, in no particular order, for operators' commands.
+
+        Scans the table: a merchant that is added or changed meanwhile may be missed. `after` is the
+        `next_key` of an earlier page.
+        """
         start: dict[str, Any] = {"ExclusiveStartKey": {"id": text(after)}} if after else {}
         found = ask(
             self._client.scan,
@@ -130,16 +147,54 @@ class DynamoMerchants:
         rows = [row for row in found["Items"] if not row["id"]["S"].startswith(_GUARD)]
         last = found.get("LastEvaluatedKey")
         merchants, damaged = readable(rows, merchant_from)
-        return MerchantPage(tuple(merchants), last["id"]["S"] if last else None, tuple(damaged))
+        return Page(tuple(merchants), last["id"]["S"] if last else None, tuple(damaged))
 
     def _of_guard(self, guard: Item) -> Merchant:
-        merchant = self.get(guard["merchant"]["S"])
+        merchant = self.latest(guard["merchant"]["S"])
         if merchant is None:
             raise LookupError("a wallet's guard row names a merchant that does not exist")
         return merchant
 
 
-class DynamoApiKeys:
+class CachedMerchants(DynamoMerchants):
+    """A cache of merchants, for a minute per process: a payment reads its merchant once.
+
+    Only `get` is cached.
+    """
+
+    def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
+        super().__init__(client, prefix)
+        self._clock = clock
+        self._known: dict[str, tuple[datetime, Merchant]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
+        now = self._clock.now()
+        with self._lock:
+            known = self._known.get(merchant_id)
+        if known is not None and now < known[0] and identity <= known[1].identity:
+            return known[1]
+        merchant = self.latest(merchant_id)
+        if merchant is not None:
+            with self._lock:
+                if len(self._known) >= MERCHANTS_MAX:
+                    self._known.clear()
+                self._known[merchant_id] = (now + REMEMBERED, merchant)
+        return merchant
+
+    def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
+        super().replace(merchant, reservation)
+        with self._lock:
+            self._known.pop(merchant.id, None)
+
+    def move(self, merchant: Merchant) -> Merchant | None:
+        other = super().move(merchant)
+        with self._lock:
+            self._known.pop(merchant.id, None)
+        return other
+
+
+class DynamoApiKeys(Store):
     """Stores API keys, in the tables of `DynamoMerchants`.
 
     A `merchant` argument is the version that was read: if another version is stored, nothing is
@@ -148,11 +203,8 @@ class DynamoApiKeys:
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
-        self._client = client
+        super().__init__(client, prefix)
         self._courtesy = courtesy or client
-        self._merchants = f"{prefix}-merchants"
-        self._keys = f"{prefix}-api_keys"
-        self._reservations = f"{prefix}-idempotency_keys"
 
     def find(self, key_hash: str) -> ApiKey | None:
         """Read the key with this hash, strongly consistent."""

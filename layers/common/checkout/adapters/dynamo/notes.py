@@ -7,16 +7,14 @@ sweep finds it until it is acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
-from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, PacedStore, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import met, put_version
 from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
-from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.session.note import Note
 from checkout.domain.session.record import Session
 from checkout.domain.session.retention import RETENTION, note_kept_until
@@ -44,35 +42,27 @@ def withdrawal_from(item: Item) -> Withdrawal:
     return found
 
 
-class _Rows(Generic[T]):
+class _Rows(PacedStore, Generic[T]):
     """The rows with one prefix, one for each session."""
 
     _codec: Codec[T]
     _row: str
 
     def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-        retention: timedelta = RETENTION,
+        self, client: Client, prefix: str, *, retention: timedelta = RETENTION, **paced: Any
     ) -> None:
-        self._client = client
-        self._table = f"{prefix}-checkout_sessions"
-        self._persistent = Persistent(sleep, random_bytes)
+        super().__init__(client, prefix, **paced)
         self._retention = retention
 
     def get(self, session_id: str) -> T | None:
         """Read the record, strongly consistent."""
-        item = get(self._client, self._table, id=text(self._row + session_id))
+        item = get(self._client, self._sessions, id=text(self._row + session_id))
         return _decoded(self._codec, self._row, item) if item else None
 
     def of(self, session_ids: Iterable[str]) -> Mapping[str, T]:
         """Read the records of at most 100 sessions, by the sessions' ids."""
         ids = [self._row + each for each in session_ids]
-        rows = self._persistent.batch_get(self._client, self._table, ids).values()
+        rows = self._persistent.batch_get(self._client, self._sessions, ids).values()
         found = [_decoded(self._codec, self._row, each) for each in rows]
         return {each.session: each for each in found}
 
@@ -80,7 +70,7 @@ class _Rows(Generic[T]):
         kept_until = ttl(note_kept_until(at, self._retention))
         place = place | {"id": text(self._row + record.session), "ttl": kept_until}
         item = self._codec.encode(record) | place
-        return met(self._client.put_item, **put_version(self._table, item, "id", record.version))
+        return met(self._client.put_item, **put_version(self._sessions, item, "id", record.version))
 
 
 class DynamoNotes(_Rows[Note]):

@@ -10,14 +10,13 @@ such write checks in its transaction that another owner stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.client import Client, all_of, get
+from checkout.adapters.dynamo.client import Client, Store, all_of, get
 from checkout.adapters.dynamo.codec import Codec, Item, Value, instant, text, text_from
 from checkout.adapters.dynamo.conditions import (
     failed_item,
@@ -36,14 +35,14 @@ from checkout.domain.merchant.notices import Subscriber
 from checkout.domain.merchant.people import Invitation, Member, Role
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.retention import RETENTION
-from checkout.ports import Clock, Reservation
+from checkout.ports import Clock, Page, Reservation
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)
 _STILL_OPEN: Final = "attribute_not_exists(#ended_at) AND #expires_at > :at"
 
 
-class DynamoPeople:
+class DynamoPeople(Store):
     """Stores members and invitations. A method that returns False has written nothing.
 
     Keys begin with `member#` and `invitation#`, unlike the hash of any API key. A revoked member
@@ -51,35 +50,32 @@ class DynamoPeople:
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
-        self._client = client
+        super().__init__(client, prefix)
         self._retention = retention
-        self._table = f"{prefix}-api_keys"
-        self._merchants = f"{prefix}-merchants"
-        self._reservations = f"{prefix}-idempotency_keys"
 
     def member(self, member_id: str) -> Member | None:
         """Read a member, strongly consistent."""
-        item = get(self._client, self._table, hash=_member_key(member_id))
+        item = get(self._client, self._keys, hash=_member_key(member_id))
         return member_from(item) if item else None
 
     def invitation(self, token_hash: str) -> Invitation | None:
         """Read an invitation by the hash of its token, strongly consistent."""
-        item = get(self._client, self._table, hash=_invitation_key(token_hash))
+        item = get(self._client, self._keys, hash=_invitation_key(token_hash))
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
         """Return all members of a merchant, unordered, by an index that lags a little."""
-        return all_of(self._client, self._table, f"member#{merchant_id}", member_from)
+        return all_of(self._client, self._keys, f"member#{merchant_id}", member_from)
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
         """Return the merchant's invitations, unordered, by an index that lags a little."""
-        return all_of(self._client, self._table, f"invitation#{merchant_id}", invitation_from)
+        return all_of(self._client, self._keys, f"invitation#{merchant_id}", invitation_from)
 
     def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
         """Write a new invitation, and the reservation in the same transaction. Raises KeyHeld."""
         # The same hash is the same invitation, so writing it again after a lost answer does no
         # harm.
-        request = {"TableName": self._table, "Item": self._invitation_item(invitation)}
+        request = {"TableName": self._keys, "Item": self._invitation_item(invitation)}
         put(self._client, request, self._reservations, reservation)
 
     def withdraw(self, ended: Invitation) -> bool:
@@ -93,7 +89,7 @@ class DynamoPeople:
 
         The member who invited, if one did, must be an active owner.
         """
-        new = put_new(self._table, self._member_item(member), "hash")
+        new = put_new(self._keys, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
         return self._put(new, {"Update": self._ending(accepted, _STILL_OPEN)}, *owners)
 
@@ -102,14 +98,14 @@ class DynamoPeople:
 
         The invitation must have been open at that time. The wallet is not taken for the merchant.
         """
-        new = put_new(self._table, self._member_item(member), "hash")
+        new = put_new(self._keys, self._member_item(member), "hash")
         shop = put_new(self._merchants, merchant_item(merchant), "id")
         ends = [] if accepted is None else [{"Update": self._ending(accepted, _STILL_OPEN)}]
         return self._put(new, {"Put": shop}, *ends)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
         """Write the member if the stored version is one less, and `kept` is an active owner."""
-        next_one = put_next(self._table, self._member_item(member), member.version)
+        next_one = put_next(self._keys, self._member_item(member), member.version)
         return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
 
     def _put(self, put: dict[str, Any], *others: dict[str, Any]) -> bool:
@@ -125,7 +121,7 @@ class DynamoPeople:
         still_owner = "#role = :owner AND attribute_not_exists(#revoked_at)"
         return {
             "ConditionCheck": {
-                "TableName": self._table,
+                "TableName": self._keys,
                 "Key": {"hash": _member_key(kept.id)},
                 "ConditionExpression": still_owner,
                 "ExpressionAttributeNames": {"#role": "role", "#revoked_at": "revoked_at"},
@@ -140,7 +136,7 @@ class DynamoPeople:
         if "#expires_at" in condition:
             names["#expires_at"] = "expires_at"
         return {
-            "TableName": self._table,
+            "TableName": self._keys,
             "Key": {"hash": _invitation_key(ended.hash)},
             "UpdateExpression": "SET #ended_at = :at, #ttl = :ttl",
             "ConditionExpression": f"attribute_exists(#hash) AND {condition}",
@@ -195,15 +191,7 @@ def _without_prefix(value: Value) -> Value:
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """A page of audit entries; `next_key` is the position of the last one, or None at the end."""
-
-    entries: tuple[AuditEntry, ...]
-    next_key: str | None
-
-
-class DynamoAudit:
+class DynamoAudit(Store):
     """Stores each change made in the dashboard, and who made it.
 
     Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; an
@@ -211,9 +199,8 @@ class DynamoAudit:
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
-        self._client = client
+        super().__init__(client, prefix)
         self._retention = retention
-        self._table = f"{prefix}-api_keys"
 
     def add(self, entry: AuditEntry) -> None:
         # The same id is the same entry, so writing it again after a lost answer does no harm.
@@ -224,16 +211,16 @@ class DynamoAudit:
             "ttl": ttl(entry.at + self._retention),
         }
         item = _ENTRY.encode(entry) | place
-        ask(self._client.put_item, TableName=self._table, Item=item)
+        ask(self._client.put_item, TableName=self._keys, Item=item)
 
-    def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+    def page(self, merchant: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
         """Read a merchant's entries, newest first by `grammar.position`.
 
         `after` is the position of the last entry seen.
         """
         found = ask(
             self._client.query,
-            TableName=self._table,
+            TableName=self._keys,
             IndexName="by_merchant",
             KeyConditionExpression="#merchant = :merchant AND #id < :after",
             ExpressionAttributeNames={"#merchant": "merchant", "#id": "id"},
@@ -246,7 +233,7 @@ class DynamoAudit:
             Limit=limit + 1,  # one more, to see whether there are more
         )
         rows = found["Items"]
-        return AuditPage(
+        return Page(
             tuple(map(entry_from, rows[:limit])),
             text_from(rows[limit - 1]["id"]) if len(rows) > limit else None,
         )
@@ -270,21 +257,19 @@ _SUBSCRIBER: Final = Codec(Subscriber, names={"merchant": "owner"}, groups={"tol
 subscriber_from: Final = _SUBSCRIBER.decode
 
 
-class DynamoSubscribers:
+class DynamoSubscribers(Store):
     """Stores one record for each member who has asked for notices.
 
     Ids begin with `ntc_`, unlike the id of any session.
     """
 
     def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
-        self._client = client
-        self._table = f"{prefix}-checkout_sessions"
-        self._reservations = f"{prefix}-idempotency_keys"
+        super().__init__(client, prefix)
         self._clock = clock
 
     def get(self, subscriber_id: str) -> Subscriber | None:
         """Read the record, strongly consistent."""
-        item = get(self._client, self._table, id=text(subscriber_id))
+        item = get(self._client, self._sessions, id=text(subscriber_id))
         return subscriber_from(item) if item else None
 
     def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
@@ -294,7 +279,7 @@ class DynamoSubscribers:
         transaction. Raises KeyHeld.
         """
         item = self._item(subscriber)
-        request = put_version(self._table, item, "id", subscriber.version)
+        request = put_version(self._sessions, item, "id", subscriber.version)
         try:
             put(self._client, request, self._reservations, reservation)
         except ClientError as error:

@@ -1,43 +1,58 @@
-"""Refunds as DynamoDB items: rows among the sessions, whose transactions hold their amounts.
+"""Refunds and mandates as DynamoDB items: rows among the sessions, whose transactions they join.
 
 A refund is in the index `due` while something is left to do, and in `by_search` in the list of its
-merchant. Everything else that it has is one compressed attribute (codec.py).
+merchant. A mandate is in the index `due` while its token has to be renewed. It is kept for good:
+there is one of each merchant. The other fields of each are one compressed attribute (codec.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from checkout.adapters.aws import Persistent
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import ask
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, get, readable
+from checkout.adapters.dynamo.client import PacedStore, Store, get, readable
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text
-from checkout.adapters.dynamo.conditions import put_new, update_whole
+from checkout.adapters.dynamo.conditions import failed_item, put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
 from checkout.domain.ground.grammar import position
-from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.machine import Change
+from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund
 from checkout.domain.reports.search_terms import REFUNDS
+from checkout.ports import Page
+
+R = TypeVar("R", Refund, Mandate)
 
 KEPT_LONGER: Final = timedelta(days=30)  # than its session, so that both are found together
-_APART: Final = ("id", "merchant", "part", "status", "version", "writer", "grant", "token")
-_NAMES: Final = [each for each in Refund.__dataclass_fields__ if each not in _APART]
-# `merchant` is the key of the list of sessions, which must not contain refunds.
-_REFUND: Final = Codec(
-    Refund,
-    names={"merchant": "owner"},
-    deflated=("grant", "token"),
-    groups={"refund": _NAMES},
-    later="later_json",
-)
-_MAYBE: Final = ("grant", "token", "due_shard", "due_at", "ttl")
+_SEALED: Final = ("grant", "handle", "token")
+_APART: Final = ("id", "merchant", "part", "status", "version", "writer", *_SEALED)
+
+
+def _codec(kind: type[R], group: str) -> Codec[R]:
+    """Return the codec of records that are small. They change as a whole."""
+    # `merchant` is the key of the list of sessions, which must not contain them.
+    return Codec(
+        kind,
+        names={"merchant": "owner"},
+        deflated=_SEALED,
+        groups={group: [each.name for each in fields(kind) if each.name not in _APART]},
+        later="later_json",
+    )
+
+
+_REFUND: Final = _codec(Refund, "refund")
+_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # that it may lack
+_MANDATE: Final = _codec(Mandate, "mandate")
+_OF_MANDATE: Final = (*_SEALED, "due_shard", "due_at")
 
 refund_from: Final = _REFUND.decode
+mandate_from: Final = _MANDATE.decode
 
 
 def refund_item(refund: Refund, retention: timedelta) -> Item:
@@ -55,10 +70,10 @@ def refund_item(refund: Refund, retention: timedelta) -> Item:
     return _REFUND.encode(refund) | place
 
 
-def update(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
+def update_refund(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
     """Return the UpdateItem of a changed refund, over the version that was read."""
     before, after = _REFUND.encode(change.before), refund_item(change.after, retention)
-    return update_whole(table, before, after, _MAYBE)
+    return update_whole(table, before, after, _OF_REFUND)
 
 
 def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, Any]:
@@ -66,36 +81,15 @@ def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, An
     return put_new(table, refund_item(refund, retention), "id")
 
 
-@dataclass(frozen=True, slots=True)
-class RefundPage:
-    """A page of refunds; `next_key` is the position of the last one read, or None at the end."""
-
-    refunds: tuple[Refund, ...]
-    next_key: str | None
-
-
-class DynamoRefunds:
+class DynamoRefunds(PacedStore):
     """Reads refunds; `DynamoSessions.save` writes them.
 
-    Ids begin with `re_`, unlike the id of any session. `sleep` takes seconds; with `random_bytes`
-    it paces retries.
+    Ids begin with `re_`, unlike the id of any session.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-    ) -> None:
-        self._client = client
-        self._table = f"{prefix}-checkout_sessions"
-        self._persistent = Persistent(sleep, random_bytes)
 
     def get(self, refund_id: str) -> Refund | None:
         """Read the refund, strongly consistent."""
-        item = get(self._client, self._table, id=text(refund_id))
+        item = get(self._client, self._sessions, id=text(refund_id))
         return refund_from(item) if item else None
 
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
@@ -103,7 +97,7 @@ class DynamoRefunds:
 
         Missing ones are left out.
         """
-        found = self._persistent.batch_get(self._client, self._table, list(refund_ids))
+        found = self._persistent.batch_get(self._client, self._sessions, list(refund_ids))
         shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
         return tuple(shown)
 
@@ -115,25 +109,59 @@ class DynamoRefunds:
         after: str | None,
         created_from: datetime | None = None,
         created_before: datetime | None = None,
-    ) -> RefundPage:
+    ) -> Page[Refund]:
         """Read a merchant's refunds, newest first; `limit` is 1 to 100.
 
         `after` is the position of the last refund seen. The index lags a little.
         """
         found = lists.page(
             self._client,
-            self._table,
+            self._sessions,
             "by_search",
-            "search_key",
             search_key(of.merchant, REFUNDS),
             shards=of.parts,
             limit=limit,
             after=after,
             created_from=created_from,
             created_before=created_before,
-            upward=False,
-            entries_each=1,
         )
-        items = self._persistent.batch_get(self._client, self._table, list(found.ids))
+        items = self._persistent.batch_get(self._client, self._sessions, list(found.ids))
         shown, _ = readable((items[each] for each in found.ids if each in items), refund_from)
-        return RefundPage(tuple(shown), found.next_key)
+        return Page(tuple(shown), found.next_key)
+
+
+def mandate_item(mandate: Mandate) -> Item:
+    """Return the mandate's item, with the attributes of its index."""
+    place = {}
+    if mandate.needed_at is not None:
+        place["due_shard"] = text(LATER + due_shard(mandate.id))
+        place["due_at"] = instant(mandate.needed_at)
+    return _MANDATE.encode(mandate) | place
+
+
+def update_mandate(table: str, change: Change[Mandate], _: timedelta) -> dict[str, Any]:
+    """Return the UpdateItem of a changed mandate, over the version that was read."""
+    before, after = _MANDATE.encode(change.before), mandate_item(change.after)
+    return update_whole(table, before, after, _OF_MANDATE)
+
+
+class DynamoMandates(Store):
+    """Reads mandates, and begins them; `DynamoSessions.save` changes them.
+
+    Ids begin with `man_`, unlike the id of any session.
+    """
+
+    def get(self, mandate_id: str) -> Mandate | None:
+        """Read the mandate, strongly consistent."""
+        item = get(self._client, self._sessions, id=text(mandate_id))
+        return mandate_from(item) if item else None
+
+    def begin(self, mandate: Mandate) -> Mandate:
+        """Store a mandate that is new; return it, or the one that is there already."""
+        try:
+            ask(self._client.put_item, **put_new(self._sessions, mandate_item(mandate), "id"))
+        except ClientError as error:
+            found = failed_item(error)
+            assert found is not None
+            return mandate_from(found)
+        return mandate

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get, readable
+from checkout.adapters.dynamo.client import Client, PacedStore, due, get, readable
 from checkout.adapters.dynamo.codec import Item, instant_from, text, text_from
 from checkout.adapters.dynamo.conditions import (
     RESERVATION,
@@ -34,8 +34,6 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.links import give_back, take_items
-from checkout.adapters.dynamo.mandates import mandate_from
-from checkout.adapters.dynamo.mandates import update as update_mandate
 from checkout.adapters.dynamo.places import LATER, due_shards, prefix_key, search_key
 from checkout.adapters.dynamo.records import (
     SESSION_ATTRIBUTES,
@@ -49,10 +47,15 @@ from checkout.adapters.dynamo.records import (
     session_from,
     session_item,
 )
-from checkout.adapters.dynamo.refunds import put_refund, refund_from
-from checkout.adapters.dynamo.refunds import update as update_refund
+from checkout.adapters.dynamo.refunds import (
+    mandate_from,
+    put_refund,
+    refund_from,
+    update_mandate,
+    update_refund,
+)
 from checkout.domain.ground.errors import Unavailable
-from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, RandomBytes, kind_of
+from checkout.domain.ground.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change, Record
@@ -65,6 +68,7 @@ from checkout.ports import (
     AllowanceUsed,
     DueSessions,
     OutOfStock,
+    Page,
     Reservation,
     ShardRange,
     SideBySide,
@@ -75,39 +79,16 @@ from checkout.ports import (
 R = TypeVar("R", bound=Record)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPage:
-    """A page of sessions; `next_key` is the position of the last one read, or None at the end.
-
-    `unreadable`: the ids of damaged records, which the page lacks.
-    """
-
-    sessions: tuple[Session, ...]
-    next_key: str | None
-    unreadable: tuple[str, ...] = ()
-
-
-class DynamoSessions:
+class DynamoSessions(PacedStore):
     """Stores checkout sessions, and the records written in the same transactions.
 
-    `sleep` takes seconds; with `random_bytes` it paces retries. `retention` is the time for which
-    an ended session is kept (domain/session/retention.py).
+    `retention` is the time for which an ended session is kept (domain/session/retention.py).
     """
 
     def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-        retention: timedelta = RETENTION,
+        self, client: Client, prefix: str, *, retention: timedelta = RETENTION, **paced: Any
     ) -> None:
-        self._client = client
-        self._sessions = f"{prefix}-checkout_sessions"
-        self._reservations = f"{prefix}-idempotency_keys"
-        self._events = f"{prefix}-webhook_events"
-        self._persistent = Persistent(sleep, random_bytes)
+        super().__init__(client, prefix, **paced)
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
@@ -261,7 +242,7 @@ class DynamoSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
-    ) -> SessionPage:
+    ) -> Page[Session]:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
@@ -269,14 +250,13 @@ class DynamoSessions:
         a word in an item's name (domain/reports/search_terms.py), with an index that lags. A page
         is a query for each shard, and one batch read.
         """
-        index, attribute, key = "by_merchant", "merchant", of.merchant
+        index, key = "by_merchant", of.merchant
         if search is not None:
-            index, attribute, key = "by_search", "search_key", search_key(key, search)
+            index, key = "by_search", search_key(key, search)
         found = lists.page(
             self._client,
             self._sessions,
             index,
-            attribute,
             key,
             shards=of.parts,
             limit=limit,
@@ -289,7 +269,7 @@ class DynamoSessions:
         )
         sessions, unreadable = self._batch_get(found.ids)
         shown = tuple(sessions[each] for each in found.ids if each in sessions)
-        return SessionPage(shown, found.next_key, unreadable)
+        return Page(shown, found.next_key, unreadable)
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
         """Return the session of an id of `search.outer_ids`, or None."""
@@ -404,10 +384,10 @@ class Kind(Generic[R]):
     """
 
     update: Callable[[str, Change[R], timedelta], dict[str, Any]]
-    beside: Callable[[str, Change[R], timedelta], list[dict[str, Any]]]
-    found_by: Callable[[Change[R], timedelta], list[Item]]
-    kept_longer: Callable[[Change[R], timedelta], list[Item]]
     stored: Callable[[Change[R], Item], R]
+    beside: Callable[[str, Change[R], timedelta], list[dict[str, Any]]] = lambda *_: []
+    found_by: Callable[[Change[R], timedelta], list[Item]] = lambda *_: []
+    kept_longer: Callable[[Change[R], timedelta], list[Item]] = lambda *_: []
 
 
 def _beside_session(
@@ -459,20 +439,8 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
         kept_longer=_kept_longer,
         stored=_with_cart_of,
     ),
-    REFUND: Kind(
-        update=update_refund,
-        beside=lambda table, change, retention: [],
-        found_by=lambda change, retention: [],
-        kept_longer=lambda change, retention: [],
-        stored=lambda change, item: refund_from(item),
-    ),
-    MANDATE: Kind(
-        update=update_mandate,
-        beside=lambda table, change, retention: [],
-        found_by=lambda change, retention: [],
-        kept_longer=lambda change, retention: [],
-        stored=lambda change, item: mandate_from(item),
-    ),
+    REFUND: Kind(update_refund, lambda change, item: refund_from(item)),
+    MANDATE: Kind(update_mandate, lambda change, item: mandate_from(item)),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, Store, get
 from checkout.adapters.dynamo.codec import (
     Codec,
     Value,
@@ -32,7 +32,7 @@ from checkout.domain.merchant.people import SignIn
 _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 
 
-class DynamoSignIns:
+class DynamoSignIns(Store):
     """Stores the sign-ins to the dashboard.
 
     Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is the client for
@@ -40,19 +40,18 @@ class DynamoSignIns:
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
-        self._client = client
+        super().__init__(client, prefix)
         self._courtesy = courtesy or client
-        self._table = f"{prefix}-idempotency_keys"
 
     def add(self, sign_in: SignIn) -> None:
         # The same id is the same sign-in, so writing it again after a lost answer does no harm.
         place = {"key": _sign_in_key(sign_in.id), "ttl": ttl(sign_in.ends_at)}
         item = _SIGN_IN.encode(sign_in) | place
-        ask(self._client.put_item, TableName=self._table, Item=item)
+        ask(self._client.put_item, TableName=self._reservations, Item=item)
 
     def get(self, sign_in_id: str) -> SignIn | None:
         """Read the sign-in, strongly consistent."""
-        item = get(self._client, self._table, key=_sign_in_key(sign_in_id))
+        item = get(self._client, self._reservations, key=_sign_in_key(sign_in_id))
         if item is None or "ended" in item:
             return None
         return _SIGN_IN.decode({**item, "key": text(sign_in_id)})
@@ -63,7 +62,7 @@ class DynamoSignIns:
         try:
             ask(
                 self._courtesy.update_item,
-                TableName=self._table,
+                TableName=self._reservations,
                 Key={"key": _sign_in_key(sign_in.id)},
                 UpdateExpression="SET #seen_at = :now, #ttl = :ttl",
                 ConditionExpression=still_there,
@@ -85,7 +84,7 @@ class DynamoSignIns:
         """End the sign-in; the next request with it is rejected."""
         ask(
             self._client.update_item,
-            TableName=self._table,
+            TableName=self._reservations,
             Key={"key": _sign_in_key(sign_in_id)},
             UpdateExpression="SET #ended = :yes",
             ExpressionAttributeNames={"#ended": "ended"},
@@ -93,15 +92,11 @@ class DynamoSignIns:
         )
 
 
-class DynamoChallenges:
+class DynamoChallenges(Store):
     """Stores the challenges that passkeys sign: one for each browser and purpose at a time.
 
     Keys begin with `challenge#`, unlike the hash of any idempotency key.
     """
-
-    def __init__(self, client: Client, prefix: str) -> None:
-        self._client = client
-        self._table = f"{prefix}-idempotency_keys"
 
     def put(self, place: str, challenge: bytes, until: datetime) -> None:
         item = {
@@ -110,11 +105,11 @@ class DynamoChallenges:
             "until": instant(until),
             "ttl": ttl(until),
         }
-        ask(self._client.put_item, TableName=self._table, Item=item)
+        ask(self._client.put_item, TableName=self._reservations, Item=item)
 
     def look(self, place: str, now: datetime) -> bytes | None:
         """Return what `take` would return, and leave it there."""
-        item = get(self._client, self._table, key=_challenge_key(place))
+        item = get(self._client, self._reservations, key=_challenge_key(place))
         if item is None or "taken_at" in item:
             return None
         ended = number_from(item["until"]) <= milliseconds(now)
@@ -127,7 +122,7 @@ class DynamoChallenges:
         try:
             answer = ask(
                 self._client.update_item,
-                TableName=self._table,
+                TableName=self._reservations,
                 Key={"key": _challenge_key(place)},
                 UpdateExpression="SET #taken_at = :now",
                 ConditionExpression=untaken,
@@ -142,15 +137,11 @@ class DynamoChallenges:
         return bytes(answer["Attributes"]["challenge"]["B"])
 
 
-class DynamoCounters:
+class DynamoCounters(Store):
     """Stores counters that all processes share, for a while.
 
     Keys begin with `attempts#`, unlike the hash of any idempotency key.
     """
-
-    def __init__(self, client: Client, prefix: str) -> None:
-        self._client = client
-        self._table = f"{prefix}-idempotency_keys"
 
     def attempt(self, counter: str, *, limit: int, until: datetime, by: int = 1) -> bool:
         """Add to a counter, or return False without adding if it would exceed `limit`.
@@ -161,7 +152,7 @@ class DynamoCounters:
         room = "attribute_not_exists(#count) OR #count <= :room"
         return met(
             self._client.update_item,
-            TableName=self._table,
+            TableName=self._reservations,
             Key={"key": _counter_key(counter)},
             UpdateExpression="SET #ttl = :ttl ADD #count :by",
             ConditionExpression=room,
@@ -178,7 +169,7 @@ class DynamoCounters:
         try:
             met(
                 self._client.update_item,
-                TableName=self._table,
+                TableName=self._reservations,
                 Key={"key": _counter_key(counter)},
                 UpdateExpression="ADD #count :less",
                 ConditionExpression="#count >= :by",
@@ -206,20 +197,16 @@ REFUSED_ROW: Final = "refused#"
 _REFUSALS: Final = Codec(Refusals, groups={"entries": ("entries",)})
 
 
-class DynamoRefusals:
+class DynamoRefusals(Store):
     """Stores the refused requests of each API key, for a day.
 
     Keys begin with `refused#`, unlike the hash of any idempotency key. No request waits for long
-    for them: `courtesy` is a client that gives up soon.
+    for them: the client gives up soon.
     """
-
-    def __init__(self, courtesy: Client, prefix: str) -> None:
-        self._client = courtesy
-        self._table = f"{prefix}-idempotency_keys"
 
     def of(self, key_id: str) -> Refusals:
         """Read those of a key; none is a record of version 0."""
-        item = get(self._client, self._table, key=_refusals_key(key_id))
+        item = get(self._client, self._reservations, key=_refusals_key(key_id))
         return _REFUSALS.decode({**item, "key": text(key_id)}) if item else Refusals(key=key_id)
 
     def put(self, refusals: Refusals) -> bool:
@@ -230,7 +217,8 @@ class DynamoRefusals:
         newest = refusals.entries[-1].at
         place = {"key": _refusals_key(refusals.key), "ttl": ttl(newest + KEPT)}
         item = _REFUSALS.encode(refusals) | place
-        return met(self._client.put_item, **put_version(self._table, item, "key", refusals.version))
+        request = put_version(self._reservations, item, "key", refusals.version)
+        return met(self._client.put_item, **request)
 
 
 def _refusals_key(key_id: str) -> Value:

@@ -7,14 +7,13 @@ the clock, and sessions whose end is written. They stay in it (docs/decisions/00
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import Client, entries, readable
+from checkout.adapters.dynamo.client import PacedStore, entries, readable
 from checkout.adapters.dynamo.codec import (
     Item,
     instant,
@@ -28,7 +27,6 @@ from checkout.adapters.dynamo.conditions import failed_item, transaction
 from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_carts
-from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.ground.parts import Lists
 from checkout.domain.reports.daily_totals import DayTally
 from checkout.domain.session.record import Session
@@ -40,24 +38,12 @@ _COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")
 _HOUR, _UNPAID = "hour", "unpaid"
 
 
-class DynamoTallies:
+class DynamoTallies(PacedStore):
     """Stores the daily sums of each merchant, counted after sessions have ended.
 
     Counting writes no session: the walks store their positions. Ids begin with `day#` and `clock#`,
-    unlike the id of any session. `sleep` takes seconds; with `random_bytes` it paces retries.
+    unlike the id of any session.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        prefix: str,
-        *,
-        sleep: Callable[[float], None],
-        random_bytes: RandomBytes,
-    ) -> None:
-        self._client = client
-        self._table = f"{prefix}-checkout_sessions"
-        self._persistent = Persistent(sleep, random_bytes)
 
     @property
     def shards(self) -> range:
@@ -67,7 +53,7 @@ class DynamoTallies:
     def positions(self) -> Positions:
         """Return the positions of all walks: one row for each shard, read with one call."""
         ids = {_mark(shard): shard for shard in self.shards}
-        rows = self._persistent.batch_get(self._client, self._table, list(ids))
+        rows = self._persistent.batch_get(self._client, self._sessions, list(ids))
         marks = {
             (walk, ids[each]): instant_from(row[walk])
             for each, row in rows.items()
@@ -104,7 +90,7 @@ class DynamoTallies:
         more = False
         in_time = entries(
             self._client,
-            self._table,
+            self._sessions,
             "uncounted",
             f"{'' if walk is Walk.ENDS else CLOCK}{shard}",
             until,
@@ -123,8 +109,8 @@ class DynamoTallies:
         if len(rows) < limit // 2 and instant_from(rows[0]["uncounted_at"]) + gathered > until:
             return None
         ids = [text_from(row["id"]) for row in rows]
-        items = self._persistent.batch_get(self._client, self._table, ids)
-        items = with_carts(self._client, self._persistent, self._table, items)
+        items = self._persistent.batch_get(self._client, self._sessions, ids)
+        items = with_carts(self._client, self._persistent, self._sessions, items)
         sessions, unreadable = readable((items[one] for one in ids if one in items), session_from)
         return Stretch(
             walk=walk,
@@ -152,7 +138,7 @@ class DynamoTallies:
         if stretch.since is not None:
             values[":since"] = instant(stretch.since)
         moved: dict[str, Any] = {
-            "TableName": self._table,
+            "TableName": self._sessions,
             "Key": {"id": text(_mark(stretch.shard))},
             "UpdateExpression": "SET #mark = :to",
             "ConditionExpression": still,
@@ -183,7 +169,7 @@ class DynamoTallies:
         try:
             self._persistent.ask(
                 self._client.update_item,
-                TableName=self._table,
+                TableName=self._sessions,
                 Key={"id": text(_mark(shard))},
                 UpdateExpression="SET #untold = :untold",
                 ConditionExpression="#untold = :was",
@@ -198,7 +184,7 @@ class DynamoTallies:
         found: dict[date, Counter[str]] = {day: Counter() for day in days}
         for part in range(of.parts):
             ids = {_id(of.merchant, currency, day, part): day for day in days}
-            items = self._persistent.batch_get(self._client, self._table, list(ids))
+            items = self._persistent.batch_get(self._client, self._sessions, list(ids))
             for each, item in items.items():
                 counts = {
                     name: number_from(value)
@@ -231,7 +217,7 @@ class DynamoTallies:
         counts |= {f"{_UNPAID}#{'#'.join(of)}": count for of, count in tally.unpaid.items()}
         places = range(len(counts))
         return {
-            "TableName": self._table,
+            "TableName": self._sessions,
             "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day, tally.part))},
             "UpdateExpression": "ADD " + ", ".join(f"#n{place} :n{place}" for place in places),
             "ExpressionAttributeNames": {

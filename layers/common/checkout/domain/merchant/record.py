@@ -219,7 +219,7 @@ class Merchant:
         return secret_place(self.id, endpoint.id if further else None)
 
     def changed(self, **fields: Any) -> Merchant:
-        """Return the next version, with these fields; `Merchants.replace` writes it."""
+        """Return the next version, with these fields, for the store to write."""
         return replace(self, version=self.version + 1, **fields)
 
     def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:

@@ -55,7 +55,7 @@ from checkout.domain.session.collect import (
     known_countries,
 )
 from checkout.flows import audit, merchants
-from checkout.flows.cursors import cursor, position_of
+from checkout.flows.cursors import CursorPage, position_of, with_cursor
 from checkout.flows.idempotency import Reserve
 from checkout.flows.session import details
 from checkout.services import DashboardServices
@@ -77,20 +77,13 @@ class TypedQuestion:
     options: str
 
 
-@dataclass(frozen=True, slots=True)
-class LinkList:
-    """A page of links; `next_cursor` is None at the end."""
-
-    links: tuple[PaymentLink, ...]
-    next_cursor: str | None
-
-
-def list_page(services: DashboardServices, key: Actor, after: str | None) -> LinkList:
+def list_page(
+    services: DashboardServices, key: Actor, after: str | None
+) -> CursorPage[PaymentLink]:
     """Return a page of the merchant's links, newest first. Raise CursorInvalid."""
     position = position_of(key.merchant, after, LINK_ID)
     page = services.links.page(key.merchant, limit=PAGE, after=position)
-    more = cursor(key.merchant, page.next_key) if page.next_key else None
-    return LinkList(page.links, more)
+    return with_cursor(key.merchant, page)
 
 
 def get(services: DashboardServices, key: Actor, link_id: str) -> PaymentLink:

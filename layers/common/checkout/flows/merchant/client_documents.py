@@ -8,12 +8,14 @@ refuse an approval for a client whose document lacks one.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import BASE62
 from checkout.domain.merchant.record import Merchant
-from checkout.ports import Merchants
+
+if TYPE_CHECKING:
+    from checkout.adapters.dynamo import DynamoMerchants
 
 _PREFIX: Final = "mer_"
 _MERCHANT_ID: Final = re.compile(rf"{_PREFIX}{BASE62}")
@@ -28,7 +30,7 @@ def client_url(base_url: str, merchant_id: str) -> str:
     return f"{base_url}/clients/{merchant_id.removeprefix(_PREFIX).encode().hex()}"
 
 
-def document(merchants: Merchants, base_url: str, client_id: str) -> dict[str, Any]:
+def document(merchants: DynamoMerchants, base_url: str, client_id: str) -> dict[str, Any]:
     """Return the wallet address document of a client, by the end of its URL.
 
     Raises ResourceMissing.
@@ -44,7 +46,7 @@ def document(merchants: Merchants, base_url: str, client_id: str) -> dict[str, A
     }
 
 
-def jwks(merchants: Merchants, client_id: str) -> dict[str, Any]:
+def jwks(merchants: DynamoMerchants, client_id: str) -> dict[str, Any]:
     """Return the public keys of a client, by the end of its URL (RFC 7517, RFC 8037).
 
     A merchant that has a key file now keeps them, for the payments of before. Raises
@@ -55,7 +57,7 @@ def jwks(merchants: Merchants, client_id: str) -> dict[str, Any]:
     return {"keys": [{"kid": each.key_id, **okp, "x": each.x} for each in keys]}
 
 
-def _of(merchants: Merchants, client_id: str) -> Merchant:
+def _of(merchants: DynamoMerchants, client_id: str) -> Merchant:
     digits = client_id if _CLIENT_ID.fullmatch(client_id) else ""
     merchant_id = _PREFIX + bytes.fromhex(digits).decode("latin-1")
     found = merchants.get(merchant_id) if _MERCHANT_ID.fullmatch(merchant_id) else None

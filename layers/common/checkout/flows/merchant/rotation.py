@@ -61,7 +61,7 @@ def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]
     after: str | None = None
     while True:
         page = services.merchants.page(limit=PAGE, after=after)
-        for merchant in page.merchants:
+        for merchant in page.records:
             _renew(services, merchant, progress)
         progress.unreadable += page.unreadable
         on_progress(progress)

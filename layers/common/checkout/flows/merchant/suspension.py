@@ -35,7 +35,7 @@ def every(services: DashboardServices) -> Iterator[Merchant]:
     after: str | None = None
     while True:
         page = services.merchants.page(limit=PAGE, after=after)
-        yield from page.merchants
+        yield from page.records
         if page.next_key is None:
             return
         after = page.next_key

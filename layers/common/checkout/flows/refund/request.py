@@ -37,7 +37,7 @@ from checkout.domain.refund.record import (
     RefundStatus,
 )
 from checkout.domain.session.record import Session
-from checkout.flows.cursors import cursor, position_of
+from checkout.flows.cursors import CursorPage, position_of, with_cursor
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.refund.settle import settle
@@ -72,14 +72,6 @@ class NewRefund:
     wallet: str | None = None
     by_budget: bool = True
     elsewhere: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RefundList:
-    """A page of refunds; `next_cursor` is None at the end."""
-
-    refunds: tuple[Refund, ...]
-    next_cursor: str | None
 
 
 def create(
@@ -201,7 +193,9 @@ def of_session(services: Services, key: Actor, session_id: str) -> tuple[Refund,
     return services.refunds.of(ids) if ids else ()
 
 
-def list_page(services: Services, key: Actor, *, limit: int, after: str | None) -> RefundList:
+def list_page(
+    services: Services, key: Actor, *, limit: int, after: str | None
+) -> CursorPage[Refund]:
     """Return a page of the merchant's refunds, newest first. Raises CursorInvalid."""
     return _page(services, key, limit, position_of(key.merchant, after, REFUND_ID))
 
@@ -214,7 +208,7 @@ def list_behind(
     anchor: str | None,
     created_from: datetime | None = None,
     created_before: datetime | None = None,
-) -> RefundList:
+) -> CursorPage[Refund]:
     """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing.
 
     The times bound their creation (from inclusive, before exclusive).
@@ -227,10 +221,9 @@ def list_behind(
 
 def _page(
     services: Services, key: Actor, limit: int, after: str | None, **bounds: datetime | None
-) -> RefundList:
+) -> CursorPage[Refund]:
     page = services.refunds.page(key.lists, limit=limit, after=after, **bounds)
-    more = cursor(key.merchant, page.next_key) if page.next_key else None
-    return RefundList(page.refunds, more)
+    return with_cursor(key.merchant, page)
 
 
 def cancel(

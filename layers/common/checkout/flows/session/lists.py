@@ -144,7 +144,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
             upward=query.upward,
         )
         unreadable += page.unreadable
-        for session in page.sessions:
+        for session in page.records:
             if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: there is a next page
                     more, last = cursor_behind(key, found[-1]), found[-1].created_at
@@ -153,8 +153,8 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
             looked_to = session.created_at
         if page.next_key is None and stretches[1:]:
             del stretches[0]
-            if page.sessions:
-                after = _place(page.sessions[-1])
+            if page.records:
+                after = _place(page.records[-1])
             continue
         after = page.next_key
         over = bool(found) and number + 1 >= query.rounds

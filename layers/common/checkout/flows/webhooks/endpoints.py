@@ -171,15 +171,16 @@ def remove(
     by: Actor | None = None,
 ) -> Merchant:
     """Stop sending events. Raises ResourceMissing, Conflict."""
-    before = merchants.get(services.merchants, merchant_id).endpoint_of(endpoint) if by else None
+    found: Endpoint | None = None
 
     def removed(merchant: Merchant) -> Merchant:
+        nonlocal found
         found = merchant.endpoint_of(endpoint)
         return merchant if found is None else merchant.with_endpoint(found, None)
 
     merchant = merchants.change(services.merchants, merchant_id, removed)
     if by:
-        audit.note(services, by, Action.WEBHOOK_REMOVED, address_of(before))
+        audit.note(services, by, Action.WEBHOOK_REMOVED, address_of(found))
     return merchant
 
 
@@ -334,7 +335,7 @@ def _failed(
         created_from=max(since, found.created_at),
         endpoint=log_of(merchant, endpoint),
     )
-    return [event for event in page.events if event.in_vain], page.next_key
+    return [event for event in page.records if event.in_vain], page.next_key
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:

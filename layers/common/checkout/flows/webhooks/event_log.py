@@ -14,10 +14,11 @@ from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import EventStatus, WebhookEvent, copy_id
-from checkout.flows.cursors import cursor, position_of
+from checkout.flows.cursors import CursorPage, cursor, position_of, with_cursor
 from checkout.flows.session.lists import READ_FOR
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Resent
+from checkout.ports import Page
 from checkout.services import DashboardServices, Services
 
 _LOOKED_AT: Final = 100  # events of a round
@@ -68,7 +69,7 @@ def events_page(
             upward=query.upward,
             endpoint=query.endpoint,
         )
-        some = [each for each in looked.events if not query.wanted or query.wanted(each)]
+        some = [each for each in looked.records if not query.wanted or query.wanted(each)]
         if query.delivered is not None:
             waiting = undelivered(services, key, some)
             some = [each for each in some if query.delivered is not (waiting[each.id] > 0)]
@@ -110,14 +111,6 @@ PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
 
 
-@dataclass(frozen=True, slots=True)
-class EventList:
-    """A page of events. With a filter, more may follow even if this page holds few or none."""
-
-    events: tuple[WebhookEvent, ...]
-    next_cursor: str | None
-
-
 def page(
     services: DashboardServices,
     key: Actor,
@@ -125,10 +118,11 @@ def page(
     status: EventStatus | None,
     after: str | None,
     endpoint: str | None = None,
-) -> EventList:
+) -> CursorPage[WebhookEvent]:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid.
 
-    With an `endpoint` that is not the first, these are the events that were copied for it.
+    With a `status`, more may follow even if this page holds few or none. With an `endpoint` that is
+    not the first, these are the events that were copied for it.
     """
     start = position_of(key.merchant, after, DELIVERY_ID)
     query = EventQuery(
@@ -138,8 +132,7 @@ def page(
         rounds=1 if status is None else ROUNDS,
         endpoint=endpoint,
     )
-    events, behind = events_page(services, key, query)
-    return EventList(events, cursor(key.merchant, behind) if behind else None)
+    return with_cursor(key.merchant, Page(*events_page(services, key, query)))
 
 
 def get(
