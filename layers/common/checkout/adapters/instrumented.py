@@ -69,7 +69,7 @@ class InstrumentedSessions(DynamoSessions):
         if held is None:
             telemetry.count("SessionsCreated")
             telemetry.share("SessionsCompleted", False)  # yet
-            _log(logging.INFO, "created", session)
+            _log_session(logging.INFO, "created", session)
         return held
 
     def save(self, transaction: Transaction[Any]) -> Any:
@@ -88,7 +88,7 @@ class InstrumentedSessions(DynamoSessions):
                 telemetry.share("FailedOnOurSide", True)
         detail = change.event in _DETAILS and saved.attention is None
         level = logging.DEBUG if detail else logging.INFO
-        _log(level, change.event.value, saved)
+        _log_session(level, change.event.value, saved)
         return saved
 
 
@@ -217,36 +217,29 @@ def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: An
         telemetry.count("TablesThrottled")
 
 
-def _log(level: int, event: str, session: Session) -> None:
+def _log(level: int, name: str, event: str, record: Session | Refund, **ids: str) -> None:
     logger.log(
         level,
-        "session",
+        name,
         extra={
             "event": event,
-            "session": session_ref(session.id),
-            "merchant": session.merchant,
-            "status": session.status.value,
-            "version": session.version,
-            "problem": session.problem.value if session.problem else None,
-            "attention": session.attention.value if session.attention else None,
+            **ids,
+            "merchant": record.merchant,
+            "status": record.status.value,
+            "version": record.version,
+            "problem": record.problem.value if record.problem else None,
+            "attention": record.attention.value if record.attention else None,
         },
     )
+
+
+def _log_session(level: int, event: str, session: Session) -> None:
+    _log(level, "session", event, session, session=session_ref(session.id))
 
 
 def _log_refund(event: str, refund: Refund) -> None:
-    logger.info(
-        "refund",
-        extra={
-            "event": event,
-            "refund": refund.id,
-            "session": session_ref(refund.session),
-            "merchant": refund.merchant,
-            "status": refund.status.value,
-            "version": refund.version,
-            "problem": refund.problem.value if refund.problem else None,
-            "attention": refund.attention.value if refund.attention else None,
-        },
-    )
+    ids = {"refund": refund.id, "session": session_ref(refund.session)}
+    _log(logging.INFO, "refund", event, refund, **ids)
 
 
 def _log_mandate(event: str, mandate: Mandate) -> None:

@@ -69,11 +69,10 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
     names |= {f"#{name}": name for name in removed}
-    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
     return {
         "TableName": table,
         "Key": {"id": after["id"]},
-        "UpdateExpression": "SET " + ", ".join(sets) + remove,
+        "UpdateExpression": "SET " + ", ".join(sets) + _removing(removed),
         "ConditionExpression": " AND ".join(conditions),
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
@@ -86,17 +85,10 @@ def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) 
 
     Attributes of `maybe` that it no longer has are removed.
     """
-    sets = [name for name in after if name != "id"]
-    removed = [name for name in maybe if name not in after]
-    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
-    return {
-        "TableName": table,
-        "Key": {"id": after["id"]},
-        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in sets) + remove,
+    request = _written(table, after, maybe)
+    request["ExpressionAttributeValues"] |= {":from": before["status"], ":read": before["version"]}
+    return request | {
         "ConditionExpression": "#status = :from AND #version = :read",
-        "ExpressionAttributeNames": {f"#{name}": name for name in (*sets, *removed)},
-        "ExpressionAttributeValues": {f":{name}": after[name] for name in sets}
-        | {":from": before["status"], ":read": before["version"]},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
 
@@ -138,18 +130,25 @@ def keep_longer(table: str, row: Item) -> dict[str, Any]:
     }
 
 
-def _written(table: str, row: Item) -> dict[str, Any]:
-    """Return the UpdateItem that replaces a row, whatever it was."""
+def _written(
+    table: str, row: Item, maybe: Collection[str] = ("ttl", "search_key", "created_key")
+) -> dict[str, Any]:
+    """Return the UpdateItem that replaces a row, which may have had attributes of `maybe`."""
     names = [name for name in row if name != "id"]
-    maybe = [name for name in ("ttl", "search_key", "created_key") if name not in row]
-    remove = " REMOVE " + ", ".join(f"#{name}" for name in maybe) if maybe else ""
+    removed = [name for name in maybe if name not in row]
     return {
         "TableName": table,
         "Key": {"id": row["id"]},
-        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in names) + remove,
-        "ExpressionAttributeNames": {f"#{name}": name for name in (*names, *maybe)},
+        "UpdateExpression": "SET "
+        + ", ".join(f"#{name} = :{name}" for name in names)
+        + _removing(removed),
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*names, *removed)},
         "ExpressionAttributeValues": {f":{name}": row[name] for name in names},
     }
+
+
+def _removing(names: Collection[str]) -> str:
+    return " REMOVE " + ", ".join(f"#{name}" for name in names) if names else ""
 
 
 def put_new(table: str, item: Item, key: str) -> dict[str, Any]:

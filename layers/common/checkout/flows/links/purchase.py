@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from checkout.domain.ground.errors import (
@@ -94,7 +95,7 @@ def begin(
         merchant=link.id,  # the keys of a link are no merchant's
         key=visit,
         fingerprint=_fingerprint(link, visit, details, quantity),
-        render=_id_of,
+        render=attrgetter("id"),
         status=303,
     )
     try:
@@ -175,10 +176,6 @@ def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quanti
     return fingerprint_of(
         "buy", [link.id, visit, quantity, details.to_json(), details.further_json()]
     )
-
-
-def _id_of(session: Session) -> str:
-    return session.id
 
 
 def _refusal() -> CheckoutError:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from checkout.domain.ground.errors import cause
@@ -26,12 +27,9 @@ from checkout.domain.ground.ids import (
     kind_of,
     session_ref,
 )
-from checkout.domain.merchant.notices import Subscriber
 from checkout.domain.payment.events import Event
-from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund, RefundStatus
 from checkout.domain.session.record import Session
-from checkout.domain.session.withdrawal import Withdrawal
 from checkout.flows import notices
 from checkout.flows.payment import mandates
 from checkout.flows.payment import schedule as payment_schedule
@@ -92,7 +90,9 @@ class Kind:
 
     get: Callable[[PayServices, str], Any]
     begin: Callable[[PayServices, Any], Checked]
-    finish: Callable[[PayServices, Checked, timedelta], Any]
+    finish: Callable[[PayServices, Checked, timedelta], Any] = lambda _, checked, __: (
+        checked.session
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,22 +282,9 @@ def _begin_refund(services: PayServices, refund: Refund) -> Checked:
     return Checked(after)
 
 
-def _begin_mandate(services: PayServices, mandate: Mandate) -> Checked:
-    """Renew the token of a mandate, long before its provider forgets it."""
-    after: Any = mandates.step(services, mandate, within=MERCHANT_WITHIN)
-    return Checked(after)
-
-
-def _begin_subscriber(services: PayServices, subscriber: Subscriber) -> Checked:
-    """Tell a member what needs somebody."""
-    after: Any = notices.look(services, subscriber)
-    return Checked(after)
-
-
-def _begin_withdrawal(services: PayServices, filed: Withdrawal) -> Checked:
-    """Acknowledge a withdrawal to its customer, if that has failed before."""
-    after: Any = withdrawals.acknowledge_if_due(services, filed)
-    return Checked(after)
+def _whole(step: Callable[[PayServices, Any], Any]) -> Callable[[PayServices, Any], Checked]:
+    """Return the first half of a check that has no second one."""
+    return lambda services, record: Checked(step(services, record))
 
 
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -311,22 +298,20 @@ _KINDS: Final[Mapping[str, Kind]] = {
     REFUND: Kind(
         get=lambda services, refund_id: services.refunds.get(refund_id),
         begin=_begin_refund,
-        finish=lambda services, checked, within: checked.session,
     ),
     MANDATE: Kind(
         get=lambda services, mandate_id: services.mandates.get(mandate_id),
-        begin=_begin_mandate,
-        finish=lambda services, checked, within: checked.session,
+        # renews the token of a mandate, long before its provider forgets it
+        begin=_whole(partial(mandates.step, within=MERCHANT_WITHIN)),
     ),
     SUBSCRIBER: Kind(
         get=lambda services, subscriber_id: services.subscribers.get(subscriber_id),
-        begin=_begin_subscriber,
-        finish=lambda services, checked, within: checked.session,
+        begin=_whole(notices.look),  # tells a member what needs somebody
     ),
     WITHDRAWAL: Kind(
         get=lambda services, row_id: services.withdrawals.get(row_id.partition("#")[2]),
-        begin=_begin_withdrawal,
-        finish=lambda services, checked, within: checked.session,
+        # acknowledges a withdrawal to its customer, if that has failed before
+        begin=_whole(withdrawals.acknowledge_if_due),
     ),
 }
 

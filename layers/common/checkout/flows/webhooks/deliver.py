@@ -53,7 +53,6 @@ from checkout.ports import (
     DueEvent,
     EventQueue,
     QueuedEvent,
-    Receipt,
     Receivers,
     SecretUnreadable,
     ShardRange,
@@ -261,7 +260,14 @@ def _attempt(
     )
     if receipt.status == GONE:
         _disable(services, event.merchant, endpoint)
-    after = _after(services, event, delivery, receipt, now)
+    after = ended(
+        event,
+        delivery,
+        now=now,
+        spread=int.from_bytes(services.random_bytes(4), "big") / 2**31 - 1,
+        retry_after=receipt.retry_after,
+        gone=receipt.status == GONE,
+    )
     try:
         services.events.save(after)
     except StaleEvent as stale:
@@ -272,24 +278,6 @@ def _attempt(
     if delivery.succeeded:
         return MessageResult.DELIVERED
     return MessageResult.FAILED if after.status is EventStatus.PENDING else MessageResult.GIVEN_UP
-
-
-def _after(
-    services: Services,
-    event: WebhookEvent,
-    delivery: Delivery,
-    receipt: Receipt,
-    now: datetime,
-) -> WebhookEvent:
-    spread = int.from_bytes(services.random_bytes(4), "big") / 2**31 - 1
-    return ended(
-        event,
-        delivery,
-        now=now,
-        spread=spread,
-        retry_after=receipt.retry_after,
-        gone=receipt.status == GONE,
-    )
 
 
 def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) -> None:
