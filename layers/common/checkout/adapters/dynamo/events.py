@@ -15,7 +15,7 @@ from typing import Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import PacedStore, due, get, readable
+from checkout.adapters.dynamo.client import PacedStore, due, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
@@ -68,9 +68,7 @@ class DynamoEvents(PacedStore):
 
     def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
         """Read the events by their ids, strongly consistent. Missing ones are left out."""
-        items = self._persistent.batch_get(self._client, self._events, ids)
-        found, _ = readable(items.values(), event_from)
-        return {each.id: each for each in found}
+        return {each.id: each for each in self._in_order(self._events, ids, event_from)}
 
     def save(self, event: WebhookEvent) -> None:
         """Write the event if the stored version is one less than `event.version`.
@@ -160,8 +158,7 @@ class DynamoEvents(PacedStore):
             created_before=created_before,
             upward=upward,
         )
-        items = self._persistent.batch_get(self._client, self._events, found.ids)
-        shown, _ = readable((items[each] for each in found.ids if each in items), event_from)
+        shown = self._in_order(self._events, found.ids, event_from)
         return Page(tuple(shown), found.next_key)
 
 

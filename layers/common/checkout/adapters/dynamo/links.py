@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import PacedStore, get, readable
+from checkout.adapters.dynamo.client import PacedStore, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, number, number_from, text
 from checkout.adapters.dynamo.conditions import (
     Writes,
@@ -92,8 +92,7 @@ class DynamoLinks(PacedStore):
         found = lists.page(
             self._client, self._sessions, "by_search", owner, shards=1, limit=limit, after=after
         )
-        items = self._persistent.batch_get(self._client, self._sessions, found.ids)
-        shown, _ = readable((items[each] for each in found.ids if each in items), _LINK.decode)
+        shown = self._in_order(self._sessions, found.ids, _LINK.decode)
         return Page(tuple(self._with_stock(shown)), found.next_key)
 
     def _with_stock(self, links: Sequence[PaymentLink]) -> list[PaymentLink]:

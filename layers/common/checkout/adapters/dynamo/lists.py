@@ -57,25 +57,10 @@ def page(
         lowest, highest = (max(lowest, after), highest) if upward else (lowest, min(highest, after))
     if lowest > highest:
         return Places([], None)
-    found: set[str] = set()
-    for shard in range(shards):
-        answer = ask(
-            client.query,
-            TableName=table,
-            IndexName=index,
-            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#owner": _OWNERS[index], "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":owner": owned(owner, shard),
-                ":low": text(lowest),
-                ":high": text(highest),
-            },
-            ScanIndexForward=upward,
-            # One more, to see whether there are more. BETWEEN includes `after` itself, which was
-            # seen already.
-            Limit=(limit + (1 if after is None else 2)) * entries_each,
-        )
-        found.update(text_from(row["created_key"]) for row in answer["Items"])
+    # One more, to see whether there are more. BETWEEN includes `after` itself, which was seen.
+    most = (limit + (1 if after is None else 2)) * entries_each
+    bounds = (lowest, highest)
+    found = _entries(client, table, index, owner, shards, bounds, most=most, upward=upward)
     places = sorted(found - {after}, reverse=not upward)
     shown = places[:limit]
     return Places(
@@ -90,22 +75,37 @@ def beginning(
 
     The index `by_search` has each at `text#position`. One query for each shard.
     """
+    bounds = (prefix, prefix + _BEHIND)
+    found = _entries(client, table, "by_search", owner, shards, bounds, most=limit)
+    places = {"#".join(each.rsplit("#", 2)[1:]) for each in found}
+    newest = sorted(places, reverse=True)[:limit]
+    return [place.partition("#")[2] for place in newest]
+
+
+def _entries(
+    client: Client,
+    table: str,
+    index: str,
+    owner: str,
+    shards: int,
+    bounds: tuple[str, str],
+    *,
+    most: int,
+    upward: bool = True,
+) -> set[str]:
+    """Return the keys of the entries between the bounds, from the first `most` of each shard."""
+    low, high = map(text, bounds)
     found: set[str] = set()
     for shard in range(shards):
         answer = ask(
             client.query,
             TableName=table,
-            IndexName="by_search",
+            IndexName=index,
             KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#owner": "search_key", "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":owner": owned(owner, shard),
-                ":low": text(prefix),
-                ":high": text(prefix + _BEHIND),
-            },
-            Limit=limit,
+            ExpressionAttributeNames={"#owner": _OWNERS[index], "#created_key": "created_key"},
+            ExpressionAttributeValues={":owner": owned(owner, shard), ":low": low, ":high": high},
+            ScanIndexForward=upward,
+            Limit=most,
         )
-        places = (text_from(row["created_key"]).rsplit("#", 2) for row in answer["Items"])
-        found.update("#".join(place[1:]) for place in places)
-    newest = sorted(found, reverse=True)[:limit]
-    return [place.partition("#")[2] for place in newest]
+        found.update(text_from(row["created_key"]) for row in answer["Items"])
+    return found

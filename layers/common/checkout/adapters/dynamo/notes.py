@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from checkout.adapters.dynamo.client import Client, PacedStore, get
@@ -30,16 +31,12 @@ _NOTE: Final = Codec(Note, names=_NAMES)
 _WITHDRAWAL: Final = Codec(Withdrawal, names=_NAMES)
 
 
-def note_from(item: Item) -> Note:
-    """Return the note of a row."""
-    found: Note = _decoded(_NOTE, NOTE_ROW, item)
-    return found
+def _decoded(codec: Codec[T], row: str, item: Item) -> T:
+    return codec.decode(item | {"id": text(text_from(item["id"]).removeprefix(row))})
 
 
-def withdrawal_from(item: Item) -> Withdrawal:
-    """Return the withdrawal of a row."""
-    found: Withdrawal = _decoded(_WITHDRAWAL, WITHDRAWAL_ROW, item)
-    return found
+note_from: Final = partial(_decoded, _NOTE, NOTE_ROW)
+withdrawal_from: Final = partial(_decoded, _WITHDRAWAL, WITHDRAWAL_ROW)
 
 
 class _Rows(PacedStore, Generic[T]):
@@ -104,7 +101,3 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
             place["due_shard"] = text(LATER + due_shard(self._row + withdrawal.session))
             place["due_at"] = instant(withdrawal.acknowledge_at)
         return self._put(withdrawal, withdrawal.at, place)
-
-
-def _decoded(codec: Codec[Any], row: str, item: Item) -> Any:
-    return codec.decode(item | {"id": text(text_from(item["id"]).removeprefix(row))})

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import PacedStore, Store, get, readable
+from checkout.adapters.dynamo.client import PacedStore, Store, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text
 from checkout.adapters.dynamo.conditions import failed_item, put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
@@ -97,9 +97,7 @@ class DynamoRefunds(PacedStore):
 
         Missing ones are left out.
         """
-        found = self._persistent.batch_get(self._client, self._sessions, list(refund_ids))
-        shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
-        return tuple(shown)
+        return tuple(self._in_order(self._sessions, refund_ids, refund_from))
 
     def page(
         self,
@@ -125,8 +123,7 @@ class DynamoRefunds(PacedStore):
             created_from=created_from,
             created_before=created_before,
         )
-        items = self._persistent.batch_get(self._client, self._sessions, list(found.ids))
-        shown, _ = readable((items[each] for each in found.ids if each in items), refund_from)
+        shown = self._in_order(self._sessions, found.ids, refund_from)
         return Page(tuple(shown), found.next_key)
 
 

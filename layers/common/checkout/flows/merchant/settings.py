@@ -213,17 +213,6 @@ def _locale(typed: str) -> str | None:
     return typed if typed in LANGUAGES else None
 
 
-def _typed_name(typed: str) -> str:
-    name = _name(typed)
-    if name is None:
-        raise ParameterInvalid(
-            f"The name must be 1 to {NAME_MAX} letters, digits and signs, without a web or e-mail "
-            "address.",
-            param="name",
-        )
-    return name
-
-
 def _typed_color(typed: str) -> str | None:
     color = _color(typed)
     if color is None and typed:
@@ -233,31 +222,21 @@ def _typed_color(typed: str) -> str | None:
     return color
 
 
-def _typed_locale(typed: str) -> str:
-    locale = _locale(typed)
-    if locale is None:
-        raise ParameterInvalid("The pages do not support this language.", param="locale")
-    return locale
+def _read_as(
+    read: Callable[[str], str | None], param: str, text: str, *, required: bool = False
+) -> Callable[[str], str | None]:
+    """Return a reader that raises ParameterInvalid with this text for what `read` does not take.
 
+    An empty text removes a value that is not required.
+    """
 
-def _contact(typed: str) -> str | None:
-    contact = contact_of(typed)
-    if typed.strip() and contact is None:
-        raise ParameterInvalid(
-            "The contact must be an e-mail address or a page that begins with https://.",
-            param="contact",
-        )
-    return contact
+    def value(typed: str) -> str | None:
+        found = read(typed)
+        if found is None and (required or typed.strip()):
+            raise ParameterInvalid(text, param=param)
+        return found
 
-
-def _website(typed: str) -> str | None:
-    website = return_host(typed)
-    if typed.strip() and website is None:
-        raise ParameterInvalid(
-            "The website must be a host name like shop.example, without https:// and path.",
-            param="website",
-        )
-    return website
+    return value
 
 
 def _providers(typed: str) -> tuple[Provider, ...]:
@@ -304,11 +283,25 @@ def _host(typed: str) -> str:
 
 
 _READ: Final[dict[str, Callable[[str], Any]]] = {
-    "name": _typed_name,
+    "name": _read_as(
+        _name,
+        "name",
+        f"The name must be 1 to {NAME_MAX} letters, digits and signs, without a web or e-mail "
+        "address.",
+        required=True,
+    ),
     "accent_color": _typed_color,
-    "locale": _typed_locale,
-    "contact": _contact,
-    "website": _website,
+    "locale": _read_as(_locale, "locale", "The pages do not support this language.", required=True),
+    "contact": _read_as(
+        contact_of,
+        "contact",
+        "The contact must be an e-mail address or a page that begins with https://.",
+    ),
+    "website": _read_as(
+        return_host,
+        "website",
+        "The website must be a host name like shop.example, without https:// and path.",
+    ),
     "providers": _providers,
     "tolerance": _tolerance,
     "withdrawal_days": _withdrawal_days,
