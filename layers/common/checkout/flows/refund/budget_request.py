@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from checkout.domain.ground.errors import (
-    AmountNotRepresentable,
     AmountTooLarge,
     AmountTooSmall,
     PermissionMissing,
@@ -14,7 +13,7 @@ from checkout.domain.ground.errors import (
     SessionBusy,
 )
 from checkout.domain.ground.ids import mandate_id, new_nonce
-from checkout.domain.ground.money import TOTAL_MAX, to_wallet
+from checkout.domain.ground.money import TOTAL_MAX
 from checkout.domain.merchant.people import Actor
 from checkout.domain.merchant.reach import Effect, require
 from checkout.domain.merchant.record import ApiKey
@@ -23,6 +22,7 @@ from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
+from checkout.flows.refund.request import in_own_wallet
 from checkout.open_payments.models import Amount
 from checkout.ports import Cleanup, StaleRecord
 from checkout.services import Services
@@ -124,13 +124,7 @@ def in_wallet(key: Actor, amount: int) -> Amount:
         raise AmountTooSmall("The budget must be at least 1.", param="amount")
     if amount > TOTAL_MAX:
         raise AmountTooLarge(f"The budget must be at most {TOTAL_MAX}.", param="amount")
-    code, scale = key.asset_code, key.asset_scale
-    try:
-        return to_wallet(amount, currency=code.lower(), asset_code=code, asset_scale=scale)
-    except AmountNotRepresentable:
-        raise AmountNotRepresentable(
-            f"Your wallet counts {code} in larger steps than this amount.", param="amount"
-        ) from None
+    return in_own_wallet(amount, key.asset_code.lower(), key.asset_code, key.asset_scale)
 
 
 def begun(services: Services, key: Actor) -> Mandate:

@@ -6,6 +6,7 @@ time. A wallet that does not answer decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -183,21 +184,10 @@ def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
                 raise
         _, token = mandates.rotate(visit, mandate)
     except mandates.NoToken as no_token:
-        if no_token.gone:
-            _left_by_budget(services, refund)
+        if no_token.gone:  # the merchant has to approve that it is read
+            _lost(services, refund, lambda current: bool(current.by_budget))
         raise CannotTell from None
     return _find(visit, refund, token)
-
-
-def _left_by_budget(services: Services, refund: Refund) -> None:
-    """Write that the budget's token does not read it any more: the merchant has to approve that."""
-
-    def left(current: Refund) -> Change[Refund] | None:
-        if not current.by_budget or not current.payment_in_flight:
-            return None
-        return change(services, current, RefundEvent.TOKEN_LOST)
-
-    write_decided(services, refund, left)
 
 
 def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
@@ -214,7 +204,7 @@ def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Re
         fresh = visit.client.rotate_token(auth_server, token)
     except op.Refused as refused:
         if refused.reason is op.Reason.TOKEN_GONE:
-            _lost(services, refund, known)
+            _lost(services, refund, lambda current: current.token == known)
             raise CannotTell from None
         raise
     new = sealed.seal_token(services.vault, refund.id, fresh)
@@ -232,11 +222,11 @@ def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Re
     return refund, fresh
 
 
-def _lost(services: Services, refund: Refund, known: str | None) -> None:
-    """Write that the token is lost, if it is still the one that was stored."""
+def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -> None:
+    """Write that the token which reads the payment is lost, if that is `still` so of the record."""
 
     def lost(current: Refund) -> Change[Refund] | None:
-        if current.token != known or not current.payment_in_flight:
+        if not still(current) or not current.payment_in_flight:
             return None
         return change(services, current, RefundEvent.TOKEN_LOST)
 

@@ -481,16 +481,18 @@ def _given_of_all(session: Session) -> Amount:
 
 def _cost(session: Session, amount: int) -> Amount:
     """Return the amount in the scale of the merchant's wallet. Raises AmountNotRepresentable."""
-    receive = session.receive
+    code, scale = session.receive.asset_code, session.receive.asset_scale
+    return in_own_wallet(amount, session.currency, code, scale)
+
+
+def in_own_wallet(amount: int, currency: str, code: str, scale: int) -> Amount:
+    """Return minor units of `currency` in the scale of the merchant's wallet, which holds `code`.
+
+    Raises AmountNotRepresentable.
+    """
     try:
-        return to_wallet(
-            amount,
-            currency=session.currency,
-            asset_code=receive.asset_code,
-            asset_scale=receive.asset_scale,
-        )
+        return to_wallet(amount, currency=currency, asset_code=code, asset_scale=scale)
     except AmountNotRepresentable:
         raise AmountNotRepresentable(
-            f"Your wallet counts {receive.asset_code} in larger steps than this amount.",
-            param="amount",
+            f"Your wallet counts {code} in larger steps than this amount.", param="amount"
         ) from None
