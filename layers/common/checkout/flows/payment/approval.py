@@ -10,16 +10,13 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from checkout.domain.ground.errors import CallbackInvalid
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.payment.machine import Change
-from checkout.domain.payment.mandate import Mandate
 from checkout.domain.record_kinds import subject_of
-from checkout.domain.refund.record import Refund
-from checkout.domain.session.record import Session
 from checkout.flows.payment.instruct import P, intend, usable_quote
 from checkout.flows.payment.sealed import Grant, pending_grant
 from checkout.flows.payment.visit import WalletVisit
@@ -31,7 +28,12 @@ from checkout.open_payments.models import AccessToken, WalletAddress
 from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
 
-A = TypeVar("A", Session, Refund, Mandate)  # the kinds of records that wait for an approval
+if TYPE_CHECKING:
+    from checkout.domain.payment.mandate import Mandate
+    from checkout.domain.refund.record import Refund
+    from checkout.domain.session.record import Session
+
+A = TypeVar("A", "Session", "Refund", "Mandate")  # the kinds of records that wait for an approval
 T = TypeVar("T")
 # Returns the note on a problem, and the fields that show it. The error is None for a dearer price.
 Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]

@@ -11,15 +11,13 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import InFlight, Instruction, Phase, Problem
 from checkout.domain.payment.machine import Change
 from checkout.domain.record_kinds import subject_of
-from checkout.domain.refund.record import Refund
-from checkout.domain.session.record import Session
 from checkout.flows.payment import proof, schedule, sealed
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
@@ -35,8 +33,12 @@ from checkout.open_payments.models import (
 from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
 
+if TYPE_CHECKING:
+    from checkout.domain.refund.record import Refund
+    from checkout.domain.session.record import Session
+
 R = TypeVar("R", bound=InFlight)
-P = TypeVar("P", Session, Refund)  # the kinds of records that are paid
+P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
 # From W6; a process that resumes later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
@@ -49,14 +51,14 @@ RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was called invalid 
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Generic[R]):
     """A session after its one send.
 
     `payment` is the wallet's, of a 201. `seen` is the money that is there although the wallet has
     refused. With neither, the session is open again, or in doubt.
     """
 
-    session: Session
+    session: R
     payment: OutgoingPayment | None = None
     seen: proof.Seen | None = None
 
@@ -152,7 +154,7 @@ class NothingSent(Exception):
         self.why, self.late = why, late
 
 
-def send_once(visit: WalletVisit, record: Session | Refund, token: AccessToken) -> OutgoingPayment:
+def send_once(visit: WalletVisit, record: InFlight | Refund, token: AccessToken) -> OutgoingPayment:
     """Make the one call that moves money, never after the instruction's deadline (C8).
 
     Returns the payment as the payer's wallet has accepted it. Raises NothingSent, and open_payments
@@ -172,7 +174,7 @@ def send_once(visit: WalletVisit, record: Session | Refund, token: AccessToken) 
         raise NothingSent(type(error).__name__) from None
 
 
-def send(visit: WalletVisit, record: Session, token: AccessToken, patience: timedelta) -> Sent:
+def send(visit: WalletVisit, record: R, token: AccessToken, patience: timedelta) -> Sent[R]:
     """Send the payment of a sale, and record it (W7).
 
     Others look for its money after `patience`. Raises StaleRecord, IllegalTransition.
@@ -202,8 +204,8 @@ def send(visit: WalletVisit, record: Session, token: AccessToken, patience: time
 
 
 def _certain(
-    visit: WalletVisit, record: Session, token: AccessToken, problem: Problem, why: str
-) -> Sent:
+    visit: WalletVisit, record: R, token: AccessToken, problem: Problem, why: str
+) -> Sent[R]:
     """Open the session again: it is certain that this instruction paid nothing and never will.
 
     The access token is revoked, best effort, so that nothing uses this approval any more.
@@ -216,7 +218,7 @@ def _certain(
     return Sent(record)
 
 
-def _refused(visit: WalletVisit, record: Session, token: AccessToken, refused: op.Refused) -> Sent:
+def _refused(visit: WalletVisit, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session if the 4xx means that no payment was made; return the money if it is there.
 
     It does only if the wallet, asked by id and by list, shows no payment for this quote, and the
