@@ -1,9 +1,9 @@
 """Remove a customer from records: wallet and e-mail addresses, and everything that belongs to them.
 
-A record is cleaned of the addresses in every spelling. A session of this customer also loses all
-wallets, quotes and outgoing payments, whose addresses may name the customer, all that the customer
-gave, and the e-mail address that the shop gave; so do its refunds and events. Times, amounts and
-the merchant's own incoming payment stay: they are the merchant's accounts.
+The addresses are removed from a record in every spelling. A session of this customer, its refunds
+and its events also lose all wallets, quotes and outgoing payments, because their addresses may name
+the customer, all details that the customer gave, and the e-mail address that the shop gave. Times,
+amounts and the merchant's own incoming payment stay, because the merchant's accounts need them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
 # The address must end here: a longer one is another wallet, or a resource of a wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
-# An e-mail address must begin and end where it stands, too: a longer one is somebody else's.
+# An e-mail address must begin and end here, too: a longer one belongs to somebody else.
 _BEFORE_EMAIL: Final = r"(?:(?<![A-Za-z0-9._+~-])|(?<=%[0-9A-F]{2}))"
 _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
 # The fields with an event's bodies, one for each form.
@@ -46,9 +46,9 @@ _WITH_EMAIL: Final = frozenset({"customer_details", "billing_details"})
 class Customer:
     """A customer who is to be erased; the addresses are not shown in logs.
 
-    `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of those that
-    are theirs whichever wallet they name. Of those in `withdrawals`, which have another e-mail
-    address, only the withdrawal is theirs.
+    `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
+    that belong to the customer, whichever wallet they name. `withdrawals` are the ids of sessions
+    with another e-mail address, of which only the withdrawal belongs to the customer.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -201,10 +201,10 @@ def _cleaned(session: Session, customer: Customer) -> Session:
 def event_without_wallet(
     event: WebhookEvent, customer: Customer, *, theirs: bool = False
 ) -> WebhookEvent:
-    """Return the next version of an event without the customer; the same if it has nothing of them.
+    """Return the next version of an event without the customer; the event itself if unchanged.
 
-    If it has, the receivers' answers are removed, too, because they may repeat the body. `theirs`:
-    it is about a session whose customer was erased, so it loses its answers and every wallet.
+    A changed event also loses the receivers' answers, because they may repeat the body. `theirs`:
+    the event's session belongs to the customer, so the event loses its answers and every wallet.
     """
     changed: dict[str, Any] = {
         name: without
@@ -223,9 +223,9 @@ def event_without_wallet(
 def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) -> str:
     """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
-    With `theirs` all wallets in it are the customer's, and so is the e-mail address that the shop
-    gave. Some stored answers are no JSON, and contain nobody: of a purchase at a payment link the
-    session's id, of a webhook endpoint a sealed text.
+    With `theirs` all wallets in it belong to the customer, and so does the e-mail address that the
+    shop gave. Some stored answers are not JSON, and name no customer: the session's id for a
+    purchase at a payment link, a sealed text for a webhook endpoint.
     """
     try:
         value = json.loads(body)

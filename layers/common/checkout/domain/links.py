@@ -1,8 +1,8 @@
 """Payment links: a fixed price at a public address, where each purchase makes its own session.
 
-Name and price of a link never change, because it may be printed. A link may have a stock: a session
-takes its items of it when it is created, and gives them back once it is certain that nothing was
-sold (domain/session/transitions.py, "Stock"). A large stock lies in several rows, so that buyers do
+The name and price of a link never change, because it may be printed. A link may have a stock: a new
+session takes its items from it, and returns them once it is certain that nothing was sold
+(domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that buyers do
 not wait for each other, unless a customer may take several items at once (docs/decisions/0015).
 """
 
@@ -33,7 +33,7 @@ SPREAD_FROM: Final = 2 * ROWS
 _ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds items of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
-LASTS: Final = timedelta(days=1)  # a session that holds none
+LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no items
 METADATA_NAME: Final = "payment_link"
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
@@ -46,10 +46,10 @@ class PaymentLink:
     """A fixed price. `unit_amount` is in the currency's minor units.
 
     `left` is the number of items that are neither held nor sold, or None without a stock limit;
-    `rows` is the number of rows in which they lie. If `success_url` is None, customers stay on the
-    receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a customer
-    is asked for, `required` those of them without which they cannot buy; `collect_json` is all that
-    is asked, if it is more (collect.py). `image` is the URL of a picture. `most` is the number of
+    `rows` is the number of rows in which they are stored. If `success_url` is None, customers stay
+    on the receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a
+    customer is asked for, `required` the mandatory ones among them; `collect_json` has the complete
+    list if there are others (collect.py). `image` is the URL of a picture. `most` is the number of
     items that a customer may buy at once, if it is more than one.
     """
 
@@ -77,7 +77,7 @@ class PaymentLink:
 
     @property
     def offered(self) -> int:
-        """Return how many items a customer is offered: no more than are left, if some are."""
+        """Return how many items a customer is offered: at most those left, unless none are."""
         return min(self.quantity_max, self.left or self.quantity_max)
 
     @property
@@ -89,7 +89,7 @@ class PaymentLink:
 
     @property
     def limited(self) -> bool:
-        """Return whether it has a stock."""
+        """Return whether the link has a stock."""
         return self.left is not None
 
     @property
@@ -99,7 +99,7 @@ class PaymentLink:
 
     @property
     def row_ids(self) -> tuple[str, ...]:
-        """Return the ids of the rows in which the stock lies. The first is the link's own."""
+        """Return the ids of the stock's rows. The first is the link's own id."""
         return (self.id, *(f"{self.id}{_ROW}{number}" for number in range(1, self.rows)))
 
     def opened(
@@ -120,9 +120,9 @@ class PaymentLink:
         """Return the open session of one purchase.
 
         Its customers return to the link's own page. Without a `success_url` they get the receipt.
-        `customer_details` and `customer_further` are sealed, and `customer_mark` finds it; `row` is
-        the one of the stock that it takes its items of. Raises AmountNotRepresentable and
-        UrlInvalid: wallet or return hosts may have changed since.
+        `customer_details` and `customer_further` are sealed; a search for `customer_mark` finds the
+        session; `row` is the stock's row from which it takes its items. Raises
+        AmountNotRepresentable and UrlInvalid: the wallet or the return hosts may have changed.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -176,7 +176,7 @@ class PaymentLink:
 def order_of(session_id: str) -> str:
     """Return the order number of a purchase, which is easy to read aloud.
 
-    It is made of a digest of the session's id, so it does not lead to the session.
+    It is made from a digest of the session's id, so the session cannot be found from it.
     """
     digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
     return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)
@@ -191,14 +191,14 @@ def quantity_of(typed: str, most: int) -> int | None:
 def rows_for(left: int | None, *, most: int | None) -> int:
     """Return the number of rows for the stock of a new link.
 
-    A purchase takes its items from one row. So if a customer may take several, all lie in one:
-    else "not enough are left" might be said while they are.
+    A purchase takes its items from one row. So if a customer may take several, there is one row:
+    otherwise a purchase could be refused although enough items are left in all rows together.
     """
     return ROWS if left is not None and left >= SPREAD_FROM and most is None else 1
 
 
 def shares(left: int, rows: int) -> list[int]:
-    """Return what each row gets of `left` items: as much as the others, or one more."""
+    """Return the number of items for each row, as equal as possible."""
     return [left // rows + (number < left % rows) for number in range(rows)]
 
 

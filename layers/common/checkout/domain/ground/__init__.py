@@ -1,1 +1,1 @@
-"""What all rooms of the domain stand on: errors, ids, money, texts and their grammar."""
+"""Used by all of the domain: errors, ids, money, texts and their grammar."""

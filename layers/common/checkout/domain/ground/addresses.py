@@ -1,7 +1,7 @@
-"""Postal addresses in the form of their country: what a form asks for, and what a label says.
+"""Postal addresses in the format of their country: the fields of a form, the lines of a label.
 
 The formats are data of Google's libaddressinput, in address_formats.json (bin/address_formats),
-which is read at the first address that a process asks for. A text is checked for its form only.
+which is read with the first address in a process. Only the form of a text is checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SIGNS: Final = " ,-/"
 
 
 class Fault(StrEnum):
-    """The reason why a text is not taken."""
+    """The reason why a text is not accepted."""
 
     MISSING = "missing"
     INVALID = "invalid"
@@ -66,7 +66,7 @@ _PARTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address, with a two-letter country (ISO 3166). None of it shows in a log."""
+    """An address, with a two-letter country (ISO 3166). Logs do not show it."""
 
     country: str = field(repr=False)
     name: str | None = field(default=None, repr=False)
@@ -82,8 +82,8 @@ class Address:
 class PartAsked:
     """A part that a country's addresses have.
 
-    `called` is what it is called there, such as `zip`, `prefecture` or `post_town`. A part with
-    `regions` is one of them: code and name. `beside`: it is written on the line of the part before.
+    `called` is its name there, such as `zip`, `prefecture` or `post_town`. A part with `regions`
+    (code and name) must be one of them. `beside`: it is on the same line as the part before.
     """
 
     part: Part
@@ -114,9 +114,9 @@ def parts_asked(country: str) -> tuple[PartAsked, ...]:
 
 
 def _tokens(form: str) -> Iterator[tuple[str, bool]]:
-    """Yield the tokens of a form, and whether each stands beside the one before.
+    """Yield the tokens of a form, and whether each is on the same line as the one before.
 
-    A name and a street are too long for that.
+    A name and a street are too long for a shared line.
     """
     for line in form.split("%n"):
         before = ""
@@ -128,9 +128,9 @@ def _tokens(form: str) -> Iterator[tuple[str, bool]]:
 def checked(
     typed: Mapping[str, str], prefix: str, *, country: str, required: bool
 ) -> tuple[Address | None, dict[str, Fault]]:
-    """Return the address of a form's fields, whose names begin with `prefix`, and what is wrong.
+    """Return the address of a form's fields, whose names begin with `prefix`, and the faults.
 
-    Without `required` the address may be left out as a whole: then it is None.
+    Without `required` the whole address may be left out: then it is None.
     """
     asked = parts_asked(country)
     texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
@@ -155,7 +155,7 @@ def checked(
 def label(address: Address) -> list[str]:
     """Return the lines of an address as its country writes them, with the country's name below.
 
-    An address in Latin letters is written in the order for those.
+    An address in Latin letters is written in the country's order for Latin letters.
     """
     row = _rows()[address.country]
     texts = [address.name, address.line1, address.district, address.city]
@@ -178,7 +178,7 @@ def label(address: Address) -> list[str]:
 
 
 def _line(form: str, values: Mapping[str, str | None]) -> str:
-    """Return a line with its values. A sign between two parts goes with a part that is missing."""
+    """Return a line with its values, without the separators of missing parts."""
     text = between = ""
     for piece in _PIECES.split(form):
         value = values[piece[1]] if piece.startswith("%") else None
@@ -190,7 +190,7 @@ def _line(form: str, values: Mapping[str, str | None]) -> str:
 
 
 def _taken(country: str, asked: PartAsked, text: str) -> str | None:
-    """Return what is stored of a typed text, or None if it cannot be this part."""
+    """Return the form of a typed text that is stored, or None if it cannot be this part."""
     if len(text) > PART_MAX or not shown(text):
         return None
     if asked.regions:
@@ -209,7 +209,7 @@ def _taken(country: str, asked: PartAsked, text: str) -> str | None:
 
 @lru_cache(maxsize=300)
 def _regions(country: str) -> tuple[tuple[str, str], ...]:
-    """Return code and name of each region; none where people type it."""
+    """Return the code and name of each region; none if people type the region."""
     listed = _rows()[country].get("regions")
     if listed is None:
         return ()

@@ -158,7 +158,7 @@ class MailRefused(CheckoutError):
 
 
 class ResourceMissing(CheckoutError):
-    """No such record, or another merchant's: one answer for both."""
+    """The record does not exist, or belongs to another merchant: one answer for both."""
 
     code = "resource_missing"
 
@@ -186,7 +186,7 @@ class ApiKeyMissing(CheckoutError):
 
 
 class ApiKeyInvalid(CheckoutError):
-    """Unknown or revoked: one answer for both."""
+    """The key is unknown or revoked: one answer for both."""
 
     code = "api_key_invalid"
 
@@ -279,10 +279,10 @@ class Unavailable(CheckoutError):
 
 
 def cause(error: BaseException) -> str:
-    """Return what is at the bottom of a chain of exceptions, in a word or two for the log.
+    """Return the root cause of a chain of exceptions, in a word or two for the log.
 
-    It is AWS's error code, or else the type of the innermost exception. A table whose key cannot be
-    used says the key's error in its text, of which nothing else is taken.
+    It is AWS's error code, or otherwise the type of the innermost exception. The error of a table
+    whose key cannot be used names the key's error in its text; nothing else of the text is used.
     """
     code = ""
     below: BaseException | None = error

@@ -1,9 +1,9 @@
 """The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
 
-The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, pictures of items,
-and the addresses of webhooks. A text that two programs could read differently is refused. Nothing
-is repaired: a URL is used exactly as it was checked. URLs of wallet providers have the protocol's
-grammar, checkout/open_payments/urls.py, which also splits the URLs here.
+The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, pictures of
+items, and the addresses of webhooks. A text that two programs could read differently is refused.
+Nothing is corrected: a URL is used exactly as it was checked. URLs of wallet providers have the
+protocol's grammar, checkout/open_payments/urls.py, which also splits the URLs here.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def position_pattern(ids: str) -> re.Pattern[str]:
 
 
 class TestUrl(str):
-    """The service's own address on a test stage; on any other it is a plain text.
+    """The service's own address on a test stage; on any other stage it is a plain str.
 
-    Objects for others are made with the address, and so with the knowledge whether money is real.
+    Public objects are made with the address, so its type shows whether their money is real.
     """
 
     __slots__ = ()
-    __test__ = False  # not a test, whatever pytest takes it for
+    __test__ = False  # not a test class, although pytest would collect it by its name
 
 
 def is_http(base_url: str) -> bool:
@@ -161,13 +161,13 @@ def email_of(typed: str) -> str | None:
 
 
 def mailbox(address: str) -> str:
-    """Return what most mail services deliver an e-mail address to, whatever is behind a `+`."""
+    """Return an e-mail address without a `+` suffix, which most mail services ignore."""
     name, _, host = address.lower().rpartition("@")
     return f"{name.partition('+')[0]}@{host}"
 
 
 def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
-    """Return the address of an item's picture, which is https at a host with a name.
+    """Return the address of an item's picture, which is https and has a named host.
 
     Its origin is part of the page's policy, so it is in ASCII (urls.target_uri). `base_is_http` as
     in `redirect_url`. Raises UrlInvalid, naming `param`.
@@ -192,11 +192,10 @@ def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
 
 
 def link_host(url: str, *, base_is_http: bool) -> str | None:
-    """Return the host of `url` if a browser may follow it, else None.
+    """Return the host of `url` if a browser may follow it, otherwise None.
 
-    Allowed are https, and http on this machine while `base_is_http`. Less strict than
-    `redirect_url`: a wallet provider's page may have any printable characters in its path and
-    query.
+    Https is allowed, and http on this machine with `base_is_http`. Less strict than `redirect_url`:
+    a wallet provider's page may have any printable characters in its path and query.
     """
     return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
 

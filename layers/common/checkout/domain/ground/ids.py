@@ -16,7 +16,7 @@ RandomBytes = Callable[[int], bytes]  # returns so many cryptographically strong
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"
 MANDATE: Final = "man"
-SUBSCRIBER: Final = "ntc"  # who gets notices
+SUBSCRIBER: Final = "ntc"  # a member who gets notices
 WITHDRAWAL: Final = "withdrawal#cs"  # a row beside the session that is withdrawn from
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -40,7 +40,7 @@ def kind_of(record_id: str) -> str:
 
 
 def new_session_id(random_bytes: RandomBytes, *, test: bool = False) -> str:
-    """Return the id of a session; on a test stage it has the word in it."""
+    """Return the id of a session; on a test stage it contains `test`."""
     return f"{SESSION}_{TEST if test else ''}{_base62(random_bytes, ID_DIGITS)}"
 
 
@@ -49,12 +49,12 @@ def new_refund_id(random_bytes: RandomBytes) -> str:
 
 
 def mandate_id(merchant_id: str) -> str:
-    """Return the id of the merchant's mandate: each has one, so nobody has to look for it."""
+    """Return the id of the merchant's only mandate, which needs no look-up."""
     return f"{MANDATE}_{merchant_id.partition('_')[2]}"
 
 
 def subscriber_id(member_id: str) -> str:
-    """Return the id of the record of what this member is told."""
+    """Return the id of the record of this member's notices."""
     return f"{SUBSCRIBER}_{member_id.partition('_')[2]}"
 
 
@@ -101,12 +101,12 @@ def new_request_id(random_bytes: RandomBytes) -> str:
 
 
 def new_api_key(random_bytes: RandomBytes, *, test: bool = False) -> str:
-    """Return a key that says whether it is of a test stage, `sk_live_…` or `sk_test_…`."""
+    """Return a key whose prefix shows the kind of stage, `sk_live_…` or `sk_test_…`."""
     return f"sk_{TEST if test else LIVE}{_base62(random_bytes, KEY_DIGITS)}"
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:
-    """Return a nonce: of an interactive grant (RFC 9635 section 2.5.2), an attempt or a writer."""
+    """Return a nonce for an interactive grant (RFC 9635 section 2.5.2), an attempt or a writer."""
     return _base62(random_bytes, ID_DIGITS)
 
 
@@ -121,7 +121,6 @@ def api_key_hash(api_key: str) -> str:
 def session_ref(session_id: str) -> str:
     """Return the reference of a session in log lines.
 
-    It is derived from the id, which cannot be derived from it: `printf %s cs_… | sha256sum | cut
-    -c1-12`.
+    The id cannot be derived from the reference: `printf %s cs_… | sha256sum | cut -c1-12`.
     """
     return hashlib.sha256(session_id.encode()).hexdigest()[:12]

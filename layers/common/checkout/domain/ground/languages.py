@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Each with its name in the language itself.
+# The name of each is in the language itself.
 LANGUAGES: Final[dict[str, str]] = {
     "en": "English",
     "es": "Español",

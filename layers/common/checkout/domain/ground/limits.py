@@ -1,4 +1,4 @@
-"""The limits on what one client may cause (docs/decisions/0011).
+"""The limits for one client (docs/decisions/0011).
 
 A client is a network address (`clients.py`). Strangers may share one, so a limit never blocks a
 proven right, such as signing in with a correct key.
@@ -20,44 +20,44 @@ class Rule:
     every: timedelta
 
 
-# Any request for the hosted page: it costs a few milliseconds, and a read.
+# Any request for the hosted page, which costs a few milliseconds and a read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
-# Open pages that ask for their state have a budget of their own: many customers behind one address
-# must not use up what their forms need.
+# Requests of open pages for their state have their own budget: many customers behind one address
+# must not use up the budget for their forms.
 POLL: Final = Rule("poll", burst=40, every=timedelta(milliseconds=100))
 # A purchase that begins at a payment link writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Receipts by e-mail, which are also counted by session.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
-# Refused requests that a process writes down for an API key.
+# Refused requests that a process logs for an API key.
 REFUSAL: Final = Rule("refusal", burst=10, every=timedelta(seconds=6))
 # Only wrong keys, passkeys and invitations count: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
-# Each begun use of a passkey is a write.
+# Each use of a passkey begins with a write.
 CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
-# Work at wallets holds a process until servers of the client's choice answer. So all processes
-# together count it, in windows of WINDOW, which costs a call to the store. This call is saved for
-# the first works of a client in this process, at a provider that this process knows.
+# Requests to wallets occupy a process until servers of the client's choice answer. So all processes
+# count them together, in windows of WINDOW, which costs a call to the store. This call is saved for
+# the first requests of a client in this process, at a provider that this process knows.
 WINDOW: Final = timedelta(seconds=10)
-# The share of the works a minute that a client may hold unpaid of one stock in half an hour; and
-# that of what is left, two at least, so that a few clients do not empty a stock.
+# A client may hold unpaid items of one stock for half an hour: as a share of its requests to
+# wallets a minute; and of the items left, at least two, so that a few clients do not empty a stock.
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2
-# Shops of their own that people sign up with in a DAY: from one address, and all together, so that
-# a flood from many addresses has an end.
+# Sign-ups of new shops in a DAY: from one address, and all together, because a flood may come from
+# many addresses.
 DAY: Final = timedelta(days=1)
 SIGN_UPS: Final = 5
 SIGN_UPS_OF_ALL: Final = 500
-# E-mails in a DAY to addresses that nobody has confirmed: by the member who asks for them, the
-# shop, the network address, and to one mailbox. They are always counted, by all processes together.
+# E-mails in a DAY to unconfirmed addresses: by the member who requests them, the shop, the network
+# address, and to one mailbox. All processes count all of them together.
 LETTERS_OF_MEMBER: Final = 5
 LETTERS_OF_SHOP: Final = 10
 LETTERS_OF_CLIENT: Final = 20
 LETTERS_TO_MAILBOX: Final = 3
-# Lists that a merchant's keys ask for by the API in one WINDOW. They are counted likewise, but for
-# the first of the merchant in a process.
+# Lists that a merchant's keys request by the API in one WINDOW. All processes count them together,
+# except for the merchant's first in a process.
 LISTS: Final = 50
 LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))

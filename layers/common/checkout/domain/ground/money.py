@@ -19,7 +19,8 @@ UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
 TOTAL_MAX: Final = 999_999_999_999_999
 
-# Below this many units, one unit is more than a tenth of the price: nothing counts as rounding.
+# Below this number of units, one unit is more than a tenth of the price, so no difference counts
+# as rounding.
 ROUNDED_FROM: Final = 10
 
 # ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
@@ -108,10 +109,10 @@ def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool)
 
     Nothing may be missing, unless the money may have been `converted` (`may_be_converted`): wallets
     with two conversions deliver one unit less than quoted (decisions.md "completed means paid").
-    Then it may be as much as the `tolerance`, the merchant's setting, but no more than a hundredth
-    of the amount, rounded down. Once the payment has `ended`, as the customer's wallet says, it may
-    be one unit of an amount of ROUNDED_FROM units or more, although that is more than a hundredth
-    of fewer than 100.
+    Then the `tolerance`, the merchant's setting, may be missing, but no more than a hundredth of
+    the amount, rounded down. Once the customer's wallet reports that the payment has `ended`, one
+    unit of an amount of ROUNDED_FROM units or more may be missing, even if that is more than a
+    hundredth.
     """
     if not converted:
         return amount
@@ -120,16 +121,16 @@ def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool)
 
 
 def rounding(amount: int) -> int:
-    """Return the units by which wallets may miss `amount` either way when they round: 1 or 0."""
+    """Return the units by which the rounding of wallets may change `amount`: 1 or 0."""
     return 1 if amount >= ROUNDED_FROM else 0
 
 
 def may_be_converted(quote: Quote, receiver: str) -> bool:
     """Return whether wallets may convert, and so round, a payment of `quote` on its way.
 
-    `receiver` is the URL of the incoming payment. Where the amounts differ in asset or scale, the
-    payment is converted. Two providers may also convert an amount of one asset there and back, each
-    through an asset of the connection between them; one provider has nothing to convert.
+    `receiver` is the URL of the incoming payment. If the amounts differ in asset or scale, the
+    payment is converted. Two providers may also convert an amount of one asset into the asset of
+    the connection between them and back; within one provider there is no conversion.
     """
     if not quote.debit.same_asset(quote.receive):
         return True

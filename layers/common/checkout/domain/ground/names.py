@@ -1,8 +1,8 @@
-"""Which texts of people can be shown, and which of them are names.
+"""Decide which texts of people can be shown, and which of them are names.
 
-Python's `isprintable` is no such rule. It takes fillers and blanks that nobody sees, so that a name
-is of nothing or looks like another one; and it refuses the joiners without which Persian, Hindi,
-Sinhala and many emoji cannot be written. Sources: Default_Ignorable_Code_Point of Unicode 16,
+Python's `isprintable` does not suffice. It accepts invisible fillers and blanks, so that a name can
+be empty or look like another one; and it refuses the joiners that are needed to write Persian,
+Hindi, Sinhala and many emoji. Sources: Default_Ignorable_Code_Point of Unicode 16,
 DerivedCoreProperties.txt; RFC 5892, appendix A, and UAX 31, section 2.3, for joiners; UTS 51 and
 UTS 37 for variation selectors.
 """
@@ -22,8 +22,8 @@ def _points(text: str) -> tuple[int, ...]:
     return tuple(end for each in ranges for end in each)
 
 
-# Default_Ignorable_Code_Point; then what is a letter, sign or mark by its category and shows
-# nothing: blanks of Braille, hieroglyphs, Khitan and music, and the object replacement character.
+# Default_Ignorable_Code_Point; then letters, signs and marks that show nothing: blanks of Braille,
+# hieroglyphs, Khitan and music, and the object replacement character.
 _HIDDEN: Final = _points(
     "AD 34F 61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF "
     "FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF "
@@ -46,12 +46,12 @@ _OF_MONGOLIAN: Final = _points("180B-180D 180F")
 _KEY_CAP: Final = "\u20e3"
 _VIRAMA: Final = 9  # the combining class of what joins two letters of an Indic script
 JOINERS: Final = frozenset("\u200c\u200d")
-# Mail programs make a link of each. It is looked for in the text's NFKC, where signs have one form.
+# Mail programs turn each into a link. The text's NFKC is searched, where signs have one form.
 _ADDRESS: Final = re.compile(r"@|://|\bwww\.|[a-z0-9]\.[a-z]{2,}[/?#]", re.IGNORECASE)
 
 
 def shown(text: str) -> bool:
-    """Return whether a page can show `text` as it is: one line, of which nothing is hidden."""
+    """Return whether a page can show `text` as it is: one line without hidden characters."""
     if text.isascii():
         return text.isprintable()
     return all(_fits(text, at) for at in range(len(text)))
@@ -66,7 +66,7 @@ def is_name(text: str, longest: int) -> bool:
 
 
 def is_plain_name(text: str, longest: int) -> bool:
-    """Return whether `text` can name a shop or a person: it leads nowhere, by no address in it.
+    """Return whether `text` can name a shop or a person: it contains no address.
 
     Strangers read such names in e-mails and in their wallets.
     """
@@ -74,7 +74,7 @@ def is_plain_name(text: str, longest: int) -> bool:
 
 
 def _fits(text: str, at: int) -> bool:
-    """Return whether the character there can be shown, or belongs to what is beside it."""
+    """Return whether the character at `at` can be shown, or belongs to its neighbor."""
     each = text[at]
     if not _among(each, _HIDDEN):
         return each.isprintable()
@@ -90,7 +90,7 @@ def _fits(text: str, at: int) -> bool:
 
 
 def _joins(before: str, joiner: str, after: str) -> bool:
-    """Return whether a joiner stands where one shows in what is written."""
+    """Return whether a joiner changes how its neighbors are written."""
     cursive = _among(before, _CURSIVE) and _among(after, _CURSIVE)
     if cursive or _is_virama(before):
         return True

@@ -1,7 +1,7 @@
-"""Parts: a merchant's lists and daily sums may be divided, and are read as one.
+"""Parts of a merchant's lists and daily sums, which are read as one.
 
-The number of new records a second is limited for one list. The numbers of parts are powers of two:
-then one number divides the other, and a merchant can have more parts without moving any record.
+The number of new records a second is limited for one list. The numbers of parts are powers of two,
+so that each divides the next, and a merchant can get more parts without moving any record.
 """
 
 from __future__ import annotations

@@ -27,10 +27,9 @@ def picture_type(data: bytes) -> str | None:
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:
-    """Return width and height in pixels, as the head of the picture tells them to any decoder.
+    """Return the width and height in pixels from the head of the picture, None without them.
 
-    None if it tells none. Sources: PNG 11.2.1, JPEG (ITU-T T.81) B.1 and B.2, RFC 9649 section 2
-    and RFC 6386 section 9.1.
+    Sources: PNG 11.2.1, JPEG (ITU-T T.81) B.1 and B.2, RFC 9649 section 2 and RFC 6386 section 9.1.
     """
     if data[:16] == _PNG + b"\x00\x00\x00\rIHDR":
         width, height = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])

@@ -2,11 +2,11 @@
 
 A provider is written on one line: name | form of its addresses | where to get a wallet | countries
 | logo, of which the last two may be left out. The form has one or two fields to fill in, such as
-{name}, {name: alice} or {Wallet number: 123456789}/{Currency: USD}: what the provider calls it, and
-an example. A logo is a small picture in base64, which is
-embedded in the page: a request for each would be too many, and other hosts would learn about the
-customer. The operator's list is the setting WALLET_PROVIDERS, and a merchant may have a list of
-their own. Both are only suggestions: customers may always type a wallet address of any provider.
+{name}, {name: alice} or {Wallet number: 123456789}/{Currency: USD}: the provider's name of the
+field, and an example. A logo is a small picture in base64. It is embedded in the page, because
+requests for logos would be too many and would inform other hosts about the customer. The operator's
+list is the setting WALLET_PROVIDERS; a merchant may have their own list. Both are only suggestions:
+customers may always type a wallet address of any provider.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME_MAX: Final = 40  # characters
 _LINE_MAX: Final = 2000
 LOGO_MAX: Final = 600  # bytes
 _PLACE: Final = "{name}"
-# A field of a form. `split` by it returns the text before, label, example and text after, in turn.
+# A field of a form. `split` returns the text before, the label, the example and the text after.
 _FIELD: Final = re.compile(r"\{([^{}:]{1,40})(?::([^{}]{1,40}))?\}")
 _COUNTRIES: Final = re.compile(r"(?:[A-Z]{2}(?: [A-Z]{2}){0,29})?")
 
@@ -41,7 +41,7 @@ KNOWN: Final = (
 
 
 def of_test_stage(test_wallets: str) -> str:
-    """Return the providers of a test stage, written like KNOWN: its wallets are nowhere else."""
+    """Return the providers of a test stage's wallets, written like KNOWN."""
     return "; ".join(
         f"{name} | {test_wallets}/{path}/{{name: {example}}} | {test_wallets}"
         for name, path, example in (
@@ -53,7 +53,7 @@ def of_test_stage(test_wallets: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field to fill in: what the provider calls it, "" for a name, and an example or ""."""
+    """A field to fill in: the provider's name of it ("" for a name), and an example or ""."""
 
     label: str
     example: str
@@ -110,7 +110,7 @@ class Provider:
         return self.form.rpartition("}")[2]
 
     def parts(self, typed: str) -> tuple[str, str]:
-        """Return what of `typed` is for the first field, and what for the second."""
+        """Return the parts of `typed` for the first and for the second field."""
         if not self.between:
             return typed, ""
         first, _, second = typed.partition(self.between)
@@ -124,9 +124,9 @@ class Provider:
         return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
 
     def typed(self, wallet: str) -> str:
-        """Return what a customer types here for the wallet address `wallet`; "" if it is not one.
+        """Return the text to type for `wallet`, "" if it is not an address of this form.
 
-        It is the contrary of `address`.
+        It is the inverse of `address`.
         """
         before, after = self.form.partition("{")[0], self.rest
         inside = wallet.removeprefix(before).removesuffix(after)
@@ -143,8 +143,8 @@ class Provider:
 def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
     """Return the name of the provider of the wallet address `wallet`, None if it is not offered.
 
-    Several providers may be at one host: the form of their addresses tells them apart, and an
-    address of none of these forms is nobody's.
+    Several providers may share a host: the form of their addresses distinguishes them, and an
+    address of another form has no provider.
     """
     at_host = [each for each in offered if each.has(wallet)]
     for each in at_host:

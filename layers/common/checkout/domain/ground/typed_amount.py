@@ -1,6 +1,6 @@
 """Amounts as people type them: digits of any script, with the separators of any country.
 
-A sum is never guessed: "1,250" is 1250 in New York and 1.25 in Berlin, so it is refused with an
+An amount is never guessed: "1,250" is 1250 in New York and 1.25 in Berlin, so it is refused with an
 error that asks which one is meant.
 """
 
@@ -47,7 +47,7 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
 
 
 def _plain(typed: str) -> str:
-    """Return the text with digits from 0 to 9 and plain blanks, without marks that nobody sees."""
+    """Return the text with digits from 0 to 9 and plain blanks, without invisible marks."""
     if len(typed) > _TYPED_MAX:
         return ""
     seen = (each for each in typed.strip() if unicodedata.category(each) != "Cf")
@@ -71,9 +71,9 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _whole(text: str) -> str:
-    """Return the digits of a whole number, in groups or not; an empty text if it is none.
+    """Return the digits of a whole number, in groups or not; an empty text for other texts.
 
-    Groups have three digits; in India, those before the last one have two.
+    Groups have three digits; in India, the groups before the last one have two.
     """
     sign = next((each for each in text if each in _BETWEEN_GROUPS), None)
     first, *groups = text.split(sign) if sign else [text]

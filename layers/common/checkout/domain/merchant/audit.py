@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Action(StrEnum):
-    """An action in the dashboard with its words in the log. Of reads, only exports are noted."""
+    """An action in the dashboard with its words in the log. Exports are logged, other reads not."""
 
     words: str
 

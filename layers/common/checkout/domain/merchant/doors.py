@@ -1,6 +1,6 @@
-"""Declare the doors of both APIs: each route, the scope that it needs, and what it does.
+"""Declare the routes of both APIs: the scope that each needs, and what it does.
 
-The routes of the dashboard declare their own. docs/tables.py prints both into docs/security.md.
+The dashboard's routes declare their own. docs/tables.py prints both into docs/security.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Need = TypeVar("Need", Right, Scope)
 class Door(Generic[Need]):
     """A route: the right or the scope that it `needs`, and what it moves, changes or reveals.
 
-    `limit` is what of that an actor with a limit may do; None if a limit has no part in it.
+    `limit` is the part of that which an actor with a limit may do; None if limits do not apply.
     """
 
     needs: Need

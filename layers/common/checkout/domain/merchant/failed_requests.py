@@ -1,6 +1,6 @@
 """Refused requests of an API key: the newest few of a day, so that a developer sees what failed.
 
-A request without a valid key is nobody's, and is in no such log.
+Requests without a valid key belong to no merchant, so they are not in this log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 KEPT: Final = timedelta(days=1)
 NEWEST: Final = 50  # of each key
-A_MINUTE: Final = 10  # more are not written: a flood of refusals costs next to nothing
+A_MINUTE: Final = 10  # more are not written, so a flood of refusals costs little
 MESSAGE_MAX: Final = 300  # characters
 
 
@@ -38,11 +38,11 @@ class Refusals:
     entries: tuple[Refusal, ...] = ()
 
     def since(self, now: datetime) -> tuple[Refusal, ...]:
-        """Return those that are kept at `now`, the newest first."""
+        """Return the refusals that are kept at `now`, the newest first."""
         return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
 
     def with_one(self, refusal: Refusal) -> Refusals | None:
-        """Return the next version; None if this minute has had enough of them."""
+        """Return the next version; None if this minute already has A_MINUTE of them."""
         minute = refusal.at - timedelta(minutes=1)
         if sum(minute < each.at for each in self.entries) >= A_MINUTE:
             return None

@@ -1,8 +1,8 @@
-"""Notices: what members want to be told by e-mail of what needs somebody, and what was told.
+"""Notices: e-mails to members about cases that need a person.
 
-There is one record of each member who has asked for notices. `told` has the marks of what an e-mail
-has said already; a mark is dropped when what it stands for was solved a day ago, so that it is told
-again if it comes back.
+Each member who has asked for notices has one record. Its `told` has the marks of the cases that an
+e-mail has already reported. A mark is dropped a day after its case was solved, so that a case that
+comes back is reported again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
-EVERY: Final = timedelta(minutes=5)  # between two looks of somebody who is told at once
+EVERY: Final = timedelta(minutes=5)  # between two checks for a member who is notified at once
 DAILY_AT: Final = time(7, tzinfo=UTC)
 CONFIRM_WITHIN: Final = timedelta(days=1)
-FORGOTTEN_AFTER: Final = timedelta(days=1)  # a mark, after what it stands for was solved
+FORGOTTEN_AFTER: Final = timedelta(days=1)  # a mark is dropped, after its case was solved
 TOLD_MAX: Final = 500  # marks; the oldest are forgotten first
 
 
@@ -30,7 +30,7 @@ class Topic(StrEnum):
 
 
 class Pace(StrEnum):
-    """The pace at which a member is told."""
+    """How often a member gets notices."""
 
     AT_ONCE = "at_once"
     DAILY = "daily"
@@ -38,7 +38,7 @@ class Pace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Something that an e-mail has said; `seen_at` is when it was last found to need somebody."""
+    """A case that an e-mail has reported; `seen_at` is when it last needed a person."""
 
     mark: str
     seen_at: datetime
@@ -79,12 +79,12 @@ class Subscriber:
         return replace(self, version=self.version + 1, writer=writer, **fields)
 
     def stopped(self, *, writer: str) -> Subscriber:
-        """Return the next version, which is told nothing and holds no address."""
+        """Return the next version, which gets no notices and has no address."""
         nothing = dict.fromkeys(("address", "asked", "asked_hash", "asked_until", "look_at"))
         return self.changed(writer=writer, told=(), **nothing)
 
     def waits_at(self, now: datetime) -> bool:
-        """Return whether an address can still be confirmed."""
+        """Return whether an address waits for its confirmation and can still be confirmed."""
         return self.asked_until is not None and now < self.asked_until
 
     def next_look(self, now: datetime) -> datetime:
@@ -98,10 +98,10 @@ class Subscriber:
 def remembered(
     told: Collection[Told], found: Collection[str], now: datetime, *, all_read: bool
 ) -> tuple[Told, ...]:
-    """Return what was told and is still to be remembered, the newest last.
+    """Return the reported cases whose marks are kept, the newest last.
 
-    `found` are the marks of all that needs somebody. Unless all was `read`, a mark that is not
-    among them may stand for something that still does.
+    `found` are the marks of all cases that need a person. Unless all cases were `read`, the case of
+    a mark that is not among them may still need a person.
     """
     kept = []
     for each in told:

@@ -1,7 +1,7 @@
 """The people of a merchant: members with a role, their passkeys, invitations and sign-ins.
 
-Also the rights that roles and API keys have in the dashboard. An actor is a key or a member on
-whose behalf a flow is called.
+It also has the rights of roles and API keys in the dashboard. An actor is the key or member for
+which a flow is called.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from checkout.domain.ground.parts import Lists
 INVITATION_LASTS: Final = timedelta(days=7)
 CHALLENGE_LASTS: Final = timedelta(minutes=5)
 NAME_MAX: Final = 60  # characters of a member's name
-OWNER_OF: Final = "Owner"  # the name of a passkey of somebody without a name
+OWNER_OF: Final = "Owner"  # the name of a passkey of a member without a name
 NEW_SHOP: Final = "new"  # in place of a merchant: an invitation to sign up with a shop of one's own
 MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
 
@@ -79,9 +79,9 @@ GIVEN: Final[dict[Role, frozenset[Scope]]] = {
 class RefundCap:
     """The most that an actor may refund at once, and in a day (UTC); None is no limit.
 
-    In minor units of the merchant's currency. It counts what is requested, canceled or not, and
-    what the budget pays beyond that without a person. `counted_as` is the id of the first key in a
-    row of replaced ones: they share one count of the day.
+    In minor units of the merchant's currency. Requested amounts count, canceled or not, and costs
+    beyond them that the budget pays without a person. `counted_as` is the id of the first key in a
+    series of replaced ones, which share one count of the day.
     """
 
     once: int | None = None
@@ -90,10 +90,7 @@ class RefundCap:
 
 
 class Actor(Protocol):
-    """An API key or a member on whose behalf something is done.
-
-    `label` is its name for people, in history and audit log.
-    """
+    """An API key or a member that acts; `label` is its name in the history and the audit log."""
 
     @property
     def id(self) -> str: ...
@@ -124,12 +121,12 @@ class Actor(Protocol):
 
     @property
     def moves_money(self) -> bool:
-        """Whether it has those of its role's rights that move money, or give rights to others."""
+        """Whether it has its role's rights to move money and to give rights to others."""
         ...
 
     @property
     def lasts_until(self) -> datetime | None:
-        """The time of its end that is known already; nothing that it makes outlives it."""
+        """Its end, if known; nothing that the actor creates outlives it."""
         ...
 
 
@@ -149,7 +146,7 @@ def may(actor: Actor, right: Right) -> bool:
 
 
 def counted_as(actor: Actor) -> str:
-    """Return the id under which the actor's refunds are counted. A replaced key shares its own."""
+    """Return the id under which the actor's refunds are counted, shared with replaced keys."""
     cap = actor.refund_cap
     return (cap.counted_as if cap is not None else None) or actor.id
 
@@ -171,10 +168,10 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    With `refund_cap` they may refund up to it; an owner has none, who can give themselves any. The
-    merchant's asset is copied here as it is to keys, and the number of parts at each request,
-    because it can grow. `invited_by` is the id of the actor who invited them; `version` grows by
-    one with each write.
+    `refund_cap` limits the member's refunds; an owner has none, because an owner could change it.
+    The merchant's asset is copied here as it is to keys; the number of parts is copied at each
+    request, because it can grow. `invited_by` is the id of the actor who invited the member;
+    `version` grows by one with each write.
     """
 
     id: str
@@ -226,8 +223,8 @@ class Member:
 class Invitation:
     """An invitation to become a member, by a link that works once.
 
-    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have, and
-    `merchant` is NEW_SHOP if they sign up with a shop of their own.
+    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have;
+    `merchant` is NEW_SHOP if the invitation is to sign up with a new shop.
     """
 
     id: str

@@ -1,9 +1,8 @@
-"""What a shop causes that reaches others than its own people, and when that happens.
+"""The effects of a shop on others than its own people, and when they are allowed.
 
-Anybody may sign up with anybody's wallet address and with any name. So until the owner of the
-wallet has confirmed it (flows/people/ownership.py), a shop reaches nobody: `Effect` has a row for
-each effect that leaves us, and is asked before each that is not always allowed. docs/security.md
-shows the table.
+Anybody may sign up with any name and any wallet address. So until the owner of the wallet has
+confirmed it (flows/people/ownership.py), a shop reaches nobody: `Effect` has a row for each outside
+effect, and flows check each that is not always allowed. docs/security.md shows the table.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ UNPROVEN: Final = (
 
 
 class Standing(StrEnum):
-    """Whose shop it is, as far as we know, and whether it may sell.
+    """Whether the owner of the shop's wallet is proven, and whether the shop may sell.
 
     A shop that the operator has refused before its wallet was confirmed stays unproven.
     """
@@ -41,10 +40,10 @@ _SELLING: Final = (Standing.PROVEN,)
 
 
 class Effect(Enum):
-    """An effect: what it is, whom it reaches, and the standings in which it happens.
+    """An effect: its description, whom it reaches, and the standings in which it is allowed.
 
-    A suspended shop begins nothing new with customers. It is known, and its customers have rights,
-    so what it has sold goes on.
+    A suspended shop cannot begin anything new with customers. Sales that it has made continue,
+    because its owner is known and its customers have rights.
     """
 
     CONFIRMATION = ("e-mail that confirms an address for notices", "any address", _KNOWN)
@@ -83,7 +82,7 @@ def allows(merchant: Merchant, effect: Effect) -> bool:
 
 
 def refusal(merchant: Merchant, effect: Effect) -> CheckoutError | None:
-    """Return why the merchant may not cause this effect now, or None if it may."""
+    """Return the error why the merchant may not cause this effect now, or None if it may."""
     if allows(merchant, effect):
         return None
     if merchant.ownership is Ownership.UNPROVEN:

@@ -13,21 +13,21 @@ from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
 from checkout.domain.webhooks.record import Endpoint, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
-COMPANY_MAX: Final = 200  # characters of what the footer says of the seller
+COMPANY_MAX: Final = 200  # characters of the footer's text about the seller
 TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted limits it, too
 
 
 class Suspension(StrEnum):
-    """Why the operator lets a merchant sell nothing: for itself, or since all sales are paused."""
+    """Why a merchant may not sell: the operator has suspended it, or has paused all sales."""
 
     ALONE = "alone"
     WITH_ALL = "with_all"
 
 
 class Ownership(StrEnum):
-    """Whether a merchant who has signed up was shown to own the wallet.
+    """Whether a merchant who has signed up has proven to own the wallet.
 
-    Until then the merchant is suspended, and the wallet is not theirs: others may sign up with it.
+    Until then the merchant is suspended, and others may sign up with the same wallet.
     """
 
     UNPROVEN = "unproven"
@@ -58,10 +58,10 @@ class Footer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
-    """A key that we have made for a merchant, and show at its client document (`jwks.json`).
+    """A key that we have made for a merchant, and publish with its client document (`jwks.json`).
 
-    `x` is its public half, as in a JWK; `private_key` is sealed. It signs from `signs_from` on,
-    some minutes after it is shown, since copies of the document may be that old.
+    `x` is the public key, as in a JWK; `private_key` is sealed. The key signs from `signs_from` on,
+    some minutes after it is published, because copies of the document may be that old.
     """
 
     key_id: str
@@ -72,10 +72,10 @@ class ServiceKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A client that signed for a merchant before it changed, and the wallet that it had then.
+    """A former client of a merchant, and the merchant's wallet at that time.
 
-    Wallets show a payment only to the client that made it, so it is kept for the payments of then.
-    `client` is None for a wallet's own key.
+    Wallets show a payment only to the client that made it, so the client is kept for those
+    payments. `client` is None for a wallet's own key.
     """
 
     number: int
@@ -91,29 +91,30 @@ class Identity:
 class Merchant:
     """The receiver of payments.
 
-    `private_key` is sealed, and so is `details_key`, under which what customers give is sealed
-    (flows/session/details.py); `details_key_kms` is that key for the API, wrapped by KMS. Asset
-    and servers are from the wallet address document at setup. `version` grows by one with each
+    `private_key` is sealed, and so is `details_key`, which seals what customers give
+    (flows/session/details.py); `details_key_kms` is that key for the API, wrapped by KMS. The asset
+    and the servers are from the wallet address document at setup. `version` grows by one with each
     write. The operator sets `parts`, the number of parts of the merchant's lists
-    (domain/ground/parts.py), and `suspended`: then no session is created and no wallet taken, and
-    payments in flight finish.
+    (domain/ground/parts.py), and `suspended`: then no session is created and no wallet accepted,
+    but payments in flight finish.
 
     The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
     (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
     an https URL), `website` (a host) and `footer`, which they and receipts show; `return_hosts`,
     the only hosts that customers may be sent back to (empty: any); `tolerance`, the units of the
     wallet's scale that may be missing from a payment (money.least_accepted); `withdrawal_days`, for
-    which customers can withdraw after they have paid (0: not by their page); `providers`, which
+    which customers can withdraw after they have paid (0: not on their page); `providers`, which
     their page offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys
-    do not sign in to the dashboard.
+    cannot sign in to the dashboard.
 
-    `wallet_name` is the wallet's public name, which the customers' page shows beside `name`, so
-    that a shop that pretends to be another is seen. `ownership` is None for a merchant that the
-    operator has set up.
+    `wallet_name` is the wallet's public name, which the customers' page shows beside `name` to
+    expose a shop that pretends to be another. `ownership` is None for a merchant that the operator
+    has set up.
 
-    `client` is the URL of our own document as which we ask wallets, with the `service_keys`; None
-    for a merchant whose wallet lists its key. `identity` counts the changes of client and wallet;
-    `former` are the identities before (docs/decisions/0023-the-service-is-the-merchants-client.md).
+    `client` is the URL of our client document (our identity at wallets), whose keys are
+    `service_keys`; None for a merchant whose wallet lists its key. `identity` counts the changes of
+    client and wallet; `former` are the earlier identities
+    (docs/decisions/0023-the-service-is-the-merchants-client.md).
     """
 
     id: str
@@ -154,8 +155,8 @@ class Merchant:
     def as_of(self, identity: int | None) -> Merchant:
         """Return the merchant with the client and the wallet of this identity; None is the first.
 
-        A wallet's own key is the newest that was given for that wallet, since the wallet may have
-        lost the others. Raise LookupError if this record does not have the identity.
+        A wallet's own key is the newest one for that wallet, because the wallet may have lost the
+        others. Raise LookupError if this record does not have the identity.
         """
         number = identity or 0
         if number == self.identity:
@@ -180,8 +181,8 @@ class Merchant:
     def signing_key(self, now: datetime) -> tuple[str, str]:
         """Return the id of the key that signs at `now`, and the sealed key.
 
-        As our client that is the newest key that signs already, or the oldest by a clock that is
-        behind the one that made it: the newest may not be known to wallets yet.
+        For our client it is the newest key whose `signs_from` has come, because wallets may not
+        have a newer one yet; the oldest key if this clock is behind the clock that made it.
         """
         if self.client is None or not self.service_keys:
             return self.key_id, self.private_key
@@ -190,7 +191,7 @@ class Merchant:
         return key.key_id, key.private_key
 
     def changed_identity(self, **fields: Any) -> Merchant:
-        """Return the next version, with another client or wallet; the present one is kept."""
+        """Return the next version with another client or wallet; `former` keeps the present one."""
         kept = Identity(
             number=self.identity,
             client=self.client,
@@ -225,7 +226,7 @@ class Merchant:
     def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:
         """Return the next version with `new` in place of the endpoint `old`, or without `old`.
 
-        If there is no `old`, `new` is added: as the first endpoint if there is none.
+        Without `old`, `new` is added: as the first endpoint if there is none.
         """
         if old == self.endpoint:
             return self.changed(endpoint=new)
@@ -247,8 +248,8 @@ class ApiKey:
 
     The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
     so that a request needs one look-up. `expires_at` is set when a newer key replaces this one,
-    which works until then. `ends_at` is the expiry date that it was created with. `maker` is the id
-    of the member who made it, if any. `refund_cap` limits what it refunds.
+    which works until then. `ends_at` is the expiry date from its creation. `maker` is the id of the
+    member who created it, if any. `refund_cap` limits its refunds.
     """
 
     id: str
@@ -277,7 +278,7 @@ class ApiKey:
 
     @property
     def lasts_until(self) -> datetime | None:
-        """The earliest end that it has, if it has one."""
+        """The earliest end of the key, if it has one."""
         return min((at for at in (self.expires_at, self.ends_at) if at is not None), default=None)
 
     @property
@@ -287,15 +288,15 @@ class ApiKey:
 
     @property
     def lasting(self) -> bool:
-        """Whether the key can do everything but refund, without an end."""
+        """Whether the key has no end and can do everything except refunds."""
         return self.current and self.ends_at is None and set(self.scopes) >= set(USUAL)
 
     @property
     def signs_in(self) -> bool:
         """Whether the key may sign in to the dashboard.
 
-        A key that a member made does not sign in: it would give its maker the rights of an owner.
-        Nor does one whose refunds are limited: an owner can make another without a limit.
+        A key that a member created may not: it would give the member the rights of an owner. A key
+        with a refund limit may not either: an owner could create another key without a limit.
         """
         limited = self.maker is not None or self.refund_cap is not None
         return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes
@@ -306,7 +307,7 @@ class ApiKey:
 
     @property
     def owns(self) -> bool:
-        """Whether a browser that signs in with the key may do everything."""
+        """Whether a browser that signs in with the key has all rights."""
         return self.signs_in and self.role is Role.OWNER and self.moves_money
 
     @property

@@ -1,1 +1,1 @@
-"""What the payment engine moves: the machine, a payment under way, the budget's grant."""
+"""The records of the payment engine: the state machine, a payment in flight, the mandate."""

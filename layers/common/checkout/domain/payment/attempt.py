@@ -45,8 +45,8 @@ class PaymentAttempt:
 
     `typed` is None after an erasure. While the attempt runs, only the fields up to `reported_at`
     are stored. The others are stored with its `outcome`; after that only an erasure changes it.
-    `resolved_at` is the time at which the wallet address was found and the incoming payment
-    existed. `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser.
+    `resolved_at` is when the wallet address was resolved and the incoming payment existed.
+    `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser.
     `problem` is the name of a Problem, `detail` the text of the provider or the process. `received`
     is in the merchant wallet's scale, or None if it is not known.
     """

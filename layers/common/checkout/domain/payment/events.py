@@ -1,4 +1,4 @@
-"""The events that can happen to a session; those of its payment can happen to any."""
+"""The events of a session. Those of its payment can happen to any record in flight."""
 
 from __future__ import annotations
 

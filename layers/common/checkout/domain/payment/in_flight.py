@@ -1,4 +1,4 @@
-"""A payment in flight: its fields, which every record that is paid with has, and its times."""
+"""A payment in flight: the fields of every record that the payment engine moves, and its times."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FENCE: Final = timedelta(seconds=35)
 # arrives (C3, domain/session/transitions.py).
 INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
 # An incoming payment counts as closed this long after its record expires, even if its provider
-# ignores both.
+# ignores its expiry and its closing.
 NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
-# A payment without a result is in doubt this long after it was sent. An honest wallet has answered.
+# A payment without a result is in doubt this long after it was sent. Honest wallets answer sooner.
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
@@ -43,11 +43,11 @@ class Problem(StrEnum):
     APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost or came too late
     PRICE_CHANGED = "price_changed"  # a new quote would cost more than was approved
     PAYMENT_REFUSED = "payment_refused"  # the wallet refused the payment, certainly
-    PAYMENT_FAILED = "payment_failed"  # accepted by the wallet; proven never to arrive
+    PAYMENT_FAILED = "payment_failed"  # accepted by the wallet, but proven never to arrive
 
 
 class Attention(StrEnum):
-    """A case that no program can decide and the merchant has to look at."""
+    """A case that no program can decide, so the merchant has to."""
 
     PARTIAL_PAYMENT = "partial_payment"
     UNDECIDED = "undecided"  # a provider has not answered for long
@@ -62,9 +62,9 @@ class IncomingPaymentRef:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction to pay (W6). The one send of it happens before `deadline` or never.
+    """One instruction to pay (W6). It is sent once before `deadline`, or never.
 
-    A payment attempt (payment_attempt.py) has at most one.
+    A payment attempt (attempt.py) has at most one instruction.
     """
 
     id: str
@@ -75,13 +75,13 @@ class Instruction:
 class InFlight(Record):
     """The fields of a payment in flight.
 
-    `receive` is what its incoming payment asks for, and `received` what that showed at the last
-    check. `check_at` is when the wallets should be asked again: while a payment is in flight, and
-    after the end until it is certain what the incoming payment received. The payer's wallet is not
-    asked before `hung_until`, after it has kept a check waiting. `approve_until` is there once the
-    payer's wallet could not take an approval just now: it is asked again until then. `event` is the
-    id of the webhook event of its end. `identity` is the number of the merchant's identity that
-    asks the wallets (Merchant.as_of); None is the first.
+    `receive` is the amount of its incoming payment, and `received` the amount received at the last
+    check. `check_at` is the time of the next check of the wallets: while a payment is in flight,
+    and after its end until it is certain what the incoming payment received. The payer's wallet is
+    not asked before `hung_until` after a check timed out there. `approve_until` is set if the
+    payer's wallet could not accept an approval temporarily; until then the approval is tried again.
+    `event` is the id of the webhook event of its end. `identity` is the number of the merchant's
+    identity at the wallets (Merchant.as_of); None is the first.
     """
 
     expires_at: datetime
@@ -125,7 +125,7 @@ class InFlight(Record):
 
     @property
     def incoming_payment_ends_at(self) -> datetime:
-        """Return when the incoming payment takes no more money, closed or not."""
+        """Return when the incoming payment accepts no more money, even if it was not closed."""
         assert self.incoming_payment is not None
         return min(self.incoming_payment.expires_at, self.expires_at + NEVER_CLOSED_AFTER)
 

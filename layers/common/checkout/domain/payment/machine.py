@@ -1,7 +1,7 @@
-"""The machine that moves any record: the rows of a table, their conditions, and what one changes.
+"""The state machine of any record: the rows of a table, their conditions, and their changes.
 
-Each kind of record has its own table, with its rows written out. Nothing is written here: a change
-is stored on condition that the record is still as it was read (flows/payment/writes.py).
+Each kind of record has its own table. Nothing is stored here: flows/payment/writes.py stores a
+change on condition that the record is still as it was read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(ABC):
-    """The fields of each record that a table moves. `writer` marks the write of its version."""
+    """The fields of each record with a table. `writer` marks the write of its version."""
 
     id: str
     merchant: str
@@ -52,7 +52,7 @@ R = TypeVar("R", bound=Record)
 class Condition(Generic[R]):
     """A condition on the record as read and the clock; the documentation shows `text`.
 
-    `in_time`: the write, too, is conditional on `expires_at` being ahead.
+    `in_time`: the write is also conditional on `expires_at` being ahead.
     """
 
     text: str
@@ -132,16 +132,16 @@ def advance(
 ) -> Change[R]:
     """Return the change that `event` makes to `record` at `now` by the row that was found.
 
-    `writer` marks the write, so that one whose answer was lost can be told from a lost race.
-    `changes` are fields that the event sets; the row says which it removes. `note` goes into the
-    history. `updated_at` stays at the record's end, and where `changes` has it.
+    `writer` marks the write, which distinguishes a write whose answer was lost from a lost race.
+    `changes` are fields that the event sets; the row has those that it removes. `note` goes into
+    the history. `updated_at` does not change at the record's end, nor if `changes` has it.
     """
     fields: dict[str, Any] = dict.fromkeys(found.drops)
     fields["updated_at"] = record.updated_at if record.terminal else now
     if found.phase is not None:
         fields["phase"] = found.phase
     fields.update(changes)
-    # A check that found nothing new is not worth a line.
+    # A check that found nothing new gets no line.
     if event.value != CHECKED and not found.quiet:
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*record.history, entry)[-HISTORY_MAX:]

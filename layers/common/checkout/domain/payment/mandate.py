@@ -16,28 +16,28 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.machine import Record
 from checkout.open_payments.models import Amount, WalletAddress
 
-# A provider deletes a token some time after its end: Rafiki after 30 days, and nobody says when.
-# So it is renewed twice a day, which also tells within a day that the wallet has ended the grant.
+# A provider deletes a token some time after its end, usually unspecified (Rafiki: 30 days). So it
+# is renewed twice a day, which also shows within a day that the wallet has ended the grant.
 ROTATED_EVERY: Final = timedelta(hours=12)
 # Outlives any process that may still be rotating.
 ROTATION_LEASE: Final = timedelta(seconds=45)
-# After rotations without an answer the sweep asks again, ever more rarely.
+# After rotations without an answer the sweep asks again, at growing intervals.
 ROTATION_AGAIN: Final = timedelta(minutes=1)
 ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
-# A rotation without an answer for this long is told to the merchant.
+# The merchant is notified of a rotation without an answer for this long.
 SILENT_AFTER: Final = timedelta(days=1)
 
 LAST_DAY: Final = 28  # of every month
-# A wallet whose clock is behind has begun the first period too.
+# So that the first period has also begun for a wallet whose clock is behind.
 CLOCKS: Final = timedelta(hours=1)
 
 
 class MandateStatus(StrEnum):
-    """The steps of a mandate. None is final: after each it can be approved again."""
+    """The states of a mandate. None is final: after each it can be approved again."""
 
     PENDING = "pending"  # it was never approved
     ACTIVE = "active"
-    LOST = "lost"  # an answer with a new token did not arrive, so nobody has one
+    LOST = "lost"  # the answer with the new token did not arrive, so there is no valid token
     REVOKED = "revoked"  # the wallet has ended the grant, or deleted its token
     ENDED = "ended"  # the merchant has ended it here
 
@@ -74,7 +74,7 @@ class Margin:
     units: int = 0
 
     def most(self, cost: int) -> int:
-        """Return the most that the budget pays alone for a refund of `cost` units."""
+        """Return the most that the budget pays without a person for a refund of `cost` units."""
         return cost + cost * self.percent // 100 + self.units
 
 
@@ -85,27 +85,27 @@ USUAL_MARGIN: Final = Margin()
 class Terms:
     """The terms of a grant: this amount of the wallet's money in each month from `start`.
 
-    The wallet does not see the margin. It is what the owner has chosen with the approval.
+    The owner chooses the margin with the approval; the wallet does not see it.
     """
 
     payer: WalletAddress
     limit: Amount
     start: datetime
-    identity: int = 0  # of the merchant, that asked for it (Merchant.as_of)
+    identity: int = 0  # the merchant's identity that requested the grant (Merchant.as_of)
     margin: Margin = USUAL_MARGIN
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mandate(Record):
-    """The refund budget of a merchant; there is one record of each merchant.
+    """The refund budget of a merchant; each merchant has one record.
 
-    `terms` are those of the grant in use. `token` pays with it, and `handle`, its continuation,
-    cancels it. `rotating` says since when the token may have been replaced, `rotation_until` how
-    long the process that replaces it may be at work, and `rotate_at` when the sweep renews it;
-    `unanswered` counts the rotations since the last one that was answered.
+    `terms` are those of the grant in use. `token` pays with the grant, and `handle`, its
+    continuation, cancels it. `rotating` is the time since which the token may have been replaced,
+    `rotation_until` the end of the lease of the process that replaces it, and `rotate_at` the time
+    at which the sweep renews it; `unanswered` counts the rotations since the last answered one.
 
-    `spent` is our own count, in units of the limit, of the period that began at `period`. It goes
-    on when another grant is approved, because `start` stays.
+    `spent` is our own count, in units of the limit, of the period that began at `period`. It
+    continues when another grant is approved, because `start` stays.
 
     `wanted` is the limit that was requested by API, and not approved yet. `asked`, `grant`,
     `interact_url`, `approve_until` and `lease_until` belong to the approval that was asked for
@@ -148,7 +148,7 @@ class Mandate(Record):
 
     @property
     def gone(self) -> bool:
-        """Whether the merchant has not wanted its end, and has to approve it again."""
+        """Whether it was lost or revoked without the merchant, who has to approve it again."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
 
     @property
@@ -157,7 +157,7 @@ class Mandate(Record):
         return self.wanted is not None or self.gone or self.status is MandateStatus.PENDING
 
     def pays_for(self, merchant: Merchant) -> bool:
-        """Whether it can pay: it is active, and of this wallet and identity of the merchant."""
+        """Whether it can pay: it is active, and belongs to this wallet and identity."""
         terms = self.terms
         if not self.active or terms is None:
             return False
@@ -169,7 +169,7 @@ class Mandate(Record):
         return self.active and self.rotating is not None and now >= self.rotating + SILENT_AFTER
 
     def spent_in(self, period: datetime) -> int:
-        """Return what is counted in this period, in units of the limit."""
+        """Return the amount that is counted in this period, in units of the limit."""
         return self.spent if self.period == period else 0
 
     def period_at(self, now: datetime) -> datetime:
@@ -182,7 +182,7 @@ class Mandate(Record):
         return found if self.period is None or found > self.period else self.period
 
     def left(self, now: datetime) -> int:
-        """Return what is left of this period, in units of the limit."""
+        """Return the amount that is left in this period, in units of the limit."""
         assert self.terms is not None
         return max(0, self.terms.limit.value - self.spent_in(self.period_at(now)))
 
@@ -205,11 +205,11 @@ class Mandate(Record):
 
 
 def first_period(now: datetime) -> datetime:
-    """Return when the periods of a grant that is asked for at `now` begin.
+    """Return when the periods of a grant that is requested at `now` begin.
 
     Never after the 28th: servers count each month from the end of the one before, so a later day
-    would move. An hour before, so that a wallet whose clock is behind has begun it too. That hour
-    may lie in the month before, after its 28th.
+    would move. An hour early, so that the period has also begun for a wallet whose clock is behind.
+    That hour may be in the month before, after its 28th.
     """
     found = now.replace(day=min(now.day, LAST_DAY), microsecond=0) - CLOCKS
     return found.replace(day=min(found.day, LAST_DAY))
@@ -223,7 +223,7 @@ def plus_months(at: datetime, months: int) -> datetime:
 
 
 def period_of(start: datetime, now: datetime) -> datetime:
-    """Return the beginning of the month from `start` that holds `now`; the first one before it."""
+    """Return the beginning of the month from `start` that contains `now`; `start` before it."""
     months = 12 * (now.year - start.year) + now.month - start.month
     if plus_months(start, months) > now:
         months -= 1

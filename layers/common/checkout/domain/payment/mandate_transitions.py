@@ -1,47 +1,48 @@
 """The state machine of a mandate, and the order of its writes, M1 to M3.
 
 A mandate is a grant that outlives one payment. Its token must be replaced to be used after its ten
-minutes, and before the provider deletes it. A rotation kills the old token at once: if its answer
-is lost, nobody has the new one, and the grant is lost for good. So the intent is written before the
-call, and only the wallet's word that the token is gone ends the mandate.
+minutes, and before the provider deletes it. A rotation invalidates the old token at once: if the
+answer is lost, the new token is unknown, and the grant is lost for good. So the intent is written
+before the call, and only the wallet's answer that the token is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 
     A server may have requested an amount (flows/refund/budget_request.py): REQUESTED stores it for
     the owner, who approves it or another one.
     A1  Request the grant that the merchant approves in their own wallet: an amount a month, from a
-        day that is never after the 28th. APPROVAL_ASKED stores it beside a grant that is in use.
+        day that is never after the 28th. APPROVAL_ASKED stores it beside a grant in use.
     The merchant returns, and the callback's hash verifies.
     A2  APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    A3  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
-        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
-        stumble after that: the grant is canceled and APPROVAL_LOST, and what was in use stays so.
-    A4  APPROVED -> active, by the lease that was taken: a process that takes it over cancels the
-        grant.
+    A3  Continue the grant. On a temporary error of the wallet, as in a sale (transitions.py, C7):
+        APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the latest.
+        If refused, or on an error after that: the grant is canceled and APPROVAL_LOST; a grant in
+        use remains in use.
+    A4  APPROVED -> active, under the same lease: if another process has taken the lease over, the
+        grant is canceled.
         The token and the handle that cancels the grant are stored in one write in place of the
-        older ones, and the count of the month goes on. Then the older grant is canceled.
+        older ones, and the count of the month continues. Then the older grant is canceled.
 
 Rotate (flows/payment/mandates.py). By the sweep twice a day, and before a use of an ended token.
 
     M1  ROTATION_STARTED takes a lease. From now on the token is not used.
         Rotate with the stored token.
     M2  200: ROTATED stores the new token, if the stored one is still the one that was rotated. It
-        heals a "lost" that another process has written meanwhile.
-    M3  "No such token", on the same condition: LOST if a rotation was without an answer before,
-        else REVOKED, because then only the wallet can have ended it. The merchant is told, and
+        overwrites a "lost" that another process has written meanwhile.
+    M3  "No such token", on the same condition: LOST if an earlier rotation had no answer, otherwise
+        REVOKED, because then only the wallet can have ended it. The merchant is notified, and
         refunds wait for approvals.
-        Anything else decides nothing. When the lease has ended, the next visit asks with the same
-        token: either the wallet still takes it, or it says that it is gone.
+        Any other answer decides nothing. When the lease has ended, the next rotation uses the same
+        token: the wallet either accepts it or answers that it is gone.
 
 Spend (flows/refund/budget.py).
 
     R2  SPENT counts the debit in the period, in the transaction of the refund's intent: refused if
-        it is more than is left, or while a rotation stands. The wallet's own count is not relied
-        on: a late failure of one month sets that of the next one back to nothing.
-    R3  GIVEN_BACK takes the debit out again, in the transaction of the verdict that nothing was
-        sent, if its period is still counted. Of a part, all stays counted.
+        it exceeds the rest, or during a rotation. The wallet's own count is not reliable: a late
+        failure of a payment of one month resets the count of the next month.
+    R3  GIVEN_BACK subtracts the debit again, in the transaction of the verdict that nothing was
+        sent, if its period is still counted. If a part was sent, the whole debit stays counted.
 
-End (flows/refund/budget_request.py): ENDED forgets all secrets, then the grant is canceled. A
+End (flows/refund/budget_request.py): ENDED deletes all secrets, then the grant is canceled. A
 payment that was accepted before may still be sent.
 """
 

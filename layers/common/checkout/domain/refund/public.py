@@ -24,7 +24,7 @@ _PENDING: Final = "pending"
 def status_of(refund: Refund) -> str:
     """Return the public status: pending, succeeded, failed or canceled.
 
-    A note that it was paid back elsewhere has succeeded, as what it tells has been done.
+    A note that the customer was paid back elsewhere has succeeded.
     """
     if refund.status is RefundStatus.PAID_ELSEWHERE:
         return RefundStatus.SUCCEEDED.value

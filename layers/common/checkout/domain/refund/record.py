@@ -1,4 +1,4 @@
-"""The record of a refund; `refund_transitions.py` says what may happen to one.
+"""The record of a refund, whose transitions are in `transitions.py`.
 
 `amount` is in minor units of the session's `currency`, times are aware UTC datetimes. `grant` and
 `token` are sealed (ciphertext).
@@ -19,17 +19,17 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # A refund that nobody approves is canceled after this time.
 APPROVAL_AWAITED: Final = timedelta(days=30)
-# A refund whose payment has shown nothing for this long after its quote's end is told to the shop.
+# The shop is notified of a refund whose payment shows nothing this long after its quote's end.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-# A refund that wallets hinder is tried from the budget again after these times, then left to an
-# approval.
+# A refund that fails at wallets is tried from the budget again after these times, then it waits
+# for an approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
-# The merchant's words on how they have paid a customer back by other means, in characters.
+# The merchant's text on how they have paid a customer back by other means, in characters.
 ELSEWHERE_MAX: Final = 200
 
 
 class RefundStatus(StrEnum):
-    """The steps of a refund. The API shows the first two as `pending`."""
+    """The states of a refund. The API shows the first two as `pending`."""
 
     NEEDS_APPROVAL = (
         "needs_approval"  # nothing was instructed: the merchant's wallet has to allow it
@@ -38,7 +38,7 @@ class RefundStatus(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"
-    PAID_ELSEWHERE = "paid_elsewhere"  # a note of the merchant's: no wallet of ours was asked
+    PAID_ELSEWHERE = "paid_elsewhere"  # a note by the merchant: no wallet was asked
 
 
 class RefundEvent(StrEnum):
@@ -72,7 +72,7 @@ class RefundEvent(StrEnum):
 
 
 class AmountMode(StrEnum):
-    """The side whose amount is fixed; the other side pays or gets what wallets charge."""
+    """The side whose amount is fixed; the other side's amount depends on fees and the rate."""
 
     AS_PAID = "as_paid"  # the customer gets back what they paid, in their own currency
     AT_COST = "at_cost"  # it costs the merchant exactly the amount
@@ -95,15 +95,15 @@ class RefundProblem(StrEnum):
     APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
     OVER_BUDGET = "over_budget"  # the month's budget has less left than it costs
-    TOO_DEAR = "too_dear"  # it costs more than the budget's margin: a person has to say yes
+    TOO_DEAR = "too_dear"  # it costs more than the budget's margin: a person has to approve it
     NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
-    OTHER_WALLET = "other_wallet"  # the budget pays the wallet that paid, and no other by itself
-    NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was sent, and never will be
+    OTHER_WALLET = "other_wallet"  # the budget pays only the wallet that paid
+    NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was or will be sent
     SENT_IN_PART = "sent_in_part"
     NOT_APPROVED = "not_approved"  # nobody approved it in time
 
 
-# The reasons why the budget does not pay a refund: then it asks for an approval of its own.
+# The reasons why the budget does not pay a refund, which then needs its own approval.
 NOT_BY_BUDGET: Final = (
     RefundProblem.OVER_BUDGET,
     RefundProblem.TOO_DEAR,
@@ -114,10 +114,10 @@ NOT_BY_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RefundRef:
-    """A refund in its session: the amount that it holds, and what it gives in the payer's asset.
+    """A refund in its session: the amount that it holds, and the amount in the payer's asset.
 
-    `amount` is in minor units of the session's currency. It falls to what was sent when the refund
-    ends; of a note that the customer was paid back elsewhere it stays. `give` is 0 if the
+    `amount` is in minor units of the session's currency. It is reduced to the sent amount when the
+    refund ends; for a note that the customer was paid back elsewhere it stays. `give` is 0 if the
     customer's side is not fixed.
     """
 
@@ -130,34 +130,34 @@ class RefundRef:
 class Refund(Record):
     """Money that goes back from the merchant's wallet to a customer's.
 
-    `give` is what the customer's wallet gets if `mode` is AS_PAID, else None; `cost` is `amount` in
-    the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the customer's wallet
-    address, "" once it is erased. `by` is the label of the one who asked for it, and `asked_by`
-    their id (people.counted_as).
+    `give` is the amount for the customer's wallet if `mode` is AS_PAID, otherwise None; `cost` is
+    `amount` in the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the
+    customer's wallet address, "" once it is erased. `by` is the label of the requesting actor, and
+    `asked_by` the actor's id (people.counted_as).
 
-    `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the approval that was
-    asked for last: the merchant's wallet, whose server decides what was sent, the customer's wallet
-    as it was read, the payment that it expects, and its price. `approve_until` is when that
-    approval ends. `identity` is the number of the merchant's identity that asked for it
-    (Merchant.as_of); None is the first. `token` reads the payment at the merchant's wallet;
-    `rotating` says that it may have been replaced. `failed_at` is when that wallet was first seen
-    to call the payment failed. `budget_at` is when the budget is asked to pay it without an
-    approval, and `budget_tries` how often wallets have hindered that. If the one who asked for it
-    has limits, it may cost `budget_most` units of the merchant's wallet then, and what it costs
-    beyond its amount is counted in the `allowance` of the day, up to `allowance_most` minor units.
-    A payment from the budget counts `counted` units of the merchant's wallet in the budget's month
-    that began at `period`; with `by_budget` its token reads it. `sent` is the part of `amount` that
-    was sent; `confirmed` is 1 if the customer's wallet has shown all of it. `spent` is what the
-    merchant's wallet paid for that, written with the end; None where nothing was sent.
+    `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the last requested
+    approval: the merchant's wallet, whose server decides what was sent, the customer's wallet as it
+    was read, its incoming payment, and the price. `approve_until` is when that approval ends.
+    `identity` is the number of the merchant's identity that requested it (Merchant.as_of); None is
+    the first. `token` reads the payment at the merchant's wallet; `rotating` shows that it may have
+    been replaced. `failed_at` is when that wallet first reported the payment as failed. `budget_at`
+    is when the budget is to pay it without an approval, and `budget_tries` how often wallets have
+    prevented that. If the requesting actor has limits, it may cost `budget_most` units of the
+    merchant's wallet then, and its cost beyond its amount is counted in the `allowance` of the day,
+    up to `allowance_most` minor units. A payment from the budget counts `counted` units of the
+    merchant's wallet in the budget's month that began at `period`; with `by_budget` the budget's
+    token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1 if the customer's
+    wallet has shown all of it. `spent` is what the merchant's wallet paid for that, written with
+    the end; None if nothing was sent.
 
-    `elsewhere` is how the merchant says that they have paid the customer back by other means; None
-    of all other refunds. Such a note sends nothing, and its `wallet` is the one that paid, "" if it
-    is not known.
+    `elsewhere` is the merchant's text on how they have paid the customer back by other means; None
+    for all other refunds. Such a note sends nothing; its `wallet` is the wallet that paid, "" if
+    unknown.
 
     `claim` is the hash of the link by which the customer can name another wallet; `claim_open` is 1
-    until they have. With `claimed` they named `wallet` themselves.
+    until then. `claimed` is 1 if the customer has named `wallet`.
 
-    `later_json` is what a later release has stored with it, kept as it is.
+    `later_json` is what a later release has stored with it, unchanged.
     """
 
     status: RefundStatus
@@ -218,7 +218,7 @@ class Refund(Record):
 
     @property
     def claim_by(self) -> str | None:
-        """Return who made the link by which the customer has named the wallet, if it is known."""
+        """Return who made the link by which the customer has named the wallet, if known."""
         offered: str | None = None
         named: str | None = None
         for each in self.history:
@@ -234,7 +234,7 @@ class Refund(Record):
 
     @property
     def noted(self) -> bool:
-        """Whether it only says that the customer was paid back elsewhere."""
+        """Whether it only notes that the customer was paid back elsewhere."""
         return self.status is RefundStatus.PAID_ELSEWHERE
 
     @property
@@ -244,7 +244,7 @@ class Refund(Record):
 
     @property
     def payment_in_flight(self) -> bool:
-        """Whether money may have been sent: then nobody cancels it."""
+        """Whether money may have been sent: then it cannot be canceled."""
         return self.status is RefundStatus.SENDING
 
     @property
@@ -264,7 +264,7 @@ class Refund(Record):
         """Return when the merchant's wallet begins no payment of this quote any more."""
         assert self.quote is not None
         assert self.instruction is not None
-        # One that names no end counts for ten minutes (flows/payment/schedule.py).
+        # A quote without an expiry counts for ten minutes (flows/payment/schedule.py).
         return self.quote.expires_at or self.instruction.deadline + timedelta(minutes=10)
 
     @property

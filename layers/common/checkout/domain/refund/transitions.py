@@ -1,22 +1,22 @@
 """The state machine of a refund, and the order of its writes, R1 to R3.
 
-A refund is not a sale turned round. In a sale the payer's wallet is a stranger's, and the merchant's
-own incoming payment shows what has arrived. In a refund the stranger is the receiver: a customer's
-wallet could say "nothing arrived" for ever, and be paid again. So the merchant's own wallet is the
-witness, by its outgoing payment. The customer's wallet is believed only where it speaks against its
-own interest: if it says that money has arrived.
+A refund is not a reversed sale. In a sale the payer's wallet is not trusted, and the merchant's own
+incoming payment shows what has arrived. In a refund the receiver is not trusted: a customer's
+wallet could report "nothing arrived" for ever, and be paid again. So the outgoing payment at the
+merchant's own wallet is the evidence. The customer's wallet is believed only against its own
+interest, if it reports that money has arrived.
 
 Request (flows/refund/request.py). No wallet is called.
 
     R1  In one transaction: the stored answer to the idempotency key, the refund (new), and the
         session (version), which holds the amount from now on. Refused unless the session has ended,
-        it is certain what it received, and this amount of it is left.
+        its received amount is certain, and this amount of it is left.
 
-Or note that it was paid back elsewhere (flows/refund/request.py). No wallet is called, nor ever.
+Or note that it was paid back elsewhere (flows/refund/request.py). No wallet is ever called.
 
-    R1  The same transaction on the same conditions, with a refund that has ended as it begins:
-        paid_elsewhere. So the sum of refunds and notes is never more than was received. No row
-        leads from it to a payment. CANCEL_REQUESTED takes a mistaken note back, and the session
+    R1  The same transaction on the same conditions, with a refund in the final state
+        paid_elsewhere. So the sum of refunds and notes never exceeds the amount received. No row
+        leads from it to a payment. CANCEL_REQUESTED removes a mistaken note, and the session
         releases its amount in that transaction.
 
 Approve (flows/refund/approve.py). No money can move before R2.
@@ -28,32 +28,32 @@ Approve (flows/refund/approve.py). No money can move before R2.
         ends by itself.
     The merchant returns, and the callback's hash verifies.
     APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    C5  Continue the grant. If the wallet stumbles, as in a sale (transitions.py, C7): APPROVAL_KEPT
-        gives the claim back, and the approval ends three minutes later at the latest. Refused, or a
-        stumble after that: no money can move, APPROVAL_LOST.
+    C5  Continue the grant. On a temporary error of the wallet, as in a sale (transitions.py, C7):
+        APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the latest.
+        If refused, or on an error after that: no money can move, APPROVAL_LOST.
     R2  needs_approval -> sending. Stores the instruction, the quote in use and the token. It is
         durable before the call that moves money, and conditional on the version and the lease.
     C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
-        sent" is believed, and a 201 as the payment's name. No refusal decides.
+        sent" is believed, and the payment's URL in a 201. A refusal decides nothing.
 
 Or let the customer name another wallet (flows/refund/claim.py). No wallet is paid.
 
-    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed: what
-    went to the old wallet is proven to be nothing (R3), or was never sent.
-    CLAIMED stores the wallet that the customer names by the link, once. It forgets the approval
-    that was asked for, since that one pays the old wallet, and a plan to pay from the budget: the
-    merchant sees the new wallet, and approves it in their own.
+    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed:
+    nothing was sent to the old wallet, or that is proven (R3).
+    CLAIMED stores the wallet that the customer names by the link, once. It deletes the requested
+    approval, because that one pays the old wallet, and a plan to pay from the budget: the merchant
+    sees the new wallet, and approves the refund in their own.
 
 Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
 
-    C1 to C3 as above, unless a person has seen the price. Without one it may cost its amount and
-    the margin that the owner has approved with the budget, and no more than the limits of whoever
-    asked for it. The mandate's token must be good for the next minute, or is rotated first.
-    Until R2 the merchant may approve it themselves, or cancel it: whoever writes first decides.
+    C1 to C3 as above, unless a person has seen the price. If not, the refund may cost its amount
+    plus the margin that the owner has approved with the budget, within the limits of the requesting
+    actor. The mandate's token must be valid for the next minute, or is rotated first.
+    Until R2 the merchant may approve the refund themselves, or cancel it: the first write decides.
     R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
-        which holds the debit from now on, and the count of a limited actor's day, which holds what
-        the debit is beyond the amount. Then C6, once.
-    A refund that does not fit goes back to an approval: BUDGET_PASSED.
+        which holds the debit from now on, and a limited actor's count of the day, which holds the
+        debit beyond the amount. Then C6, once.
+    A refund that does not fit waits for an approval again: BUDGET_PASSED.
 
 Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
 
@@ -65,19 +65,19 @@ Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
                                                              its debit back in this transaction
             failed, or the waiting is over, and a part sent  failed; the part is kept
             the waiting is over and all was sent             succeeded, "arrival not confirmed"
-        Of a part, the greater of both wallets' words counts. "Not found" is believed 30 s after the
-        quote's end; "failed" 35 s after it was first seen; anything else ten minutes after that end. A wallet
-        that does not answer decides nothing, and releases nothing. Nor does one that says that the
-        payment was made by another client: the merchant's identity has changed. If the customer's
-        says "not found", it counts as no answer: it may have received more than ours says.
-        The same write stores what the merchant's wallet has paid (`spent`).
+        For a part, the greater of both wallets' amounts counts. "Not found" is believed 30 s after
+        the quote's end, "failed" 35 s after it was first seen, anything else ten minutes after that
+        end. A wallet that does not answer decides and releases nothing; neither does a wallet that
+        reports that another client made the payment, because the merchant's identity has changed.
+        "Not found" from the customer's wallet counts as no answer: it may have received more than
+        the merchant's wallet shows. The same write stores what the merchant's wallet has paid.
     M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
-        before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
+        before the call, TOKEN_RENEWED after it. Only "no such token" leads to TOKEN_LOST. Then the
         merchant approves once more, and that token can only read. A payment from the budget is read
         with the mandate's token, which only the mandate's own rotation renews.
 
-METADATA_CHANGED changes the merchant's metadata and nothing else; it is refused while an approval is
-redeemed and while the payment is under way.
+METADATA_CHANGED changes only the merchant's metadata; it is refused while an approval is redeemed
+and while the payment is under way.
 
 A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
 """

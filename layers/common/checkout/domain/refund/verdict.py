@@ -1,8 +1,8 @@
 """Decide from what both wallets show how much of a refund was sent.
 
-The merchant's own wallet is the witness. The customer's wallet is a stranger's: it is believed
-where it speaks against its own interest, that is, where it says that money has arrived. Amounts
-that are counted are minor units of the session's currency, rounded up, so that less is released.
+The merchant's own wallet is the evidence. The customer's wallet is not trusted: it is believed only
+against its own interest, that is, if it reports that money has arrived. Counted amounts are minor
+units of the session's currency, rounded up, so that less is released.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from checkout.domain.payment.in_flight import FENCE
 from checkout.domain.refund.record import Refund
 from checkout.open_payments.models import Amount, OutgoingPayment
 
-# Clocks of the two servers may differ; a payment that began in time may take as long as this.
+# Clocks of the two servers may differ; a payment that began in time may take this long.
 CLOCKS: Final = timedelta(seconds=30)
 UNDER_WAY: Final = timedelta(minutes=10)
-# A part is counted by the merchant's wallet alone if the customer's has not answered for this long.
+# The merchant's wallet alone decides a part if the customer's has not answered for this long.
 BOTH_WITHIN: Final = timedelta(hours=1)
 # The largest part of a debit that may be fees, if the two wallets have different assets.
 FEE_AT_MOST: Final = 2  # as a divisor: a half
@@ -39,9 +39,9 @@ class Outcome(StrEnum):
 class Verdict:
     """`sent` is the part of the refund's amount that counts as sent, in minor units.
 
-    `spent` is what the merchant's wallet has paid for it: of all the quote's debit. Of a part it is
-    what that wallet says, or the part of the debit for what the customer's wallet shows, if that
-    says more. Whether a fee was kept for a part is not known.
+    `spent` is what the merchant's wallet has paid for it: the quote's debit for all. For a part it
+    is that wallet's amount, or the part of the debit for the amount that the customer's wallet
+    shows, if that is greater. Whether a fee was kept for a part is not known.
     """
 
     outcome: Outcome
@@ -57,11 +57,11 @@ def decide(
     *,
     now: datetime,
 ) -> Verdict:
-    """Return what follows from one look that began at `now`.
+    """Return the verdict of one look that began at `now`.
 
-    `own` is the payment of the refund's quote at the merchant's wallet, None if that certainly
-    shows none. `theirs` is what the customer's incoming payment has received, in the units of the
-    quote's `receive`; None if that could not be read.
+    `own` is the payment of the refund's quote at the merchant's wallet, None if there is certainly
+    none. `theirs` is what the customer's incoming payment has received, in the units of the quote's
+    `receive`; None if that could not be read.
     """
     assert refund.quote is not None
     asked, debit, least = refund.quote.receive.value, refund.quote.debit, _least(refund)
@@ -77,7 +77,7 @@ def decide(
     if not over:
         return Verdict(Outcome.WAIT)
     if theirs is None and now < ended + BOTH_WITHIN:
-        return Verdict(Outcome.WAIT)  # the greater of both words counts, and one is missing
+        return Verdict(Outcome.WAIT)  # the greater of both amounts counts, and one is missing
     by_own = 0 if own is None else _share(refund.amount, own.sent.value, _whole(own, refund))
     by_theirs = _share(refund.amount, theirs or 0, asked)
     sent = max(by_own, by_theirs)
@@ -86,7 +86,7 @@ def decide(
     if sent < refund.amount:
         by_price = _share(debit.value, theirs or 0, asked)
         said = own.sent.value if own is not None else 0
-        # In one asset the own wallet's word is exact. In two, `by_own` may count a fee as sent.
+        # In one asset the own wallet's amount is exact. In two, `by_own` may count a fee as sent.
         exact = debit.same_asset(refund.quote.receive) and by_own == by_theirs
         spent = said if by_own > by_theirs or exact else max(said, by_price)
         return Verdict(Outcome.FAILED, sent, replace(debit, value=spent))
@@ -114,9 +114,9 @@ def _least(refund: Refund) -> int:
 def _whole(own: OutgoingPayment, refund: Refund) -> int:
     """Return the smallest value of `sent` that means that all was sent.
 
-    `sent` is without fees, and the debit with them. In one asset the difference is known: all that
-    the receiver gets, but for rounding. In two it is not, so as much as a half of the debit counts
-    as a fee.
+    `sent` excludes fees, and the debit includes them. In one asset all of `receive` must be sent,
+    except for rounding. In two assets the fees are unknown, so up to half of the debit counts as a
+    fee.
     """
     assert refund.quote is not None
     if own.sent.same_asset(refund.quote.receive):

@@ -16,8 +16,8 @@ from checkout.domain.payment.events import Event
 from checkout.domain.session.attempts import attempts_of
 from checkout.domain.session.record import Session, Status
 
-# The provider of a wallet that is in no list of providers. Customers choose their hosts, and a day
-# is one row, so it names no other.
+# The provider of a wallet that is in no list of providers. Customers choose the hosts of wallets,
+# so other names could make the row of a day too large.
 OTHER: Final = ""
 
 K = TypeVar("K")
@@ -29,10 +29,10 @@ class DayTally:
     """A funnel of the sessions that ended on a day.
 
     Of `ended` sessions, `wallet` gave a wallet, `priced` saw a price, `approved` approved, `paid`
-    paid; `amount` is the sum of the paid ones, in minor units: what has arrived, but of too much
-    what was asked. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a
-    wallet that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of
-    each `part` of a merchant are counted apart, and shown as one sum.
+    paid; `amount` is the sum of the paid ones, in minor units: the amount received, without any
+    excess. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a wallet
+    that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of each
+    `part` of a merchant are counted separately, and shown as one sum.
     """
 
     merchant: str
@@ -93,8 +93,8 @@ class DayTally:
 def unpaid_of(session: Session, offered: Sequence[Provider]) -> tuple[str, str] | None:
     """Return why an ended session with a wallet was not paid, and the name of its provider.
 
-    The reason is the problem of the last attempt, or else its outcome. Returns None for a paid
-    session, and for one to which nobody gave a wallet.
+    The reason is the problem of the last attempt, or otherwise its outcome. Returns None for a paid
+    session, and for a session without a wallet.
     """
     last = attempts_of(session)[-1:]
     if session.status is Status.COMPLETED or not last:
@@ -123,7 +123,7 @@ def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTally, ..
 
 
 def _more(counts: Mapping[K, int], more: Mapping[K, int]) -> dict[K, int]:
-    """Return the sums of both. Zeros stay: an amount may be nothing."""
+    """Return the sums of both, including zeros."""
     total = Counter(counts)
     total.update(more)
     return dict(total)

@@ -1,9 +1,9 @@
-"""Search texts: those by which a session is found.
+"""The search texts of a session.
 
     the customer's wallet     whole in any spelling, or only its name
     ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
     the request's id          of the API request that created the session
-    the order number          from its beginning, or the beginning of its last part with a digit
+    the order number          its beginning, or the beginning of its last part with a digit
     the customer's e-mail     whole, if the shop has asked for it: as a keyed hash
     metadata, item names      further values in full, once a wallet was given; the first words of
                               the items' names
@@ -27,7 +27,7 @@ METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
 WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their order
 PREFIX_LEAST: Final = 2  # characters of an order number that find it
 REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
-NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds sessions that were flagged; nobody types a line
+NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds flagged sessions; typed texts have no line end
 PAID: Final = "all\npaid"  # lists a merchant's completed sessions
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")
@@ -89,7 +89,7 @@ def marks(session: Session) -> list[str]:
 
 
 def outer_ids(session: Session) -> list[str]:
-    """Return the outer ids that find the session once it can be paid, the oldest first.
+    """Return the ids at wallets that find the session once it can be paid, the oldest first.
 
     They are the id of the request that created it, and the last parts of the addresses of payments
     and quotes at the wallets.

@@ -1,8 +1,8 @@
-"""A merchant's statement: what the wallet received and what was sent back, by day.
+"""A merchant's statement: the money that the wallet received and the refunds, by day.
 
-A payment belongs to the UTC day on which its session ended, as in the daily sums (tally.py). Money
-of a session that is not paid belongs to the day on which it arrived, a refund to the day on which
-it ended.
+A payment belongs to the UTC day on which its session ended, as in daily_totals.py. Money of a
+session that is not paid belongs to the day on which it arrived, a refund to the day on which it
+ended.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def statement(
     """Return the days from `first` to `last`. `nothing` is zero in the wallet's asset and scale.
 
     Sessions and refunds in another asset, from before a merchant's wallet changed, are left out.
-    All sums have the finest scale of those that are there.
+    All sums have the finest scale among the amounts.
     """
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     found: dict[date, list[Money]] = {day: [] for day in days}

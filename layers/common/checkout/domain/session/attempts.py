@@ -1,14 +1,14 @@
 """The payment attempts of a session: how a transition writes them, and how they are read.
 
 An attempt begins with W1. While it runs, its evidence is in the fields of the session, and a short
-record holds the time of its beginning and the typed text. The transition that ends it copies the
+record has the time of its beginning and the typed text. The transition that ends it copies the
 evidence into the record, from the session as it was before, because the same transition may remove
 it there. So no write is added, and the evidence of one attempt cannot appear in the next.
 
     fields of the session       evidence of the running attempt if
     customer, incoming_payment  W2 has stored them in this attempt: W1 leaves the earlier ones
-    quote                       it is there: W1 removes it
-    outgoing_payment            it is there: an attempt that did not pay removes it
+    quote                       it exists: W1 removes it
+    outgoing_payment            it exists: an attempt that did not pay removes it
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
     (Event.EXPIRE_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
     (Event.CANCEL_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
 }
-# Outcomes that do not say what the customer did at the wallet; for these the browser's report is
+# Outcomes that do not show what the customer did at the wallet; for these the browser's report is
 # used.
 _UNTOLD: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
 _WRITTEN: Final = {event for event, _ in ENDS} | {Event.REFERENCE_STORED, Event.RETURN_REPORTED}
@@ -93,7 +93,7 @@ def running(session: Session) -> PaymentAttempt | None:
 
 
 def failed(attempt: PaymentAttempt) -> bool:
-    """Return whether something went wrong with it. A time-out is not a failure."""
+    """Return whether the attempt failed. A time-out is not a failure."""
     if attempt.outcome is None or attempt.ended_by is EndedBy.EXPIRY:
         return False
     return attempt.outcome not in _NO_FAILURE
@@ -116,7 +116,7 @@ def failure_of(session: Session) -> Outcome | None:
 
 
 class Concern(StrEnum):
-    """A case for which a merchant filters the list."""
+    """A filter of the merchant's list."""
 
     FAILED = "failed"
     DECLINED = "declined"
@@ -155,7 +155,7 @@ def recorded(
             0 if event == Event.PAYMENT_DISPROVED else changes.get("received", before.received)
         )
         if end[0] is Outcome.PAID and received is None:
-            # By the wallet's claim (CompletionPolicy).
+            # As the wallet has reported (CompletionPolicy).
             end = (Outcome.PAID, EndedBy.CUSTOMER_WALLET)
         ended = _ended(current, end, at, problem, note, received)
         kept = (*kept[:-1], ended)

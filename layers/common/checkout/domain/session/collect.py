@@ -1,4 +1,4 @@
-"""The questions of a shop to its customers: details, addresses, and questions of its own."""
+"""What a shop asks its customers for: details, addresses, and answers to its own questions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Place(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kinds of questions; of a choice the answer is one of its options."""
+    """The kinds of questions; the answer to a choice is one of its options."""
 
     TEXT = "text"
     NUMERIC = "numeric"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 class Question:
     """A question of the shop.
 
-    `options` are values and labels of a choice; `least` and `most` bound the characters of a text.
+    `options` are the values and labels of a choice; `least` and `most` limit a text's characters.
     """
 
     key: str
@@ -65,10 +65,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """The things that are asked. Those in `required` cannot be left out.
+    """The details that are asked. Those in `required` cannot be left out.
 
-    `ships_to` are the countries of the shipping address; all, if it is empty. With `email_known`
-    the shop has given the e-mail address, and a customer who leaves it out keeps that one.
+    `ships_to` are the countries of the shipping address; empty means all. With `email_known` the
+    shop has given an e-mail address, which is used if the customer leaves it out.
     """
 
     asked: frozenset[Detail | Place] = frozenset()
@@ -82,12 +82,12 @@ class Collect:
 
     @property
     def requires(self) -> bool:
-        """Return whether anything of it cannot be left out."""
+        """Return whether a detail cannot be left out."""
         return bool(self.required) or any(each.required for each in self.questions)
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Return the details that have a field of their own. An address asks for the name."""
+        """Return the details with their own field. The form of an address includes the name."""
         named = bool(self.places)
         return tuple(
             each for each in Detail if each in self.asked and not (named and each is Detail.NAME)
@@ -99,7 +99,7 @@ class Collect:
 
     @property
     def copies(self) -> bool:
-        """Return whether the billing address may be that of the shipment."""
+        """Return whether the billing address may be the shipping address."""
         return len(self.places) == len(Place)
 
     def countries(self, place: Place) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Collect:
         return self.ships_to if place is Place.SHIPPING and self.ships_to else countries()
 
     def to_json(self) -> str:
-        """Return this as compact JSON, without what is empty."""
+        """Return this as compact JSON, without empty fields."""
         found: dict[str, Any] = {}
         for name in ("asked", "required"):
             if chosen := getattr(self, name):
@@ -126,7 +126,7 @@ _ASKABLE: Final[dict[str, Detail | Place]] = {each.value: each for each in (*Det
 
 
 def from_json(text: str | None) -> Collect:
-    """Return what `to_json` wrote, without the things that only a later release can ask."""
+    """Return what `to_json` wrote, without details that only a later release supports."""
     if text is None:
         return NOTHING_ASKED
     found = json.loads(text)

@@ -1,6 +1,6 @@
-"""The details that a customer has given: how the shop reaches them, where to, and their answers.
+"""The details that a customer has given: contact, addresses, and answers.
 
-A text is checked for its form only: nobody can say from here whether a number is answered.
+Only the form of a text is checked, not for example whether a telephone number exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Detail", "Fault"]  # the words of a form
 
 NAME_MAX: Final = 100  # characters
 PHONE_MAX: Final = 40  # characters, as typed
-SAME: Final = "billing_same"  # the field that says that the bill goes where the parcel goes
+SAME: Final = "billing_same"  # the field for a billing address equal to the shipping address
 ANSWER: Final = "answer_"  # before the key of a question, in the names of fields
 _DIGITS_MIN, _DIGITS_MAX = 5, 15  # of a phone number; ITU-T E.164 has at most 15
 _BETWEEN: Final = frozenset(" -./()\u00a0")  # what people write between the digits
@@ -31,7 +31,7 @@ MAX: Final = {Detail.EMAIL: EMAIL_MAX, Detail.NAME: NAME_MAX, Detail.PHONE: PHON
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to a question of the shop; `shown` is the label of what was chosen, or the text."""
+    """An answer to a question of the shop; `shown` is the chosen option's label, or the text."""
 
     key: str
     label: str
@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CustomerDetails:
-    """The details of one customer. None of them shows in a log."""
+    """The details of one customer. Logs do not show them."""
 
     email: str | None = field(default=None, repr=False)
     name: str | None = field(default=None, repr=False)
@@ -53,7 +53,7 @@ class CustomerDetails:
 
     @property
     def masked(self) -> CustomerDetails:
-        """Return what anybody may see of them: a name as `K. …`, an e-mail address as `k…@c…`."""
+        """Return a form that anybody may see: a name as `K. …`, an e-mail address as `k…@c…`."""
         name = f"{self.name[:1]}. …" if self.name else None
         email = None
         if self.email:
@@ -93,14 +93,14 @@ def from_json(text: str, further: str | None = None) -> CustomerDetails:
 
 
 def country_of(typed: Mapping[str, str], collect: Collect, place: Place, usual: str) -> str:
-    """Return the country of a form's address: the chosen one, else the `usual`, else the first."""
+    """Return the country of a form's address: the chosen one, or the `usual`, or the first."""
     possible = collect.countries(place)
     wished = typed.get(f"{place}_country", "")
     return next((each for each in (wished, usual) if each in possible), possible[0])
 
 
 def checked(typed: Mapping[str, str], collect: Collect) -> tuple[CustomerDetails, dict[str, Fault]]:
-    """Return the details of a form, and what is wrong with it. Only what is asked is read."""
+    """Return the details of a form, and its faults. Only the requested fields are read."""
     wrong: dict[str, Fault] = {}
     given: dict[str, Any] = _details(typed, collect, wrong)
     given |= _addresses(typed, collect, wrong)

@@ -1,7 +1,7 @@
 """The parameters of a new session, after the form of the request was checked.
 
-Refuses errors that only the whole request shows: items of several currencies, another currency than
-the merchant wallet's, a total out of bounds, unsafe addresses.
+Rejects what the form does not show: items in several currencies, another currency than the merchant
+wallet's, a total out of bounds, unsafe addresses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _KEPT: Final = tuple(each.name for each in fields(Purchase))
 class NewSession(Purchase):
     """The validated parameters.
 
-    `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
-    place of `expires_in_seconds`; its bounds must have been checked by the caller. `customer_email`
-    is sealed before it is stored (flows/session/create.py), and shows in no log.
+    `metadata_json` is a JSON object; the URLs may contain the placeholder. `expires_at` replaces
+    `expires_in_seconds`; the caller must have checked its bounds. `customer_email` is sealed before
+    it is stored (flows/session/create.py), and logs do not show it.
     """
 
     metadata_json: str = "{}"
@@ -40,8 +40,8 @@ class NewSession(Purchase):
     def fingerprint(self) -> str:
         """Return the SHA-256 in hex of the parameters.
 
-        It is equal for equal requests, with keys in any order, and with or without the defaults. An
-        absent optional field is not hashed, so that a new field changes no fingerprint.
+        Equal requests have equal fingerprints, with keys in any order, and with or without the
+        defaults. An absent optional field is not hashed, so a new field changes no fingerprint.
         """
         parameters = asdict(self, dict_factory=_present)
         parameters["metadata_json"] = json.loads(self.metadata_json)

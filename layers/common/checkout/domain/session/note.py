@@ -1,6 +1,7 @@
-"""The words of a merchant's people about a session: a private note, tags, and a mark "dealt with".
+"""A merchant's private note about a session: a text, tags, and a mark "dealt with".
 
-It is not the session's (docs/howto/add-a-note.md): no API, webhook or page of a customer shows it.
+It is stored apart from the session (docs/howto/add-a-note.md): no API, webhook or page of a
+customer shows it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Note:
     """The note on one session, as `author` left it at `at`.
 
     `dealt_with` names the case that a person has dealt with (`case_of`): another case, or more
-    money, needs somebody again. `version` grows by one with each write.
+    money, needs a person again. `version` grows by one with each write.
     """
 
     session: str
@@ -51,9 +52,9 @@ def needs_somebody(session: Session, note: Note | None) -> bool:
 
 
 def _sent_back(session: Session) -> bool:
-    """Return whether refunds have sent back, or hold, all that was not asked for.
+    """Return whether refunds have sent back, or hold, all excess money.
 
-    A refund that fails or is canceled holds nothing any more, and the session needs somebody again.
+    A failed or canceled refund holds nothing, so the session needs a person again.
     """
     if session.attention is Attention.UNDECIDED or not session.terminal:
         return False

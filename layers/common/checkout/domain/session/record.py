@@ -1,7 +1,7 @@
 """The record of a checkout session; `transitions.py` lists the events that may change one.
 
 Times are aware UTC datetimes, amounts are integers with a scale. `grant` and `token` are sealed
-(ciphertext): the domain never sees a nonce, a continuation or an access token in the clear.
+(ciphertext): the domain never has a nonce, a continuation or an access token in plain text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.collect import Collect, from_json
 from checkout.open_payments.models import Amount
 
-# So long after its expiry a session that only the clock ends has certainly ended: no write that
-# began in time can still land. Functions are stopped after 29 s; effects 200 s late are tested.
+# This long after its expiry, a session that only the clock ends has certainly ended: no write that
+# began in time can still arrive. Functions are stopped after 29 s; effects 200 s late are tested.
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 TITLE_MAX: Final = 200  # characters of an item's name on a page
 SUBTITLE_MAX: Final = 1000  # characters of its description
@@ -48,7 +48,7 @@ class Status(StrEnum):
 class LineItem:
     """`unit_amount` is in the currency's minor units, `image` the URL of a picture.
 
-    Stripe's clients may send texts that are longer than a page shows: `title` and `subtitle`.
+    Stripe's clients may send longer texts than a page shows; `title` and `subtitle` shorten them.
     """
 
     currency: str
@@ -82,7 +82,7 @@ class Purchase:
     """
 
     line_items: tuple[LineItem, ...]
-    metadata_json: str  # as submitted: keeps 1 and true apart, and the keys in their order
+    metadata_json: str  # as submitted: distinguishes 1 and true, and keeps the order of the keys
     success_url: str
     cancel_url: str
     locale: str | None = None
@@ -97,24 +97,24 @@ class Session(InFlight, Purchase):
 
     `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
     scale. `request_id` is the API request that created it; None at a payment link.
-    `customer_details` is who the customer is, and `customer_further` has addresses and answers, if
-    the shop has asked (domain/session/customer_details.py). Both are sealed. `customer_mark` is a
-    keyed hash of the e-mail address, for the search. `details_at` is when they last answered what
-    `collect_json` asks. At a payment link both are None: its own page asks. `part` is the part of
-    its merchant's lists and sums to which it belongs (domain/ground/parts.py).
+    `customer_details` has the customer's name and contact, and `customer_further` addresses and
+    answers, if the shop has asked (domain/session/customer_details.py). Both are sealed.
+    `customer_mark` is a keyed hash of the e-mail address, for the search. `details_at` is the time
+    of the last answer to `collect_json`. At a payment link both are None, because its own page
+    asks. `part` is the session's part of the merchant's lists and sums (domain/ground/parts.py).
 
-    `link` is the row of a payment link's stock that the session holds items of; `restocked_at` is
-    when they were given back, because nothing was sold (domain/links.py).
+    `link` is the row of a payment link's stock from which the session holds items; `restocked_at`
+    is when they were returned, because nothing was sold (domain/links.py).
 
-    `look_at` is for when a look at the session was planned, as its wallet was given or its approval
-    claimed: by then the process has ended. A check of the session ends the plan.
+    `look_at` is the planned time of a check, set when the wallet is given or the approval claimed:
+    by then that process has ended. A check of the session removes it.
 
-    `later_json` is what a later release has stored with the payment, kept as it is: this release
-    may write the session while both serve.
+    `later_json` is what a later release has stored with the payment, unchanged: this release may
+    write the session while both are deployed.
 
-    `refunds` are what was sent back of it, or is held to be (refund_transitions.py, R1 and R3).
+    `refunds` hold the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
 
-    `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
+    `payment_attempts` are read with attempts.attempts_of: the running one is stored in part only.
     """
 
     status: Status
@@ -142,17 +142,17 @@ class Session(InFlight, Purchase):
 
     @property
     def collect(self) -> Collect:
-        """Return what the page asks of the customer before the wallet."""
+        """Return what the page asks the customer before the wallet."""
         return from_json(self.collect_json)
 
     @property
     def asks_first(self) -> bool:
-        """Return whether the page asks for details that nobody has given yet."""
+        """Return whether the page asks for details that the customer has not given yet."""
         return self.details_at is None and bool(self.collect)
 
     @property
     def lacks_details(self) -> bool:
-        """Return whether details are missing without which no wallet is taken."""
+        """Return whether details are missing that are required before a wallet."""
         return self.details_at is None and self.collect.requires
 
     @property
@@ -168,10 +168,10 @@ class Session(InFlight, Purchase):
 
     @property
     def amount_paid(self) -> int:
-        """Return `amount_received`, of which refunds are counted, in minor units of `currency`.
+        """Return the amount that can be refunded at most, in minor units of `currency`.
 
-        It is at most `amount_total`, unless more arrived than rounding explains (`overpaid`):
-        nobody paid the unit that wallets add by rounding.
+        It is `amount_received`, but at most `amount_total` unless `overpaid`: a unit more may be
+        the rounding of wallets, which the customer has not paid.
         """
         received = self.amount_received or 0
         completed = self.status is Status.COMPLETED and not self.overpaid
@@ -179,27 +179,27 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when it was paid; of money that came late or in part, when it was created."""
+        """Return when it was paid; if money came late or in part, when it was created."""
         return self.completed_at or self.created_at
 
     @property
     def refunded(self) -> int:
-        """Return what was sent back, or is held to be, in minor units of `currency`."""
+        """Return the sum that refunds have sent or hold, in minor units of `currency`."""
         return sum(each.amount for each in self.refunds or ())
 
     @property
     def refundable(self) -> int:
-        """Return what is left to refund, in minor units of `currency`: paid, less refunded."""
+        """Return the amount left to refund, in minor units of `currency`: paid, less refunded."""
         if not self.terminal or self.check_at is not None:
             return 0  # it is not certain yet what it received
         return max(self.amount_paid - self.refunded, 0)
 
     @property
     def paid_as_quoted(self) -> bool:
-        """Return whether the customer paid, by our own instruction, what the quote said.
+        """Return whether the customer paid, by our own instruction, the quote's amount.
 
-        Only then is it known what they paid: not of late money, nor of a part, nor of more, beyond
-        what rounding explains.
+        Only then is the customer's debit known: not for late money, for a part, or for more than
+        rounding explains.
         """
         quoted = self.quote is not None and self.outgoing_payment is not None
         least = self.receive.value - max(self.receive.value // 100, rounding(self.receive.value))
@@ -249,9 +249,9 @@ class Session(InFlight, Purchase):
         return self.customer is None and given and self.happened(Event.ERASED)
 
     def may_close(self, now: datetime) -> bool:
-        """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
+        """Whether the merchant may start the fence: the payment is in doubt, or partly paid.
 
-        A payment that came from outside has no instruction, and so no send to wait for.
+        A payment from outside has no instruction, so there is no send to wait for.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
@@ -265,22 +265,22 @@ class Session(InFlight, Purchase):
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
     def status_at(self, now: datetime) -> Status:
-        """Return the status that a reader sees at `now` (decisions.md "Expiry")."""
+        """Return the status for readers at `now` (decisions.md "Expiry")."""
         return Status.EXPIRED if self.overdue(now) else self.status
 
     @property
     def wallet_given(self) -> bool:
-        """Return whether a customer ever gave a wallet. Without one no money can come."""
+        """Return whether a customer ever gave a wallet. Without a wallet no money can arrive."""
         if self.status not in (Status.OPEN, Status.EXPIRED, Status.CANCELED):
             return True
         return self.happened(Event.WALLET_SUBMITTED) or self.incoming_payment is not None
 
     @property
     def left_to_clock(self) -> bool:
-        """Return whether time alone ends it, or has ended it: nobody ever gave it a wallet.
+        """Return whether the clock alone ends it, or has ended it: no wallet was ever given.
 
-        No money can come of it, so nothing needs to be written at its end, unless it holds an item
-        of a payment link's stock.
+        No money can arrive, so nothing needs to be written at its end, unless it holds an item of a
+        payment link's stock.
         """
         if self.wallet_given or self.link is not None:
             return False
@@ -289,19 +289,19 @@ class Session(InFlight, Purchase):
 
     @property
     def quantity(self) -> int:
-        """Return how many items it sells. Of a payment link's stock it holds as many."""
+        """Return how many items it sells, and holds from a payment link's stock."""
         return sum(each.quantity for each in self.line_items)
 
     @property
     def holds_item(self) -> bool:
-        """Return whether items of a payment link's stock are held by it, or were sold with it."""
+        """Return whether it holds or has sold items of a payment link's stock."""
         return self.link is not None and self.restocked_at is None
 
     @property
     def unsold(self) -> bool:
         """Return whether it ended without a payment for certain, or was given up.
 
-        Money that came late leaves open whether something was sold: the merchant decides.
+        If money came late, the merchant decides whether something was sold.
         """
         if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
             return False
@@ -310,20 +310,20 @@ class Session(InFlight, Purchase):
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when it ended, or will end if nobody touches it; None if that is not known."""
+        """Return when it ended, or will end without a further event; None if not known."""
         if self.left_to_clock:
             return self.expires_at
         return self.updated_at if self.terminal else None
 
     @property
     def awaits_look(self) -> bool:
-        """Return whether it awaits its approval, and the look that was planned is still to come."""
+        """Return whether it awaits its approval, and the planned check is still to come."""
         awaiting = self.status is Status.AWAITING_APPROVAL and self.phase is None
         return awaiting and self.look_at is not None
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return when it must be looked at at the latest; None if nothing is left to be done."""
+        """Return when the sweep must look at it at the latest; None if nothing is left to do."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:
@@ -331,21 +331,18 @@ class Session(InFlight, Purchase):
         return None if self.left_to_clock else self.expires_at
 
 
-# Names in the metadata that say what their value is, without "-", "_", blanks and case.
+# Names of an order number in the metadata, without "-", "_", blanks and case.
 _NAMES: Final = ("ordernumber", "orderno", "orderid", "order", "invoicenumber", "invoice")
 _PUNCTUATION: Final = re.compile(r"[-_ ]")
 
 
 def order_number(session: Session) -> str | None:
-    """Return the order number: what is named so, or else the first text or number of the metadata.
-
-    None without one.
-    """
+    """Return the named order number, or the metadata's first text or number, or None."""
     return named_order_number(session) or next(iter(metadata_values(session)), None)
 
 
 def named_order_number(session: Session) -> str | None:
-    """Return the merchant's reference, or else the metadata's value whose name says so."""
+    """Return the merchant's reference, or the metadata's value with the name of an order number."""
     if reference := _text(session.client_reference_id):
         return reference
     named = {_PUNCTUATION.sub("", name).lower(): each for name, each in session.metadata.items()}

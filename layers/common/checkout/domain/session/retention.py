@@ -3,14 +3,15 @@
     session                                       kept until
     never given a wallet                          its expiry or end + CARTS_KEPT
     open, preparing, awaiting approval            its expiry + the retention
-    payment in flight, in doubt or partly paid    no end: it is still to be decided
+    payment in flight, in doubt or partly paid    no end: it is not decided yet
     ended                                         its end + the retention
     ended, its incoming payment still checked     the next check + the retention
 
-A waiting session has its time from the beginning: nothing needs to be written when it expires.
+The time of a waiting session is set when it is created, so nothing needs to be written when it
+expires.
 
-No decision depends on these times. A store may delete some days late, and a record that is past its
-time and still there is read like any other.
+No decision depends on these times. A store may delete records some days late; until then they are
+read like any other.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from checkout.domain.session.record import Session
 
 RETENTION: Final = timedelta(days=400)  # a year of accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # the time for which webhook events can be sent again
-# No money can have come of a session that was never given a wallet, so no account needs it. Two of
-# three customers leave, and their carts would be most of what is stored (docs/decisions/0010).
+# No money can have arrived for a session without a wallet, so no account needs it. Two of three
+# customers leave, and their carts would be most of the stored data (docs/decisions/0010).
 CARTS_KEPT: Final = timedelta(days=30)
-# A session's other rows are written with the session, and again as a wallet is given. They are kept
+# A session's other rows are written with it, and again when a wallet is given. They are kept
 # longer, so that they need no further write if the session ends late.
 _ROWS_LONGER: Final = timedelta(days=30)
 _CARTS_LONGER: Final = timedelta(days=2)
@@ -35,7 +36,7 @@ _LONG_IN_DOUBT: Final = timedelta(days=7)
 
 
 def session_kept_until(session: Session, retention: timedelta) -> datetime | None:
-    """Return when `session` may be deleted, or None while it may not."""
+    """Return when `session` may be deleted, or None while its end is open."""
     if session.payment_in_flight:
         return None
     retention = _retention(session, retention)
@@ -45,10 +46,11 @@ def session_kept_until(session: Session, retention: timedelta) -> datetime | Non
 
 
 def rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
-    """Return when a session's other rows may be deleted; None while they may not.
+    """Return when a session's other rows may be deleted; None while its end is open.
 
-    These are its search rows and its cart, if that is large. The time changes as a wallet is given,
-    and then only for a session that is flagged, long in doubt, or ends a month after its expiry.
+    These are its search rows and its cart, if that is large. The time changes when a wallet is
+    given, and later only for a session that is flagged, long in doubt, or ends a month after its
+    expiry.
     """
     late_by = session.updated_at - session.expires_at
     if session.partly_paid or (session.payment_in_flight and late_by > _LONG_IN_DOUBT):
@@ -64,13 +66,13 @@ def _retention(session: Session, retention: timedelta) -> timedelta:
 
 
 def note_kept_until(at: datetime, retention: timedelta) -> datetime:
-    """Return when what was written at `at` about a session may be deleted: not before it."""
+    """Return when a note of `at` about a session may be deleted: not before the session."""
     return at + retention + _ROWS_LONGER
 
 
 def flag_kept_until(session: Session, retention: timedelta) -> datetime:
     """Return when the row that finds a flagged session may be deleted: always the same time.
 
-    A partly paid session has no end until its merchant decides. The row names nobody.
+    A partly paid session has no end until its merchant decides. The row has no personal data.
     """
     return session.expires_at + _FLAG_LONGER + retention

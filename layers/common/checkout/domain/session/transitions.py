@@ -1,8 +1,8 @@
-"""The state machine of a session: everything that moves a session is in the table below.
+"""The state machine of a session: the table below has all its transitions.
 
-An absent cell is a refusal. `advance` is the only way to a new version of a session. It writes
-nothing: flows/payment/writes.py writes the Change that it returns, on condition that the session is
-still as it was read.
+An event without a row is refused. `advance` is the only way to a new version of a session. It
+stores nothing: flows/payment/writes.py stores the Change that it returns, on condition that the
+session is still as it was read.
 
 Theory of operation
 ===================
@@ -15,10 +15,10 @@ have its answer lost. A process may die between any two lines. So every step fol
 The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them. The pages
 docs/payments.md and docs/reference/states.md are made from this text (`make docs`).
 
-Create (flows/session/create.py). The stored answer to the idempotency key, a large cart
-and the session: a write each, and no other call. A replay whose session is missing makes it, the
-same one, until its expiry. At a payment link with a stock, one transaction writes answer and
-session, and takes the item.
+Create (flows/session/create.py). The stored answer to the idempotency key, a large cart and the
+session: one write each, and no other call. A replay whose session is missing creates the same
+session, until its expiry. At a payment link with a stock, one transaction writes the answer and the
+session, and takes the items.
 
 Prepare (flows/session/prepare.py). No money can move.
 
@@ -27,8 +27,8 @@ Prepare (flows/session/prepare.py). No money can move.
     C1  Read the customer's wallet address.   C2  Grant for an incoming payment.
     C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
     W2  Store the incoming payment. A later preparation reads it and uses it again while it is open;
-        one that was closed is replaced once it has been closed for FENCE and shows no money.
-    C4  Grant for a quote.   C5  Create the quote. If the wallet calls the incoming payment no
+        a closed one is replaced once it has been closed for FENCE and shows no money.
+    C4  Grant for a quote.   C5  Create the quote. If the wallet rejects the incoming payment as
         receiver, it is read again: it may just have been paid from outside.
     W3  Store the quote.
     C6  Request the grant that the customer approves, limited to this receiver and this debit.
@@ -39,12 +39,13 @@ Approve (flows/session/approve.py; flows/payment/approval.py, instruct.py). Runs
 returns and the callback's hash verifies.
 
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
-    C7  Continue the grant. If the wallet stumbles (no answer, 5xx, busy, it cannot read our keys),
-        it is asked again: no money can move before W6, and an interact_ref that was redeemed is
-        refused. If it still stumbles when the request has to end, APPROVAL_KEPT gives the claim
-        back, and the browser comes again with the same interact_ref, from W5, until three minutes
-        after the first of these writes. Refused, or a stumble after that: the token is lost, ->
-        open. If the quote is about to expire, a new one is created for the same incoming payment.
+    C7  Continue the grant. After a temporary error (no answer, 5xx, busy, the wallet cannot read
+        our keys), the wallet is asked again: no money can move before W6, and a redeemed
+        interact_ref is refused. If the error lasts until the request has to end, APPROVAL_KEPT
+        releases the claim, and the browser comes again with the same interact_ref, from W5, until
+        three minutes after the first of these writes. If refused, or on an error after that: the
+        token is lost, -> open. If the quote is about to expire, a new one is created for the same
+        incoming payment.
     W6  phase = paying. Stores the instruction (id and deadline), the access token and the
         quote in use.
         This is the point of no return. It is durable before the call that moves money.
@@ -55,23 +56,23 @@ returns and the callback's hash verifies.
         A definite refusal, the wallet shows no payment for the quote, and the merchant's incoming
         payment shows no money: -> open.
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
-        408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
-        where one of the two cannot be asked. If the incoming payment is completed, the fence begins
-        at once. -> open is PAYMENT_REFUSED, in the same transaction with the event PAYMENT_FAILED,
-        if the merchant asks for it.
-    W7  -> processing, with the outgoing payment. A sweep that rescheduled the session meanwhile must
-        not lose the 201: after a lost race it is written again, over the winner's version, while
-        that is still paying by the same instruction and nobody closes.
+        408, 409, 425, 429 and 400 "invalid quote", which a duplicate delivery gets, and any refusal
+        if one of the two wallets does not answer. If the incoming payment is completed, the fence
+        begins at once. -> open is PAYMENT_REFUSED, in the same transaction with the event
+        PAYMENT_FAILED, if requested.
+    W7  -> processing, with the outgoing payment. A sweep that rescheduled the session meanwhile
+        must not lose the 201: after a lost race it is written again, over the winner's version,
+        while that version is still paying by the same instruction and not closing.
 
 Confirm (flows/session/completion.py, reconcile.py; flows/payment/proof.py).
 
     C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
-        may say anything.
+        is not trusted.
     W8  processing -> completed, and in the same transaction the event that its webhook sends.
 
-Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
-the scheduled sweep: first the merchant's wallet, then the customer's, unless that one has hung.
-Until one of these holds:
+Reconcile. The customer's open page and the scheduled sweep check a payment in flight (paying or
+processing): first at the merchant's wallet, then at the customer's, unless that one has timed out.
+The checks end with one of these:
 
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
@@ -81,78 +82,79 @@ Until one of these holds:
                                     fence
     nothing, and the wait is over   the fence
 
-    The least accepted is the amount; where the money may have been converted, less the merchant's
-    tolerance for roundings (money.py). Of a small price one unit may be missing once the customer's wallet
-    shows the same sum as sent in two looks, a second apart, and no failure.
+    The least accepted is the amount; if the money may have been converted, less the merchant's
+    tolerance for rounding (money.py). For a small price one unit may be missing once the customer's
+    wallet shows the same sum as sent in two looks, a second apart, and no failure.
     The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
-    if the wallet reports that the payment failed (the callback, too, asks it each second from the
-    first one after W7 on), at once if the incoming payment is completed with too little (somebody
-    else has closed it), and when the merchant asks to end the session. A
-    quote that names no expiry ends 10 minutes after the send. A part of the money makes the quote's
-    expiry void: the rest may come until the incoming payment expires.
+    if the wallet reports that the payment failed (the callback also asks it each second, from one
+    second after W7 on), at once if the incoming payment is completed with too little (closed by
+    others), and when the merchant asks to end the session. A quote without an expiry ends 10
+    minutes after the send. Once a part has arrived, the quote's expiry no longer counts: the rest
+    may come until the incoming payment expires.
 
-The fence proves what will have arrived, so that the customer can pay again, or the merchant decide:
+The fence proves how much has arrived, so that the customer can pay again, or the merchant decide:
 
     1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
-    2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet,
-       whatever that answers, and read it again. Without a second answer the first one counts.
-    3. CLOSED: after a read shows it completed or expired, write closed_at. One that its provider
-       never closes counts as closed a day after the session's expiry.
+    2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet
+       and read it again, whatever the answer. Without a second answer the first one counts.
+    3. CLOSED: after a read shows it completed or expired, write closed_at. If its provider never
+       closes it, it counts as closed a day after the session's expiry.
     4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
-       close may still be fulfilled for 30 s. Money that one read has shown stays: neither a read
-       that shows less nor "not found" takes it back.
+       close may still be fulfilled for 30 s. Money that one read has shown counts, even if a later
+       read shows less or "not found".
     5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment, and
-       in the same transaction the event PAYMENT_FAILED, if the merchant asks for it.
+       in the same transaction the event PAYMENT_FAILED, if requested.
        Too little received: no further check. The merchant accepts it as paid (-> completed) or
        gives it up (-> expired).
 
-Money from outside (flows/session/unsolicited.py). Anybody who knows an incoming payment can pay it until
-it is closed. A submission that uses a stored incoming payment reads it first, and the customer's
-open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> processing, and on as
-above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
-Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
-event LATE_PAYMENT.
+Money from outside (flows/session/unsolicited.py). Anybody with the address of an incoming payment
+can pay it until it is closed. A submission that uses a stored incoming payment reads it first, and
+the customer's open page reads it once a minute. MONEY_FOUND: open, preparing, awaiting_approval ->
+processing, then as above. After an end that leaves an incoming payment open, the sweep takes steps
+2 to 4 of the fence. Money in an expired or canceled session changes only its flag and `received`,
+and makes the event LATE_PAYMENT.
 
-Payment attempts (attempts.py). Each wallet that is given has a record, written with these same
+Payment attempts (attempts.py). Each submitted wallet has a record, written with these same
 transitions: it begins with W1, and the transition that ends it copies its evidence into it.
-RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
-is unsigned, so it moves nothing.
+RETURN_REPORTED stores the browser's report of a decline or a time-out at the wallet. The report is
+unsigned, so it moves nothing.
 
-Stock (domain/links.py). A session that was begun at a payment link with a stock holds the items that
-it sells from its creation, which takes them in the same transaction. The first write after which
-nothing was sold for certain (`Session.unsold`) gives them back, in its own transaction: the end of a
-session without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write
-is conditional on the version, they are given back once. Money that arrived late keeps them.
+Stock (domain/links.py). A session of a payment link with a stock holds the items that it sells from
+its creation, which takes them in the same transaction. The first write after which nothing was sold
+for certain (`Session.unsold`) returns them, in its own transaction: the end of a session without an
+incoming payment, the last step of an end with one, GIVEN_UP. Every write is conditional on the
+version, so they are returned once. If money arrived late, they are kept.
 
-Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an ended session has
-received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other means, and
-REFUND_SETTLED gives back what was not sent of it. Each is written in one transaction with the refund.
+Refunds (domain/refund/transitions.py). REFUND_REQUESTED holds an amount of the money that an ended
+session has received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other
+means, and REFUND_SETTLED releases the part that was not sent. Each is written in one transaction
+with the refund.
 
-Details (flows/session/details.py). DETAILS_GIVEN stores what the customer has said of
-themselves, sealed, in one write. It happens again if they correct it, until they give a wallet. It
-changes nothing of the payment.
+Details (flows/session/details.py). DETAILS_GIVEN stores the customer's details, sealed, in one
+write. It happens again if the customer corrects them, until a wallet is given. It does not change
+the payment.
 
-Metadata (flows/session/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
-else. It is refused while a session is prepared and while a payment is in flight, so that it never
-comes between the writes of a payment.
+Metadata (flows/session/metadata.py). METADATA_CHANGED changes only the merchant's metadata. It is
+refused while a session is prepared and while a payment is in flight, so that it never comes between
+the writes of a payment.
 
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
-A session that nobody ever gave a wallet (session.py, left_to_clock) ends by the clock alone:
-nothing is written, unless its merchant wants the event (flows/schedule/expiries.py). A reader
-writes EXPIRY_PASSED only while a write that began in time could still land.
+A session without a wallet (record.py, left_to_clock) ends by the clock alone: nothing is written,
+unless its merchant has requested the event (flows/schedule/expiries.py). A reader writes
+EXPIRY_PASSED only while a write that began in time could still arrive.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
 the process died before money could move; the sweep sets the session to open, or to expired.
 
-A request to end a session whose payment is in flight is refused, and begins the fence from 30 s
-after the deadline of the send. An end that leaves an incoming payment sets the time of its check in
-the same write.
+A request to end a session whose payment is in flight is refused; from 30 s after the deadline of
+the send on it also begins the fence. An end that leaves an incoming payment sets the time of its
+check in the same write.
 
 A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
-tells a write whose answer was lost from a race that was lost. The process of a lapsed lease may
+distinguishes a write whose answer was lost from a lost race. The process of a lapsed lease may
 still be running; its next write fails because its version is old.
 
 The invariants, and how this order was model-checked: docs/reference/design.md.
@@ -257,7 +259,7 @@ _DONE: Final = (
     *("phase", "lease_until", "approve_until", "look_at", "check_at", "hung_until"),
     *("problem", "attention"),
 )
-_PLACE: Final = ("look_at",)  # from the first check on, a session is where the next one is due
+_PLACE: Final = ("look_at",)  # from the first check on, the next check sets a session's time
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,
@@ -336,7 +338,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 
 
 def given_back(change: Change[Session]) -> str | None:
-    """Return the row of a payment link's stock that this write gives items back to, or None."""
+    """Return the row of a payment link's stock to which this write returns items, or None."""
     back = change.before.restocked_at is None and change.after.restocked_at is not None
     return change.after.link if back else None
 
@@ -354,9 +356,9 @@ def advance(
 ) -> Change[Session]:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
-    Beside what any record's change has (machine.py), `typed` and `reported` go into the payment
-    attempt that begins or runs. The items of a payment link's stock are given back by the first
-    write after which it is certain that nothing was sold.
+    In addition to machine.py, `typed` and `reported` go into the payment attempt that begins or
+    runs. The first write after which it is certain that nothing was sold returns the items of a
+    payment link's stock.
     """
     found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:

@@ -1,6 +1,6 @@
-"""Show what a customer is asked, and has given, in the objects of `stripe_objects`.
+"""Show a customer's details, requested and given, in the objects of `objects.py`.
 
-The details are those that were opened; without them each shape says that nothing was given.
+The details are unsealed; without them each shape shows that nothing was given.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from checkout.domain.session.customer_details import Answer, CustomerDetails
 
 
 def asked(collect: Collect, details: CustomerDetails, *, auto: str | None) -> dict[str, Any]:
-    """Return the fields of a `checkout.session` that say what is asked, with the answers.
+    """Return the fields of a `checkout.session` with the requested details and the answers.
 
-    `auto` is shown for a billing address that is not asked for.
+    `auto` is shown for a billing address that is not requested.
     """
     billing = "required" if Place.BILLING in collect.required else "auto"
     ships = Place.SHIPPING in collect.asked
@@ -31,7 +31,7 @@ def asked(collect: Collect, details: CustomerDetails, *, auto: str | None) -> di
 
 
 def customer(collect: Collect, details: CustomerDetails, *, email: str | None) -> dict[str, Any]:
-    """Return the `customer_details` of a session. `email` is the address that its shop knows."""
+    """Return the `customer_details` of a session. `email` is the address that the shop gave."""
     return {
         "address": _address(details.billing),
         "business_name": None,
@@ -45,7 +45,7 @@ def customer(collect: Collect, details: CustomerDetails, *, email: str | None) -
 
 
 def collected(collect: Collect, details: CustomerDetails) -> dict[str, Any] | None:
-    """Return the `collected_information` of a session, or None if there is nothing of it."""
+    """Return the `collected_information` of a session, or None if it is empty."""
     individual, place = _individual(collect, details), details.shipping
     if individual is None and place is None:
         return None
@@ -73,7 +73,7 @@ def shipping(details: CustomerDetails) -> dict[str, Any] | None:
 
 
 def billing_details(details: CustomerDetails, *, email: str | None) -> dict[str, Any]:
-    """Return the `billing_details` of a charge. `email` is the address that the shop knows."""
+    """Return the `billing_details` of a charge. `email` is the address that the shop gave."""
     return {
         "address": _address(details.billing),
         "email": details.email or email,
@@ -84,7 +84,7 @@ def billing_details(details: CustomerDetails, *, email: str | None) -> dict[str,
 
 
 def _name_collection(collect: Collect) -> dict[str, Any]:
-    """Return the field `name_collection`, which Stripe leaves out where no name is asked."""
+    """Return the field `name_collection`, which Stripe leaves out if no name is requested."""
     if Detail.NAME not in collect.asked:
         return {}
     optional = Detail.NAME not in collect.required
@@ -94,7 +94,7 @@ def _name_collection(collect: Collect) -> dict[str, Any]:
 def _custom_fields(collect: Collect, details: CustomerDetails) -> list[dict[str, Any]]:
     """Return the questions with their answers.
 
-    A session of a payment link has the answers only: there the questions are the link's.
+    A session of a payment link has only the answers, because the link has the questions.
     """
     values = {each.key: each.value for each in details.answers}
     known = {each.key for each in collect.questions}
@@ -103,7 +103,7 @@ def _custom_fields(collect: Collect, details: CustomerDetails) -> list[dict[str,
 
 
 def _question(answer: Answer) -> Question:
-    """Return the question of an answer, of whose choices only the chosen one is known."""
+    """Return the question of an answer; only the chosen option is known."""
     options = ((answer.value, answer.shown),) if answer.kind is Kind.DROPDOWN else ()
     return Question(answer.key, answer.label, answer.kind, options=options)
 
@@ -128,7 +128,7 @@ def _individual(collect: Collect, details: CustomerDetails) -> str | None:
 
 
 def _payer(details: CustomerDetails) -> str | None:
-    """Return the name on the bill: a parcel may go to somebody else."""
+    """Return the name on the bill, because a parcel may go to another person."""
     billed = details.billing.name if details.billing is not None else None
     return billed or details.name
 
@@ -136,8 +136,7 @@ def _payer(details: CustomerDetails) -> str | None:
 def _address(address: Address | None) -> dict[str, Any] | None:
     """Return an address in Stripe's parts.
 
-    They have none for a district, without which some parcels do not arrive: it is in the second
-    line.
+    Stripe has no part for a district, which some parcels need: it is in the second line.
     """
     if address is None:
         return None

@@ -2,9 +2,9 @@
 
 Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
 units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
-Fields without a meaning here are null, so that clients that read them do not fail; those that
-Stripe itself leaves out are left out. Facts that only this service knows are in the field
-`open_payments`. `details` are what the customer has given, opened.
+Fields without a meaning here are null, so that clients that read them do not fail; fields that
+Stripe itself leaves out are left out. Facts that only this service has are in the field
+`open_payments`. `details` are the customer's details, unsealed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.stripe import details as stripe_details
 from checkout.domain.webhooks.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 
-METHOD_TYPE: Final = "custom"  # Stripe's type of a payment method that is none of its own
+METHOD_TYPE: Final = "custom"  # Stripe's type of payment methods from outside Stripe
 API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
 STATUS: Final = {
     Status.COMPLETED: "complete",
     Status.EXPIRED: "expired",
     Status.CANCELED: "expired",
-}  # else "open": a payment that has not arrived can still fail, and then the customer pays again
+}  # otherwise "open": a payment that has not arrived can still fail, and be tried again
 
 # Stripe's currencies whose smallest unit is not ISO 4217's: (Stripe's units, ISO units) of one sum.
 # 5 krónur are 500 there and 5 here; 5 ariary are 5 there and 500 here (Stripe, "Supported
 # currencies", special cases and zero-decimal currencies).
 _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
-# In currencies of three digits Stripe charges in steps of ten units.
+# In currencies with three decimal digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
-# In the order of the compression dictionary, also where a value takes the place of the null.
+# In the order of the compression dictionary, also where a value replaces the null.
 NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
@@ -136,7 +136,7 @@ _PAYMENT_STATUS: Final = {
     Status.PROCESSING: "processing",
     Status.COMPLETED: "succeeded",
 }
-# Stripe's words for why an attempt failed, as far as it has one that says it.
+# Stripe's codes for the reasons why an attempt failed, if it has a code for the reason.
 _FAILED: Final = "payment_intent_payment_attempt_failed"
 _CODES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "payment_method_provider_timeout",
@@ -147,7 +147,7 @@ _CODES: Final[Mapping[str, str]] = {
     Outcome.DECLINED: "payment_method_customer_decline",
     Outcome.TIMED_OUT: "payment_intent_payment_attempt_expired",
 }
-# The fields of each object that hold what the customer has given.
+# The fields of each object that contain the customer's details.
 _GIVEN: Final = {
     "charge": ("billing_details", "shipping"),
     "checkout.session": (
@@ -164,7 +164,7 @@ _TEXTS: Final = ("after_submit", "shipping_address", "submit", "terms_of_service
 def from_stripe(units: int, currency: str, *, param: str) -> int:
     """Return a price in Stripe's units of `currency` (lower case) in those of ISO 4217, exactly.
 
-    Raises AmountNotRepresentable for a price that Stripe would refuse.
+    Raises AmountNotRepresentable for a price that Stripe would reject.
     """
     theirs, ours = _UNITS.get(currency, (1, 1))
     step = 10 if currency in _TENS else theirs
@@ -317,7 +317,7 @@ def charge(
         "payment_intent": payment_intent_id(session.id),
         "payment_method": payment_method_id(session.id),
         "payment_method_details": {"type": METHOD_TYPE},
-        # The customer's own page, for whoever has its link.
+        # The customer's own page, for anybody with its link.
         "receipt_url": f"{base_url}/pay/{session.id}/success" if paid else None,
         "refunded": refunded >= total,
         "shipping": stripe_details.shipping(details),
@@ -328,7 +328,7 @@ def charge(
 def payment_method(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return the wallet of a session that `has_charge`, as the `payment_method` that paid once."""
+    """Return the wallet of a session that `has_charge` as a `payment_method`."""
     email = echo_of(session).get("customer_email")
     return {
         "id": payment_method_id(session.id),
@@ -346,7 +346,7 @@ def payment_method(
 
 
 def charge_transaction(session: Session) -> dict[str, Any]:
-    """Return what the wallet received for a session that `has_charge`: `balance_transaction`."""
+    """Return the money of a session that `has_charge` as a `balance_transaction`."""
     received = session.amount_received
     value = session.amount_total if received is None else received
     return balance_transaction(
@@ -362,9 +362,9 @@ def charge_transaction(session: Session) -> dict[str, Any]:
 def balance_transaction(
     named: str, value: int, currency: str, at: datetime, *, source: str, kind: str
 ) -> dict[str, Any]:
-    """Return money that the merchant's wallet got (or gave, below 0), in Stripe's units.
+    """Return money that the merchant's wallet received (or paid, below 0), in Stripe's units.
 
-    Nothing is deducted here: a fee of a wallet's provider is in the value already.
+    Nothing is deducted: the value already includes a fee of the wallet's provider.
     """
     return {
         "id": named,
@@ -403,7 +403,7 @@ def event_json(
 ) -> str:
     """Return the `event` of a change of the session that happened `at`, as compact JSON.
 
-    That a payment was made or has failed is told of the `payment_intent`.
+    The event of a made or failed payment is about the `payment_intent`.
     """
     if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
         shown = payment_intent(session, base_url=base_url, now=at)
@@ -415,9 +415,9 @@ def event_json(
 def filled(
     stripe_body: str, session: Session, details: CustomerDetails, *, base_url: str, at: datetime
 ) -> str:
-    """Return the `event` with what the customer of its session has given, as compact JSON.
+    """Return the `event` with the details of its session's customer, as compact JSON.
 
-    An event is stored without it, so that it can be erased.
+    An event is stored without the details, so that they can be erased.
     """
     event: dict[str, Any] = json.loads(stripe_body)
     shown = event["data"]["object"]
@@ -472,9 +472,9 @@ def transaction_id(session_id: str) -> str:
 
 
 def has_charge(session: Session) -> bool:
-    """Return whether money arrived: that of the payment, or late or in part, with a session ended.
+    """Return whether money arrived: by a payment, or late or in part for an ended session.
 
-    A refund of such money names its charge, too.
+    A refund of late or partial money also names its charge.
     """
     return session.status is Status.COMPLETED or (session.terminal and bool(session.received))
 
@@ -485,7 +485,7 @@ def account_id(merchant_id: str) -> str:
 
 
 def session_of(named: str, prefix: str) -> str | None:
-    """Return the session of which an object has this id, or None if `named` is no such id."""
+    """Return the id of the session whose object is `named`, or None for another id."""
     session_id = f"cs_{named.removeprefix(prefix)}"
     right = named.startswith(prefix) and SESSION_ID.fullmatch(session_id)
     return session_id if right else None
@@ -499,7 +499,7 @@ def item_of(named: str, prefix: str) -> tuple[str, int] | None:
 
 
 def livemode(base_url: str) -> bool:
-    """Return false on a test stage, and where the service is http, as in development only."""
+    """Return false on a test stage, and in development, where the service is http."""
     return base_url.startswith("https://") and not isinstance(base_url, TestUrl)
 
 

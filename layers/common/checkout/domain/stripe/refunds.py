@@ -32,9 +32,9 @@ _TRANSACTION: Final = "txn_re"  # unlike a charge's, so that each names one reco
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
-    """Return the `refund`. Facts that only this service knows are in `open_payments`.
+    """Return the `refund`. Facts that only this service has are in `open_payments`.
 
-    As in Stripe, there is a reason of failing or waiting only while there is one.
+    As in Stripe, the reason of a failure or of waiting is left out if there is none.
     """
     failed = refund.status is RefundStatus.FAILED
     waits = pending_reason(refund)
@@ -80,21 +80,21 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
 
 
 def transaction_id(refund: Refund) -> str | None:
-    """Return the id of what the refund has taken from the wallet; None until it has, or never."""
+    """Return the id of the refund's balance transaction; None until the wallet has paid."""
     if not refund.terminal or refund.spent is None:
         return None
     return f"{_TRANSACTION}{refund.id.removeprefix('re_')}"
 
 
 def refund_of(named: str) -> str | None:
-    """Return the refund whose balance transaction has this id, or None if it is no such id."""
+    """Return the id of the refund with this balance transaction, or None for another id."""
     refund_id = f"re_{named.removeprefix(_TRANSACTION)}"
     right = named.startswith(_TRANSACTION) and REFUND_ID.fullmatch(refund_id)
     return refund_id if right else None
 
 
 def refund_transaction(refund: Refund) -> dict[str, Any] | None:
-    """Return what the wallet paid for the refund as `balance_transaction`, or None if nothing."""
+    """Return the wallet's payment of the refund as `balance_transaction`, or None without one."""
     named, paid = transaction_id(refund), refund.spent
     if named is None or paid is None:
         return None

@@ -1,6 +1,6 @@
-"""The types of webhook events: one table, which feeds deliveries, dashboard, APIs and documents.
+"""The types of webhook events: one table for deliveries, the dashboard, the APIs and the docs.
 
-A stored event or endpoint may have a type that is not in it: one of a later release.
+A stored event or endpoint may have a type that is not in it, from a later release.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ PING: Final = "ping"
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """A type of event; its `sentence` says what happened, without a full stop.
+    """A type of event; `sentence` describes what happened, without a full stop.
 
-    An `optional` one is sent to the endpoints that ask for it, the others to all. With `amount` the
-    body also says what was received. `stripe` is the type in Stripe's form, if it is another one.
-    `beside` another event, it says the same of another of Stripe's objects: only endpoints in
-    Stripe's form get it, for in the native form it would be the same twice.
+    An `optional` type is sent to the endpoints that request it, the others to all. With `amount`
+    the body also has the amount received. `stripe` is the type in Stripe's form, if it differs.
+    `beside` names another type with the same meaning for another of Stripe's objects: only
+    endpoints in Stripe's form get both, because the native form would repeat the same body.
     """
 
     sentence: str
@@ -75,7 +75,7 @@ ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
 def choices() -> dict[str, str]:
     """Return the optional types by the short name under which they are chosen.
 
-    It is the last part of the type; where an earlier type has that, the whole with underscores.
+    It is the last part of the type; if an earlier type has that name, the whole with underscores.
     """
     found: dict[str, str] = {}
     for name in OPTIONAL:
@@ -85,10 +85,10 @@ def choices() -> dict[str, str]:
 
 
 def sentence_of(name: str) -> str:
-    """Return what an event of this type says, or the type itself if it is unknown."""
+    """Return the sentence of an event type, or the type itself if it is unknown."""
     return EVENTS[name].sentence if name in EVENTS else name
 
 
 def stripe_name(name: str) -> str:
-    """Return the type in Stripe's form; of most types, and of an unknown one, the same."""
+    """Return the type in Stripe's form, which is the same for most types and for unknown ones."""
     return EVENTS[name].stripe or name if name in EVENTS else name

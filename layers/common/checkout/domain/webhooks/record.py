@@ -40,8 +40,8 @@ TIMEOUT: Final = timedelta(seconds=10)
 # Longer than any attempt can take, so an older lease belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
-# An event has this long from its creation before the sweep enqueues it: the message of its first
-# attempt is in the queue.
+# The sweep does not enqueue an event before this age, because the message of its first attempt is
+# in the queue.
 FIRST_MESSAGE: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then the event can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
@@ -53,10 +53,10 @@ _JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
 
 
 class Format(StrEnum):
-    """The shape of the bodies that an endpoint gets."""
+    """The form of the bodies that an endpoint gets."""
 
     NATIVE = "native"  # seven fields of the session
-    STRIPE = "stripe"  # an event as Stripe's libraries read it (stripe_objects.py)
+    STRIPE = "stripe"  # an event as Stripe's libraries read it (domain/stripe/objects.py)
 
 
 class EventStatus(StrEnum):
@@ -69,10 +69,10 @@ class GivenUp(StrEnum):
     """The reason why no more attempts are made."""
 
     ATTEMPTS = "attempts"  # all were made
-    GONE = "gone"  # the endpoint said 410, which also disabled it
+    GONE = "gone"  # the endpoint returned 410, which also disabled it
     DISABLED = "disabled"  # the endpoint was disabled before
     NO_ENDPOINT = "no_endpoint"  # the merchant has set no endpoint, or has removed it
-    NOT_WANTED = "not_wanted"  # the first endpoint did not ask for it, but another one did
+    NOT_WANTED = "not_wanted"  # the first endpoint did not request it, but another one did
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Delivery:
     """One attempt.
 
     Without a duration its process died, and the outcome is unknown. `answer` is the beginning of
-    the response body, as text; `error` says why there is no status.
+    the response body, as text; `error` is the reason why there is no status.
     """
 
     at: datetime
@@ -96,7 +96,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEvent:
-    """A message to one endpoint of the merchant's, and the state of its delivery.
+    """A message to one endpoint of the merchant, and the state of its delivery.
 
     An event is for the merchant's first endpoint. For each further endpoint that wants it there is
     a copy (`copies`), with that endpoint's id in `endpoint`. An event that was resent by hand has
@@ -106,9 +106,9 @@ class WebhookEvent:
     `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
     attempt sends the same bytes. `attempts` counts the attempts of this round; resending begins a
     new round. While it is pending, no attempt is made before `next_at`. `subject` is the id of the
-    record that it is about, and `part` that record's; a test event has none. With `details_of`,
-    what the customer of that session has given is put into `stripe_body` when it is sent or read
-    (subjects.with_details), and nothing after an erasure. `writer` is a nonce that distinguishes
+    event's record, and `part` that record's part; a test event has none. With `details_of`, the
+    details of that session's customer are added to `stripe_body` when it is sent or read
+    (record_kinds.with_details), but not after an erasure. `writer` is a nonce that distinguishes
     two leases taken at the same instant.
     """
 
@@ -133,12 +133,12 @@ class WebhookEvent:
 
     @property
     def event(self) -> str:
-        """The id that the receiver sees. A copy has the id of its original."""
+        """The id for the receiver. A copy has the id of its original."""
         return self.id.partition(COPY_MARK)[0]
 
     @property
     def session(self) -> str | None:
-        """The id of the session that it is about, if it is about one."""
+        """The id of the event's session, if it has one."""
         about = self.subject
         return about if about and kind_of(about) == SESSION else None
 
@@ -148,12 +148,12 @@ class WebhookEvent:
 
     @property
     def in_vain(self) -> bool:
-        """Whether it was given up although an endpoint asked for it."""
+        """Whether it was given up although an endpoint requested it."""
         return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
 
     @property
     def undelivered(self) -> bool:
-        """Whether an endpoint that asked for it has not got it yet, or never got it."""
+        """Whether an endpoint that requested it has not received it."""
         return self.status is EventStatus.PENDING or self.in_vain
 
     @property
@@ -193,10 +193,10 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events it wants, and its secrets, newest first.
 
-    If it `asked` for types, by the names of its form, it gets these and no others; `*` is every
-    type. Bodies in Stripe's form say the `api_version` that its client expects. `set_by` is the id
-    of the key or member who has set the address, and `set_at` when; None if the operator did. With
-    `withheld` that key may not read, so no event that is sent there has what customers have given.
+    If it `asked` for types, by the names of its form, it gets only these; `*` is every type. Bodies
+    in Stripe's form have the `api_version` that its client expects. `set_by` is the id of the key
+    or member who has set the address, and `set_at` the time; None if the operator has set it. With
+    `withheld` that key may not read, so its events do not contain customers' details.
     """
 
     id: str
@@ -287,8 +287,7 @@ def waiting(event: WebhookEvent, now: datetime) -> bool:
 def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
     """Return the event with one more attempt begun at `now`.
 
-    If its process dies, the next may begin when the lease is over and the usual delay has
-    passed.
+    If its process dies, the next attempt may begin after the lease and the usual delay.
     """
     attempts = event.attempts + 1
     return replace(
@@ -346,7 +345,7 @@ def ended(
 
 
 def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookEvent:
-    """Return the event with no more attempts, for that reason."""
+    """Return the event with no more attempts, and the reason."""
     return replace(
         event,
         version=event.version + 1,

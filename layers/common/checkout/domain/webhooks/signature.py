@@ -54,8 +54,8 @@ def signed_headers(
 def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[str, str]:
     """Return `Stripe-Signature` of an attempt at `now`; `secrets` as in `signed_headers`.
 
-    The newest secret's `v1` is last. Stripe's libraries try each; some handlers keep only the last
-    one of a name, and a merchant who rolls a secret wants to move on to the new one.
+    The newest secret's `v1` is last: Stripe's libraries try each, but some handlers keep only the
+    last one of a name, and during a roll the merchant changes to the new secret.
     """
     at = str(int(now.timestamp()))
     signatures = [f"v1={hex_signature(at, body, secret)}" for secret in reversed(secrets)]
@@ -86,7 +86,7 @@ _HOURS: Final = 14  # the largest distance of a time zone from UTC
 _FEW: Final = 4  # up to this many different characters, a signature counts as damaged
 _ID: Final = re.compile(rf'"id"\s*:\s*"({id_pattern("cs", "evt")})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
-# In the form that a server got, or as printed by a program: in quotes, with a comma.
+# As received by a server, or as printed by a program: in quotes, with a comma.
 _LINE: Final = re.compile(
     r"^[ \t{]*[\"']?([A-Za-z-]+)[\"']?[ \t]*:[ \t]*[\"']?(.*?)[\"']?[ \t\r},]*$", re.MULTILINE
 )
@@ -109,7 +109,7 @@ class PastedHeaders:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """`name` is its name on the page; `plain` is never shown."""
+    """`name` is shown on the page; `plain` is never shown."""
 
     name: str
     plain: str
@@ -159,7 +159,7 @@ def id_in(body: str) -> str | None:
 def check(
     given: PastedHeaders, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return the problems, most important first, or one finding that all is right.
+    """Return the problems, most important first, or one finding that the signature is correct.
 
     `sent` is the stored body of this event, if it is known.
     """
