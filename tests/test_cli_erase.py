@@ -304,7 +304,7 @@ def test_a_payment_in_doubt_and_a_session_that_is_still_checked_are_kept(
     assert shop.erase() == 1
     err = capsys.readouterr().err
     assert "kept: 1 sessions with a payment under way, or partly paid" in err
-    assert "kept: 1 ended sessions of which it is not yet certain" in err
+    assert "kept: 1 ended sessions whose received amount is not certain" in err
     assert [shop.deployed.stored(each) for each in (in_doubt, canceled)] == before
     assert f"{ALICE}" not in err
     shop.pass_days(2)
@@ -573,7 +573,7 @@ def test_what_lies_beside_a_session_and_others_keep_changing_is_reported(
     monkeypatch.setattr(type(getattr(services, name)), "put", lambda *_: False)
     shop.pass_days(1)
     assert shop.erase() != 0
-    assert "being changed by others" in capsys.readouterr().err
+    assert "other requests were changing" in capsys.readouterr().err
 
 
 GIVEN = CustomerDetails(

@@ -1,1 +1,1 @@
-"""Decide with the domain, call the outside through ports, write conditionally; a file per flow."""
+"""The use cases: decide with the domain, call adapters through ports, write conditionally."""

@@ -37,7 +37,7 @@ def cursor(merchant: str, position: str) -> str:
 
 
 def position_of(merchant: str, presented: str | None, ids: re.Pattern[str]) -> str | None:
-    """Return the position that a cursor of this merchant holds, or None without a cursor.
+    """Return the position in a cursor of this merchant, or None without a cursor.
 
     `ids` is the pattern of the ids in the list. Raises CursorInvalid.
     """

@@ -1,4 +1,4 @@
-"""Erase a customer from everything that is kept, for the operator.
+"""Erase a customer from all stored records, for the operator.
 
 The customer is named by a wallet, by an e-mail address or by a session.
 
@@ -57,11 +57,11 @@ class Kept(StrEnum):
 
     NOT_ENDED = "sessions that have not ended"
     IN_FLIGHT = "sessions with a payment under way, or partly paid"
-    UNACCOUNTED = "ended sessions of which it is not yet certain what they received"
+    UNACCOUNTED = "ended sessions whose received amount is not certain yet"
     REFUNDING = "refunds that have not ended"
     NOT_DELIVERED = "webhook events that are still to be delivered"
-    BUSY = "records that were being changed by others"
-    UNREADABLE = "rows that cannot be read, whatever they hold"
+    BUSY = "records that other requests were changing"
+    UNREADABLE = "rows that cannot be read"
 
 
 @dataclass(slots=True)
@@ -78,11 +78,11 @@ class Report:
 
 
 def with_email(services: DashboardServices, records: DynamoRecords, email: str) -> Customer:
-    """Return the customer who gave an e-mail address, or for whom a shop did, with their sessions.
+    """Return the customer with this e-mail address, given by them or a shop, and their sessions.
 
-    A session from which they withdrew is theirs, too, unless it has another e-mail address. Their
-    wallets are not part of it: others may pay with them too. Raises Unavailable, also if a
-    merchant's key for details does not open.
+    A session from which they have withdrawn is included, unless it has another e-mail address.
+    Their wallets are not included, because others may pay with them, too. Raises Unavailable, also
+    if a merchant's key for details does not open.
     """
     marks: dict[str, str | None] = {}
     withdrawn = {
@@ -176,9 +176,9 @@ def _each(
 def _erase_session(
     services: DashboardServices, session: Session, customer: Customer, report: Report
 ) -> Session:
-    """Erase a session that needs its customer no more. Return what is stored now.
+    """Erase a session that no longer needs its customer. Return the stored session.
 
-    What lies beside it is emptied first, because a later run may pass over the session.
+    Its note and withdrawal are erased first, because a later run skips an erased session.
     """
     theirs = customer.gave(session)
     if not theirs and not in_session(session, customer):
@@ -222,9 +222,9 @@ def _erase_refund(
     *,
     theirs: bool,
 ) -> None:
-    """Erase a refund that has ended. One that is pending still needs its customer's wallet.
+    """Erase a refund that has ended. A pending refund still needs its customer's wallet.
 
-    `theirs`: it is of a session whose customer was erased, whichever wallet it goes to.
+    `theirs`: its session's customer was erased, whichever wallet it goes to.
     """
     if not (theirs and refund.wallet) and not customer.received(refund):
         return
@@ -254,7 +254,7 @@ def _erase_entry(
 def _erase_answer(
     records: DynamoRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
 ) -> None:
-    """Erase the customer from a stored answer. `theirs`: it names a session that was erased."""
+    """Erase the customer from a stored answer. `theirs`: it names an erased session."""
     body = body_without_wallet(answer.body, customer, theirs=theirs)
     if body != answer.body:
         records.replace_answer(replace(answer, body=body))
@@ -262,7 +262,7 @@ def _erase_answer(
 
 
 def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:
-    """Empty the note on a session of this customer: it may say anything about them."""
+    """Empty the note on a session of this customer, because it may describe them."""
     note = services.notes.get(session_id)
     if note is None or not (note.text or note.tags):
         return
@@ -286,7 +286,7 @@ def _clear_withdrawal(
 ) -> None:
     """Erase the name and the e-mail address of a withdrawal of this customer.
 
-    It is kept some days longer than its session, which is None then.
+    It is kept some days longer than its session; then the session is None.
     """
     found = services.withdrawals.get(session_id)
     if found is None or found.said is None:
@@ -333,9 +333,9 @@ def _erase_event(
 ) -> None:
     """Erase an event that was delivered or given up.
 
-    Pending events must still name the customer. `theirs`: it is about a session whose customer was
-    erased, so a receiver may have repeated what they had given, whichever wallet the body names.
-    While such an event is pending, an answer may still be on its way.
+    Pending events must still name the customer. `theirs`: the customer of the event's session was
+    erased, so an answer may repeat the customer's details, whichever wallet the body names. While
+    such an event is pending, an answer may still arrive.
     """
     waits = theirs and event.status is EventStatus.PENDING
     if not waits and event_without_wallet(event, customer, theirs=theirs) is event:

@@ -1,4 +1,4 @@
-"""Answer a repeated request as the first time, by its `Idempotency-Key` (decisions.md).
+"""Return the first answer to a repeated request, by its `Idempotency-Key` (decisions.md).
 
 The answer is stored in the transaction of its change, so there is no state in between. The answer
 to the creation of a session is stored before the session (`Reservation.session`). A refused request
@@ -37,11 +37,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted(Generic[T]):
-    """A POST of a merchant: its key or None, its fingerprint, and how its result is answered.
+    """A POST of a merchant: its key or None, its fingerprint, and the rendering of its result.
 
-    The fingerprint is read only if there is a key. With `lasting`, a request that was accepted once
-    would always be accepted, so a refusal is never caused by the first request or by the time
-    since.
+    The fingerprint is used only with a key. With `lasting`, neither the first request nor the time
+    since can cause a refusal of the same request.
     """
 
     merchant: str
@@ -141,7 +140,7 @@ def _place(merchant: str, key: str) -> str:
         raise IdempotencyKeyInvalid(
             "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
         )
-    # Neither part can hold a line break, so no two pairs hash the same text.
+    # Neither part can contain a line break, so different pairs are different texts.
     return hashlib.sha256(f"{merchant}\n{key}".encode()).hexdigest()
 
 

@@ -26,9 +26,9 @@ def admit(services: Services, rule: Rule, client: str) -> None:
 
 
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
-    """Count one more work at the wallets of `provider`, before it begins.
+    """Count one more use case with requests to wallets of `provider`, before it begins.
 
-    Raises RateLimited. At a known provider, the first works allowed by `rule` are not counted.
+    Raises RateLimited. At a known provider, the first ones allowed by `rule` are not counted.
     """
     if client is None:
         return
@@ -38,25 +38,25 @@ def admit_work(services: Services, rule: Rule, client: str | None, *, provider: 
 
 
 def admit_list(services: Services, merchant: str) -> None:
-    """Count one more list that a merchant's program asks for. Raises RateLimited.
+    """Count one more list that a merchant's program requests. Raises RateLimited.
 
-    The first in a process is not counted: most merchants pay no call to the store for it.
+    The first in a process is not counted, so most merchants need no call to the store for it.
     """
     if services.limits.take(LIST, merchant) > 0:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
 
 
 def admit_sign_up(services: Services, client: str) -> None:
-    """Count one more shop that `client` signs up with today. Raises RateLimited."""
+    """Count one more sign-up of `client` today. Raises RateLimited."""
     _refuse(services.limits.take_sign_up(client))
 
 
 def admit_letter(
     services: Services, member: Member, *, client: str, to: str, now: datetime
 ) -> None:
-    """Count one more e-mail today to an address that nobody has confirmed. Raises RateLimited.
+    """Count one more e-mail today to an unconfirmed address. Raises RateLimited.
 
-    The mailbox is counted last, so that nobody is kept from theirs by e-mails that were not sent.
+    The mailbox is counted last, so that refused e-mails do not use up its limit.
     """
     counted = (
         (f"by {member.id}", LETTERS_OF_MEMBER),
@@ -76,7 +76,7 @@ def admit_items(services: Services, link: str, client: str, items: int, *, left:
 
 
 def admits_work(services: Services, client: str | None) -> bool:
-    """Count one more work at wallets. Return whether it may begin."""
+    """Count one more use case with requests to wallets. Return whether it may begin."""
     return client is None or services.limits.take_shared(client) == 0
 
 

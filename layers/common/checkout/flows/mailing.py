@@ -1,4 +1,4 @@
-"""Send a shop's e-mails: the one place from which any goes out."""
+"""Send a shop's e-mails. All e-mails are sent from here."""
 
 from __future__ import annotations
 

@@ -1,20 +1,21 @@
-"""Find what needs a person of the merchant, and send members an e-mail about it.
+"""Find the cases that need a person of the merchant, and send members an e-mail about them.
 
-Payments, webhook endpoints, keys and the refund budget may need somebody. Each case is read anew
-from the records, so it is gone as soon as it is solved.
+Payments, webhook endpoints, keys and the refund budget may need a person. The cases are found in
+the records each time, so a solved case is not shown any more.
 
-Where the operator has set a sender, a member chooses topics, a pace and a language, and gives an
-address, which gets nothing before it is confirmed by a link, signed in as that member. The sweep
-looks at each of them when it is due:
+If the operator has set a sender, a member can choose topics, a pace and a language, and enter an
+address. It gets no notices before the member, signed in, has confirmed it by a link. The sweep
+looks at each of these members when it is due:
 
-    1  Read the member and what needs somebody, anew. A revoked member gets no more e-mails.
-    2  Write what is about to be sent and the next look, if the record is still as it was read: one
-       of two processes goes on.
-    3  Send one e-mail with all of it.
+    1  Read the member and find the cases. A revoked member gets no more e-mails.
+    2  Write the cases to be sent and the time of the next look, if the record is still as it was
+       read: so one of two processes continues.
+    3  Send one e-mail with all cases.
     4  If the mail service has refused it, write that it was not sent, so the next look sends it.
 
-An e-mail without an answer, or a process that dies after 2, may have sent it: nothing is sent
-twice, and the banner in the dashboard stays. Nothing is sent that was solved before 1.
+If the mail service does not answer, or the process dies after 2, the e-mail may have been sent. It
+is not sent again, and the banner in the dashboard stays. Cases that were solved before 1 are not
+sent.
 """
 
 from __future__ import annotations
@@ -71,17 +72,17 @@ from checkout.services import DashboardServices, PayServices
 
 SESSIONS_MAX: Final = 100  # sessions of a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read
-NEWEST: Final = 10  # sessions, or events of an endpoint, that tell how it is now
-FAILS: Final = 3  # attempts one after the other, until an endpoint counts as failing
+NEWEST: Final = 10  # sessions, or events of an endpoint, that show its present state
+FAILS: Final = 3  # consecutive attempts, until an endpoint counts as failing
 SOON: Final = timedelta(days=7)  # a key in use that ends within this time
-NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that somebody else has set
+NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that another person has set
 BUDGET: Final = "Refund budget"
 AnyServices = DashboardServices | PayServices
 _REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
 
 
 class Case(StrEnum):
-    """The cases that need somebody, the most urgent first."""
+    """The cases that need a person, the most urgent first."""
 
     PARTIAL_PAYMENT = "partial_payment"
     UNDECIDED = "undecided"
@@ -99,10 +100,10 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActionItem:
-    """One thing that needs somebody.
+    """One case that needs a person.
 
-    `target` is the id of the session, endpoint or key, `name` what people call it. `at` is when it
-    began, or when a key ends.
+    `target` is the id of the session, endpoint or key, `name` its name for people. `at` is when the
+    case began, or when a key ends.
     """
 
     case: Case
@@ -113,7 +114,7 @@ class ActionItem:
 
 @dataclass(frozen=True, slots=True)
 class ActionItems:
-    """All that needs somebody, in the order of `Case`. With `more`, not all sessions were read."""
+    """All cases that need a person, in the order of `Case`. With `more`, there may be others."""
 
     found: tuple[ActionItem, ...]
     more: bool
@@ -128,9 +129,9 @@ class Health:
 
 
 def action_items(services: AnyServices, key: Actor) -> ActionItems:
-    """Return what needs a person of the actor's merchant now.
+    """Return the cases that need a person of the actor's merchant now.
 
-    Raise Unavailable, and ResourceMissing for a merchant that is no more.
+    Raise Unavailable, and ResourceMissing for a merchant that no longer exists.
     """
     merchant, now = services.merchants.latest(key.merchant), services.clock.now()
     if merchant is None:
@@ -188,13 +189,13 @@ def _withdrawals(services: AnyServices, sessions: tuple[Session, ...]) -> Iterat
 
 
 def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[ActionItem]:
-    """Yield the case that a provider refused the merchant's key, and none has taken it since."""
+    """Yield the case that a provider refused the merchant's key, and none has accepted it since."""
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
     )
     steps = [each for session in page.records for each in session.history]
     for step in sorted(steps, key=lambda each: each.at, reverse=True):
-        if step.event in (Event.PREPARED, Event.PAYMENT_INTENDED):  # a provider took the key
+        if step.event in (Event.PREPARED, Event.PAYMENT_INTENDED):  # a provider accepted the key
             return
         name, _, kind = (step.note or "").partition(": ")
         if name == Problem.MERCHANT_WALLET_ERROR and kind.partition(" ")[0] in _REFUSED:
@@ -218,7 +219,7 @@ def _endpoints(services: AnyServices, key: Actor, merchant: Merchant) -> Iterato
 
 
 def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endpoint) -> Health:
-    """Return how an endpoint of the merchant is now, by its newest events."""
+    """Return the health of an endpoint of the merchant, by its newest events."""
     further = endpoint in merchant.further_endpoints
     page = services.events.page(key.lists, limit=NEWEST, endpoint=endpoint.id if further else None)
     made = _made(page.records, endpoint)
@@ -246,7 +247,7 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 
 
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
-    """Yield the cases that the refund budget is over, or silent for a day, or is wanted."""
+    """Yield the cases that the refund budget is over, unanswered for a day, or requested."""
     if mandate is None:
         return
     if mandate.gone:
@@ -262,7 +263,7 @@ def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[ActionItem]:
-    """Yield the keys that were used lately and end soon."""
+    """Yield the keys that were used recently and end soon."""
     for each in keys:
         ends, used = each.lasts_until, each.last_used_at
         if ends is None or used is None or not each.active_at(now):
@@ -290,7 +291,7 @@ TOPICS: Final[dict[Case, Topic]] = {
 
 
 def of(services: DashboardServices, member: Member) -> Subscriber | None:
-    """Return what the member has chosen, or None."""
+    """Return the member's choice, or None."""
     found = services.subscribers.get(subscriber_id(member.id))
     return found if found is not None and found.look_at is not None else None
 
@@ -306,9 +307,9 @@ def choose(
     language: str,
     reserve: Reserve[Chosen] | None = None,
 ) -> Chosen:
-    """Store the choice; return it, and the token of the link that confirms an address that is new.
+    """Store the choice. Return it, and the token of the link that confirms a new address.
 
-    `client` is the network address that asks. The caller sends the link to `asked`. The record that
+    `client` is the client's network address. The caller sends the link to `asked`. The record that
     `reserve` makes is written with the choice. Raise MerchantUnproven, MerchantSuspended,
     EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
     """
@@ -378,7 +379,7 @@ def confirm(services: DashboardServices, member: Member, token: str) -> Subscrib
 
 
 def stop(services: DashboardServices, member: Member) -> None:
-    """Tell the member nothing more, and forget their address. Raise Conflict."""
+    """End the member's notices, and delete their address. Raise Conflict."""
     found = of(services, member)
     if found is None:
         return
@@ -388,9 +389,9 @@ def stop(services: DashboardServices, member: Member) -> None:
 
 
 def look(services: PayServices, known: Subscriber) -> Subscriber:
-    """Tell the subscriber what is new, if that is due. Return the record as it is then.
+    """Send the subscriber the new cases, if due. Return the record as it is then.
 
-    Raise Unavailable, and ResourceMissing for a merchant who is no more.
+    Raise Unavailable, and ResourceMissing for a merchant that no longer exists.
     """
     now = services.clock.now()
     if known.look_at is None or now < known.look_at:
@@ -442,7 +443,7 @@ def _written(
     *,
     again: datetime | None = None,
 ) -> Subscriber:
-    """Write what was told and the next look. Return `known` itself if another process was first."""
+    """Write the cases and the next look. Return `known` itself if another process was first."""
     after = known.changed(
         writer=new_nonce(services.random_bytes),
         told=told,
@@ -457,7 +458,7 @@ def _may_know(member: Member, known: Subscriber) -> bool:
 
 
 def _mark(need: ActionItem) -> str:
-    """Return what tells one thing from all others, in little space, and nothing of what it is."""
+    """Return a short mark that identifies a case without describing it."""
     return f"{need.case} {api_key_hash(need.target)[:12]}"
 
 

@@ -1,8 +1,8 @@
-"""Reports: transactions found by what support may know, exports, statements and daily figures.
+"""Reports: the search for transactions, exports, statements and daily figures.
 
 An export is read in parts that fit into one Lambda response (6 MB, 29 s). Ended sessions are
-counted some minutes after their end; figures add those that are not counted yet from the list, so
-the sums are those of the list at any moment.
+counted some minutes after their end. Figures include the sessions of the list that are not counted
+yet, so their sums always equal those of the list.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def find_transactions(
 ) -> SessionList:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
-    An empty text matches all. An e-mail address finds the sessions whose customers gave it, or else
-    the same text elsewhere. Raises CursorInvalid.
+    An empty text matches all. An e-mail address finds the sessions whose customers gave it, or
+    otherwise the same text elsewhere. Raises CursorInvalid.
     """
     typed = text.strip()
     marked = _mark(services, key, typed)
@@ -114,7 +114,7 @@ class ExportPart:
     looked_to: datetime | None
 
     def cut(self, key: Actor, length: int) -> ExportPart:
-        """Return the first `length` sessions, for a response that holds no more."""
+        """Return the first `length` sessions, for a response without space for more."""
         if length == len(self.sessions):
             return self
         kept = self.sessions[:length]
@@ -137,16 +137,16 @@ def export_part(services: DashboardServices, key: Actor, text: str, query: ListQ
 STATEMENT_DAYS_MAX: Final = 31
 STATEMENT_PAGE: Final = 100
 STATEMENT_ROUNDS: Final = 150  # pages that are read for a statement, if the time suffices
-READ_FOR: Final = timedelta(seconds=5)  # then what was read is shown, and said not to be all
-# A session may be decided long after it was created: a part is accepted, money comes late.
+READ_FOR: Final = timedelta(seconds=5)  # after this time an incomplete statement is shown
+# A session may be decided long after its creation: a part is accepted, or money comes late.
 DECIDED_WITHIN: Final = timedelta(days=31)
-# The time from a refund's request to its end: its approval is awaited, then it is sent.
+# The time from a refund's request to its end: waiting for its approval, then sending.
 REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The days of a statement; not `whole` if there was too much to read."""
+    """The days of a statement; not `whole` if there were too many records to read."""
 
     days: tuple[StatementDay, ...]
     whole: bool
@@ -170,7 +170,7 @@ def read_statement(
 def _sessions(
     services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
 ) -> tuple[list[Session], bool]:
-    """Return the sessions created in this time, and whether these are all. Stop at `until`."""
+    """Return the sessions created in this time, and whether they are complete. Stop at `until`."""
     found: list[Session] = []
     after = None
     for _ in range(STATEMENT_ROUNDS):
@@ -192,7 +192,7 @@ def refunds_of(
     until: datetime,
     rounds: int = STATEMENT_ROUNDS,
 ) -> tuple[list[Refund], bool]:
-    """Return the refunds that may have ended since `begin`, and whether these are all.
+    """Return the refunds that may have ended since `begin`, and whether they are complete.
 
     Stop at `until`, or after `rounds` reads.
     """
@@ -211,7 +211,7 @@ def refunds_of(
 
 
 FIGURES_DAYS_MAX: Final = 92
-NEWEST: Final = 100  # sessions among which those are that were not counted yet
+NEWEST: Final = 100  # sessions, which include those that are not counted yet
 TRIES: Final = 3
 
 
@@ -219,8 +219,8 @@ TRIES: Final = 3
 class Figures:
     """The sums of some days, in their order.
 
-    Of what ended in the last minutes, sessions created before `looked_to` may be missing; None if
-    nothing is.
+    Sessions that ended in the last minutes and were created before `looked_to` may be missing; None
+    if none is missing.
     """
 
     days: tuple[DayTally, ...]
@@ -230,8 +230,8 @@ class Figures:
 def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
     """Return the days from `first` to `last`, at most the last 2 * DAYS_MAX of them.
 
-    Sessions that ended and were not counted yet are among them. It takes one read for each shard of
-    the merchant and each 100 days, two of positions, and a page of the list.
+    They include ended sessions that were not counted yet. The reads are one for each shard of the
+    merchant and each 100 days, two of positions, and a page of the list.
     """
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]

@@ -1,7 +1,7 @@
 """Read a stored record for the operator, and find the session that a log line names.
 
-Records are compressed, so a table shows little of them.
-A field that a record does not print of itself (`repr=False`) is a secret, such as a sealed token.
+Records are compressed, so a table shows little of them. A field with `repr=False` is a secret, such
+as a sealed token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoRecords
 
 HIDDEN: Final = "(not shown)"
-AHEAD: Final = timedelta(days=30)  # no session waits longer for the sweep
+AHEAD: Final = timedelta(days=30)  # sessions wait at most this long for the sweep
 DUE_MAX: Final = 100_000  # sessions of each shard
 _BY_HAND: Final = {
     Attention.PARTIAL_PAYMENT: "A part arrived: the merchant accepts it as paid, or gives it up.",
@@ -79,7 +79,7 @@ class Found:
 def find(services: DashboardServices, records: DynamoRecords, ref: str) -> Found:
     """Return the session that log lines name `ref`. Raise ResourceMissing.
 
-    Sessions that the sweep is to look at are asked first, then the whole table is read.
+    Sessions in the sweep's index are read first, then the whole table.
     """
     everything = chain(_due(services), records.session_ids())
     session_id = next((each for each in everything if session_ref(each) == ref), None)
@@ -93,7 +93,7 @@ def find(services: DashboardServices, records: DynamoRecords, ref: str) -> Found
 
 
 def next_step(session: Session) -> str:
-    """Return what is to be done about a session, as a sentence for the operator."""
+    """Return the next step for a session, as a sentence for the operator."""
     if session.attention is not None:
         return _BY_HAND[session.attention]
     if session.needed_at is None:

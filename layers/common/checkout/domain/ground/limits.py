@@ -40,8 +40,8 @@ CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 # count them together, in windows of WINDOW, which costs a call to the store. This call is saved for
 # the first requests of a client in this process, at a provider that this process knows.
 WINDOW: Final = timedelta(seconds=10)
-# A client may hold unpaid items of one stock for half an hour: as a share of its requests to
-# wallets a minute; and of the items left, at least two, so that a few clients do not empty a stock.
+# The limits of a client's unpaid items of one stock in half an hour: the divisor of its use cases a
+# minute, and of the items left (at least two items), so that a few clients do not empty a stock.
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2

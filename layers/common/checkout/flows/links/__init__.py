@@ -1,1 +1,1 @@
-"""Use cases of payment links: manage them, and buy by them."""
+"""Use cases of payment links: manage them, and begin purchases."""

@@ -1,6 +1,6 @@
 """A merchant's payment links: create, list, stop and start them, and set their stock.
 
-Name and price never change, because a link may be printed. To change them, make another link.
+The name and price never change, because a link may be printed. To change them, make another link.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def list_page(
 
 
 def get(services: DashboardServices, key: Actor, link_id: str) -> PaymentLink:
-    """Return the merchant's link. Raise ResourceMissing, also for another's."""
+    """Return the merchant's link. Raise ResourceMissing, also for another merchant's link."""
     link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
     if link is None or link.merchant != key.merchant:
         raise ResourceMissing("No such payment link.")
@@ -113,12 +113,12 @@ def create(
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
-    receipt. `asks` says of a detail or an address whether it is `required` or `optional`; what is
-    empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty;
-    `at_once` is how many items a customer may buy at once, one if it is empty. The record that
-    `reserve` makes is written with the link. Raise MerchantUnproven, MerchantSuspended,
-    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
-    ResourceMissing, Conflict, and KeyHeld with `reserve`.
+    receipt. `asks` has `required` or `optional` for details and addresses; empty or absent ones are
+    not asked. `ships_to` are the codes of countries, empty for all; `at_once` is how many items a
+    customer may buy at once, empty for one. The record that `reserve` makes is written with the
+    link. Raise MerchantUnproven, MerchantSuspended, ParameterMissing, ParameterInvalid,
+    AmountTooSmall, AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with
+    `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
@@ -159,7 +159,7 @@ def stop(services: DashboardServices, key: Actor, link_id: str) -> None:
 
 
 def start(services: DashboardServices, key: Actor, link_id: str) -> None:
-    """Let the link sell again. Raise ResourceMissing."""
+    """Start a stopped link again. Raise ResourceMissing."""
     link = get(services, key, link_id)
     if link.stopped_at is not None:
         services.links.set_stopped(link, None)
@@ -171,8 +171,8 @@ def set_stock(
 ) -> None:
     """Set the number of items left.
 
-    `read` is the number that the merchant saw. Raise ParameterInvalid, ResourceMissing, and
-    Conflict if the number has changed since.
+    `read` is the number that the page showed. Raise ParameterInvalid, ResourceMissing, and Conflict
+    if the number has changed since.
     """
     link = get(services, key, link_id)
     wanted = _stock(left)
@@ -186,7 +186,7 @@ def set_stock(
 def _collect(
     asks: Mapping[Detail | Place, str], ships_to: str, questions: Sequence[TypedQuestion]
 ) -> Collect:
-    """Return what is asked, and what of it is required."""
+    """Return the details that are asked, and which are required."""
     chosen = {each: wish for each in (*Detail, *Place) if (wish := asks.get(each, ""))}
     if set(chosen.values()) - {OPTIONAL, REQUIRED}:
         raise ParameterInvalid("A detail is required or optional, or is not asked.", param="asks")

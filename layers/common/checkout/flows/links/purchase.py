@@ -1,9 +1,9 @@
-"""Begin a purchase at a payment link: each makes a session of its own.
+"""Begin a purchase at a payment link, which creates a session.
 
 A browser has a `visit`, a nonce that its form sends. It is the idempotency key of the purchase, so
-that a form that is sent twice, or again after going back, makes one session and takes its items
-once. A form with corrected details or another quantity is a purchase of its own: the first one is
-not paid, and its items come back.
+that a form that is sent twice, or again after going back, creates one session and takes its items
+once. A form with corrected details or another quantity begins another purchase: the first one is
+not paid, and its items return to the stock.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_link(services: PayServices, link_id: str) -> PaymentLink:
 def shown_link(services: PayServices, link_id: str) -> PaymentLink:
     """Read a link whose page may be shown.
 
-    Raises ResourceMissing, also for a link of a shop that reaches nobody.
+    Raises ResourceMissing, also for a link of an unproven shop.
     """
     link = load_link(services, link_id)
     if not allows(merchants.get(services.merchants, link.merchant), Effect.LINK):
@@ -81,18 +81,18 @@ def begin(
     details: CustomerDetails = NONE_GIVEN,
     quantity: int = 1,
 ) -> Begun:
-    """Return the session of this visit, which is created unless it was before.
+    """Return the session of this visit; create it if there is none.
 
     With a stock, it holds `quantity` items. If the visit has begun a purchase with other details,
-    another visit begins one with these. Raises ParameterInvalid, RateLimited, Conflict (stopped, or
-    not enough left), Unavailable and what `PaymentLink.opened` raises; then nothing was created
-    and no item is held.
+    these begin a purchase with a new visit. Raises ParameterInvalid, RateLimited, Conflict
+    (stopped, or not enough left), Unavailable and the errors of `PaymentLink.opened`; then nothing
+    was created and no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
     limits.admit(services, PURCHASE, client)
     posted = Posted(
-        merchant=link.id,  # the keys of a link are no merchant's
+        merchant=link.id,  # a link's idempotency keys are separate from its merchant's
         key=visit,
         fingerprint=_fingerprint(link, visit, details, quantity),
         render=attrgetter("id"),
@@ -111,7 +111,7 @@ def begin(
 
 
 def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
-    """Return whether this visit has a session that still lives, also where nothing is left."""
+    """Return whether this visit has a session that has not ended, even if no items are left."""
     found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
     return found is not None and not apply_clock(services, load(services, found.body)).terminal
 
@@ -159,7 +159,7 @@ def _open(
 
 
 def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
-    """Return the rows of the stock, from a random one on, or None without a stock."""
+    """Return the rows of the stock, beginning with a random one, or None without a stock."""
     if not link.limited:
         return (None,)
     first = services.random_bytes(1)[0] % link.rows if link.rows > 1 else 0
@@ -169,7 +169,7 @@ def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
 def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quantity: int) -> str:
     """Return the fingerprint of a purchase.
 
-    The visit, which is stored nowhere, keeps the details from being guessed by it.
+    It includes the visit, which is stored nowhere, so that the details cannot be guessed from it.
     """
     if details == NONE_GIVEN and quantity == 1:
         return fingerprint_of("buy", link.id)

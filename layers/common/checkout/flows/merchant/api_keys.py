@@ -1,13 +1,13 @@
-"""A merchant's API keys: create, replace with an overlap, revoke; authenticate a request by one.
+"""A merchant's API keys: create, replace with an overlap, revoke; authenticate requests.
 
-A key in clear text is only in the return value of the call that created it, and in no error, log or
-record. A request's key is looked up by its hash, and rejected without an answer whether it ever
-existed. The last full-access key without an expiry date cannot be revoked: without it, the
+A key in plain text is only in the return value of the call that created it, and in no error, log or
+record. A request's key is looked up by its hash; the error does not show whether a rejected key
+ever existed. The last full-access key without an expiry date cannot be revoked: without it, the
 merchant's server could not get another key in time.
 
-The refused requests of a key are kept for its merchant. Nothing is written for a request that
-succeeds, nor for one without a valid key. Each process writes few of them, and of a key each minute
-gets few: a flood of wrong requests costs a read or nothing.
+The refused requests of a key are stored for its merchant. Nothing is written for successful
+requests and for requests without a valid key. Each process writes few of them, and each key few in
+a minute, so a request in a flood of wrong ones costs a read or nothing.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any
 def successor(
     services: Services, merchant: Merchant, old: ApiKey, *, maker: str | None = None
 ) -> NewKey:
-    """Return a new key that may do what the old one may, which is not stored yet.
+    """Return a new key with the rights of the old one. It is not stored yet.
 
-    Its refunds have the same limits, and go on with the count of the day.
+    Its refunds have the same limits, and continue the count of the day.
     """
     cap = old.refund_cap
     if cap is not None:
@@ -114,9 +114,9 @@ def create(
     refund_cap: RefundCap | None = None,
     reserve: Reserve[NewKey] | None = None,
 ) -> NewKey:
-    """Create a key with these scopes, which ends at that time, if there is one.
+    """Create a key with these scopes, and an end unless it is None.
 
-    It does no more than its maker may, and does not outlive a key that makes it. The record that
+    It has no more rights than its maker, and does not outlive a key that makes it. The record that
     `reserve` makes is written with it. Raise ParameterMissing, ParameterInvalid,
     KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld with `reserve`.
     """
@@ -141,7 +141,7 @@ def create(
 
 
 def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timedelta) -> NewKey:
-    """Replace a key by one like it; the old key ends after `overlap` (0 to 7 days).
+    """Replace a key with an equal one; the old key ends after `overlap` (0 to 7 days).
 
     Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict, PermissionMissing.
     """
@@ -181,7 +181,7 @@ def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
 
 
 def given(actor: Actor) -> frozenset[Scope]:
-    """Return the scopes that a key may have which this actor makes."""
+    """Return the scopes that this actor may give to a key."""
     own = GIVEN[actor.role]
     return own & frozenset(actor.scopes) if isinstance(actor, ApiKey) else own
 
@@ -189,7 +189,7 @@ def given(actor: Actor) -> frozenset[Scope]:
 def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | None) -> None:
     """Raise PermissionMissing for a scope that the actor cannot give, ParameterInvalid for an end.
 
-    A key that has an end makes none that works longer.
+    A key with an end cannot make a key that works longer.
     """
     if not given(actor).issuperset(scopes):
         raise PermissionMissing(
@@ -225,7 +225,7 @@ def change_copied(
 
 
 def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
-    """Return the merchant's keys: the keys in the index, and the actor, if it is a key."""
+    """Return the merchant's keys: those in the index, and the actor if it is a key."""
     known = {each.id: each for each in services.api_keys.of(merchant)}
     if isinstance(actor, ApiKey):
         known[actor.id] = actor
@@ -267,7 +267,7 @@ _READING: Final = ("GET", "HEAD")
 def scope_of(method: str, route: str) -> Scope:
     """Return the scope that a route needs; `route` is its path, with names in place of ids.
 
-    GET only reads. What is no route needs the scope to manage.
+    GET only reads. A path that is not a route needs the scope to manage.
     """
     door = API.get((method, route))
     if door is not None:
@@ -284,9 +284,9 @@ def authenticate(
 ) -> ApiKey:
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    The key needs the scope of the method and the route (`scope_of`); `known` gets it before that
-    is checked. Raises ApiKeyMissing if there
-    are no bearer credentials, PermissionMissing, and as `active_key` does.
+    The key needs the scope of the method and the route (`scope_of`); `known` is called with it
+    before that is checked. Raises ApiKeyMissing without bearer credentials, PermissionMissing, and
+    as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
@@ -308,8 +308,8 @@ def active_key(services: Services, presented: str) -> ApiKey:
 
     Raises ApiKeyInvalid: an unknown, a revoked and an expired key get the same answer.
     """
-    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so no
-    # comparison leaks time.
+    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so the time of
+    # a comparison shows nothing.
     known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None
     if key is None or not key.active_at(services.clock.now()):
@@ -322,7 +322,7 @@ def active_key(services: Services, presented: str) -> ApiKey:
 
 
 def note_failed_request(services: Services, key: ApiKey, refusal: Refusal) -> None:
-    """Keep a refused request, best effort: it raises nothing and fails no request."""
+    """Store a refused request if possible. Raises nothing."""
     if services.limits.take(REFUSAL, key.id):
         return
     try:

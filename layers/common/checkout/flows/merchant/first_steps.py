@@ -1,4 +1,4 @@
-"""Show a new merchant what is connected, by asking their wallet, and what is left to do."""
+"""Check a new merchant's connection to their wallet, and find the remaining steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from checkout.open_payments.signatures import public_x
 from checkout.ports import SecretUnreadable
 from checkout.services import DashboardServices
 
-# For both questions together, because a person waits for the page.
+# For both checks together, because a person waits for the page.
 PATIENCE: Final = timedelta(seconds=3)
 
 
@@ -31,7 +31,7 @@ class State(StrEnum):
 class Connected:
     """Two checks: the wallet answers with the currency of the setup, and the key can be read.
 
-    Wallets read it at the merchant's wallet address, without a key file at our own document.
+    Wallets read the key at the merchant's wallet address, or without a key file at our document.
     """
 
     wallet: State
@@ -61,7 +61,7 @@ def _judged(wallet: WalletAddress, merchant: Merchant) -> State:
 
 
 def _unread(error: op.OpenPaymentsError) -> State:
-    """Return WRONG if the provider has answered that it does not exist."""
+    """Return WRONG if the provider has answered "not found"; UNKNOWN otherwise."""
     return State.WRONG if isinstance(error, op.Refused) else State.UNKNOWN
 
 

@@ -2,7 +2,7 @@
 
 Each merchant is written on condition that it has not changed since it was read, so this runs beside
 checkouts and the dashboard. It can be stopped and started again: secrets under the new key are not
-changed. A secret that neither key opens stays as it is, and is counted. Sessions are left alone:
+changed. A secret that neither key opens is not changed, but counted. Sessions are not changed:
 their secrets are removed within days (docs/operating.md), or sealed under a key of their merchant.
 """
 
@@ -38,8 +38,8 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants have a damaged record, or a secret that neither key opens; `busy` ones
-    were changed by other requests again and again.
+    `unreadable` merchants have a damaged record, or a secret that neither key opens; other requests
+    have changed `busy` ones too often.
     """
 
     checked: int = 0

@@ -1,4 +1,4 @@
-"""A merchant's settings: the look of the customers' pages, and what the shop allows.
+"""A merchant's settings: the look of the customers' pages, and the rules of the shop.
 
 They are changed together, in one write. The allowed return hosts are copied to all active keys in
 the same transaction, so that creating a session reads only its key. A logo must be a small picture.
@@ -39,7 +39,7 @@ LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record
 HOSTS_MAX: Final = 50  # they are copied to each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
-# The pages that the footer links to, and how the dashboard's sentences call them.
+# The pages that the footer links to, and their names in the dashboard's sentences.
 RULES: Final = {"terms": "the terms", "refunds": "the refunds", "privacy": "the privacy page"}
 # Their names in the audit log.
 _CALLED: Final = {
@@ -57,10 +57,10 @@ _CALLED: Final = {
 
 
 def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) -> None:
-    """Set what was typed, all of it or nothing. A setting that was not typed stays.
+    """Set all typed settings or none. Absent settings do not change.
 
-    An empty text removes a value, and stands for the default color. The return hosts are written
-    again if a key lacks them, because it was created during their last change. Raise
+    An empty text removes a value; for the color it means the default. The return hosts are written
+    again if a key lacks them because it was created during their last change. Raise
     ParameterInvalid, Conflict.
     """
     merchant = merchants.get(services.merchants, key.merchant)
@@ -84,7 +84,7 @@ def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) ->
 def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale: str) -> Merchant:
     """Return the merchant for a preview, without writing it.
 
-    Invalid values are ignored. An `accent_color` of None means that none was typed.
+    Invalid values are ignored, and so is an `accent_color` of None.
     """
     color = merchant.accent_color if accent_color is None else _color(accent_color)
     return merchant.changed(
@@ -126,7 +126,7 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
     """Spread the merchant's lists over this number of shards from the next session on.
 
-    It is written even if nothing changes, like the return hosts. Raise ParameterInvalid,
+    It is written even if nothing changes, for keys that lack it. Raise ParameterInvalid,
     ResourceMissing, Conflict.
     """
     if shards not in PARTS:
@@ -147,10 +147,10 @@ def spread(services: DashboardServices, merchant_id: str, shards: int) -> Mercha
 def keys_behind(
     services: DashboardServices, merchant: Merchant, keys: Sequence[ApiKey] | None = None
 ) -> bool:
-    """Return whether an active key that was created during the last change lacks it.
+    """Return whether an active key lacks the last change, because it was created during it.
 
-    The index lags, so its answer is verified with the key's own record. `keys` are the merchant's,
-    if they were read before.
+    The index lags, so its answer is verified with the key's own record. `keys` are the merchant's
+    keys if the caller has read them.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id) if keys is None else keys:
@@ -247,12 +247,12 @@ def _providers(typed: str) -> tuple[Provider, ...]:
 
 
 def _tolerance(typed: str) -> int:
-    """Return how many of the wallet's units may be missing from a payment decided from now on."""
+    """Return how many units of the wallet may be missing from a later payment."""
     return _whole(typed, TOLERANCE_MAX, "The tolerance", param="tolerance")
 
 
 def _withdrawal_days(typed: str) -> int:
-    """Return for how many days after the payment customers can withdraw; 0 for none."""
+    """Return the number of days after the payment in which customers can withdraw, 0 for none."""
     return _whole(typed, DAYS_MAX, "The days", param="withdrawal_days")
 
 
@@ -264,7 +264,7 @@ def _whole(typed: str, most: int, named: str, *, param: str) -> int:
 
 
 def _return_hosts(typed: str) -> tuple[str, ...]:
-    """Return the only hosts to which new sessions may return; all are allowed without any."""
+    """Return the hosts to which new sessions may return; empty means all."""
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")

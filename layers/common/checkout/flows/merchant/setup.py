@@ -1,8 +1,8 @@
-"""Set up a merchant: read their wallet, check their key against it, make their first API key.
+"""Set up a merchant: read the wallet, check the key against it, create the first API key.
 
 A private key must be the one registered at the wallet under that key id, and a wallet has one
-merchant. Without a key file the service asks wallets as the merchant's own client, with a key that
-is made here (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
+merchant. Without a key file the service is the merchant's client at wallets, with a key that is
+made here (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
 setup procedure".
 """
 
@@ -40,14 +40,14 @@ from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record
-# Our document shows a new key before it signs, and an old key after the last use of it: copies of
-# the document may be a minute old, and processes keep a merchant for a minute.
+# Our document shows a new key before its first use, and an old key after its last use: copies of
+# the document may be a minute old, and processes cache a merchant for a minute.
 SHOWN_BEFORE: Final = timedelta(minutes=5)
 SHOWN_AFTER: Final = timedelta(days=1)
 
 
 class SetupRefused(Exception):
-    """Report to the operator what is wrong and what to do. The message holds no secret."""
+    """Report the problem and its solution to the operator. The message contains no secret."""
 
 
 class AlreadyMerchant(SetupRefused):
@@ -98,9 +98,9 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
 
 
 def signed_up(services: PayServices, wallet: WalletAddress, *, name: str) -> Merchant:
-    """Return the merchant of somebody who signs up, which is not stored yet. Raises SetupRefused.
+    """Return the merchant for a sign-up. It is not stored yet. Raises SetupRefused.
 
-    It is suspended, and the wallet is not theirs, until they prove that they own it (ownership.py).
+    It is suspended, and has no claim to the wallet, until the owner proves it (ownership.py).
     """
     waits = {"suspended": Suspension.ALONE, "ownership": Ownership.UNPROVEN}
     return _new(services, _Found(wallet), name=name, **waits)
@@ -128,7 +128,7 @@ def _new(services: PayServices, found: _Found, *, name: str, **more: Any) -> Mer
 
 
 def shop_name(typed: str, wallet: WalletAddress) -> str:
-    """Return the name that was typed, or else the wallet's public name. Raises SetupRefused."""
+    """Return the typed name, or otherwise the wallet's public name. Raises SetupRefused."""
     name = typed.strip() or wallet.public_name or ""
     if not is_plain_name(name, NAME_MAX):
         raise SetupRefused(
@@ -141,7 +141,7 @@ def shop_name(typed: str, wallet: WalletAddress) -> str:
 def add_api_key(
     services: PayServices, wallet_address: str, *, name: str, scopes: tuple[Scope, ...] = USUAL
 ) -> SetUp:
-    """Make another API key for the merchant of this wallet. Raises SetupRefused."""
+    """Create another API key for the merchant of this wallet. Raises SetupRefused."""
     merchant = _existing(services, wallet_address)
     made = new_key(services, merchant, name=name, scopes=scopes)
     if not services.api_keys.add(made.key, merchant):
@@ -152,8 +152,8 @@ def add_api_key(
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
     """Store a new private key and key id. The wallet is read again. Raises SetupRefused.
 
-    Without a key file, the service makes a new key. Sessions in flight stay with the client that
-    began them, the wallet's own key or ours.
+    Without a key file, the service makes a new key. Sessions in flight keep the client that began
+    them, with the wallet's own key or ours.
     """
     merchant = _existing(services, new.wallet_address)
     found = _checked(services, replace(new, wallet_address=merchant.wallet_address))
@@ -172,10 +172,10 @@ def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
 
 
 def move_wallet(services: PayServices, wallet_address: str, new: NewMerchant) -> SetUp:
-    """Pay the merchant of this wallet into another one from now on. Raises SetupRefused.
+    """Change the wallet into which a merchant is paid. Raises SetupRefused.
 
-    Sessions whose incoming payment exists are still paid into the old wallet. It needs the same
-    currency: sessions and links have their amounts in it.
+    Sessions whose incoming payment exists are still paid into the old wallet. The new one needs the
+    same currency, because sessions and links have their amounts in it.
     """
     merchant = _existing(services, wallet_address)
     found = _checked(services, new)
@@ -220,7 +220,7 @@ def _require_room(merchant: Merchant) -> None:
 
 
 def _servers(wallet: WalletAddress) -> dict[str, Any]:
-    """Return the fields of a merchant that are from the wallet and may change."""
+    """Return the fields of a merchant that come from the wallet and may change."""
     return {
         "auth_server": wallet.auth_server,
         "resource_server": wallet.resource_server,
@@ -231,7 +231,7 @@ def _servers(wallet: WalletAddress) -> dict[str, Any]:
 def _signer(
     services: PayServices, merchant_id: str, found: _Found, before: Merchant | None = None
 ) -> dict[str, Any]:
-    """Return the fields of a merchant that say who signs: the wallet's own key, or ours."""
+    """Return a merchant's fields about the signing key: the wallet's own key, or ours."""
     if found.private_key is not None:
         sealed = _seal(services, merchant_id, found.private_key)
         return {"key_id": found.key_id, "private_key": sealed, "client": None}
@@ -247,10 +247,10 @@ def _signer(
 
 
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
-    """Return the fields of a merchant of ours with one more key, which signs in some minutes.
+    """Return the fields of a merchant of our client with one more key, which signs in some minutes.
 
-    Keys that another has followed for a day are gone from our document. If the present key is lost
-    with ENCRYPTION_KEY, the new one signs at once.
+    Keys that were replaced more than a day ago are removed from our document. If the present key is
+    lost with ENCRYPTION_KEY, the new one signs at once.
     """
     now = services.clock.now()
     wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)
@@ -265,7 +265,7 @@ def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
 
 
 def key_opens(services: PayServices, merchant: Merchant) -> bool:
-    """Return whether the merchant's key can be read, with the ENCRYPTION_KEY of now."""
+    """Return whether the merchant's key can be read with the present ENCRYPTION_KEY."""
     _, sealed = merchant.signing_key(services.clock.now())
     try:
         services.vault.open(sealed, place=private_key_place(merchant.id))
@@ -302,9 +302,9 @@ def _client(services: PayServices) -> OpenPayments:
 
 
 def read_wallet(services: PayServices, typed: str) -> WalletAddress:
-    """Read the wallet address that was typed, in any form that `parse` takes.
+    """Read the wallet at a typed address, in any form that `parse` accepts.
 
-    A public name that cannot be shown is none. Raises SetupRefused.
+    A public name that cannot be shown is left out. Raises SetupRefused.
     """
     try:
         url = parse(typed, allow_ports=services.allow_loopback)

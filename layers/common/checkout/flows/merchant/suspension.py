@@ -1,8 +1,8 @@
 """Stop a merchant, all sales or an API key, as the operator.
 
-A suspended merchant gets no new session, by its keys with the next request and at its payment links
-within a minute, and no wallet is taken for the sessions that it has. Payments that have begun
-finish. None of this writes the merchant's audit log, which has the acts of its own keys and people.
+A suspended merchant gets no new session: by its keys from the next request on, at its payment links
+within a minute. No wallet is accepted for its existing sessions. Payments that have begun finish.
+The merchant's audit log has no entry of this, only the actions of its own keys and people.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE: Final = 100
 
 @dataclass(slots=True)
 class Changed:
-    """The merchants that a pause or its end changed, and the ids of those to be tried again."""
+    """The merchants that were changed, and the ids of the merchants to be tried again."""
 
     done: int = 0
     again: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
     """End a merchant's suspension, also by a pause of all sales.
 
-    For one who has signed up, the operator vouches for the wallet. Raise as `suspend` does, and
+    For a merchant who has signed up, this also confirms the wallet. Raise as `suspend` does, and
     Conflict also if the wallet belongs to another merchant.
     """
     merchant = merchants.get(services.merchants, merchant_id)
@@ -64,15 +64,15 @@ def pause_all(services: DashboardServices) -> Changed:
 
 
 def resume_all(services: DashboardServices) -> Changed:
-    """End the suspensions by `pause_all`; a merchant that was suspended alone stays so."""
+    """End the suspensions by `pause_all`; a merchant that was suspended individually stays so."""
     return _each(services, Suspension.WITH_ALL, None)
 
 
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    Return the new key that replaces it, if it was the merchant's last lasting one: without a key
-    its server could do nothing. Raise KeyUnexpectedState, Conflict.
+    Return the new key that replaces it, if it was the merchant's last lasting one, because without
+    a key the merchant's server could do nothing. Raise KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:
         raise KeyUnexpectedState("This key has already been revoked.")
@@ -114,7 +114,7 @@ def _set(
     *,
     owned: Ownership | None = None,
 ) -> Merchant:
-    """Write the suspension, and to one who has signed up and whose wallet is not proven `owned`."""
+    """Write the suspension; and `owned`, if the merchant has signed up and is not proven."""
 
     def fields(merchant: Merchant) -> dict[str, Any]:
         signed_up = merchant.ownership not in (None, Ownership.PROVEN)

@@ -1,10 +1,10 @@
-"""Prove that somebody who has signed up owns the wallet: they approve a grant there.
+"""Prove that a person who has signed up owns the wallet, by a grant that the owner approves there.
 
-The grant can read that wallet's payments and nothing else, and is revoked at once: that the
-wallet's own server has asked its owner is all that counts. The server is the one that the address's
-own document names, the grant names the address byte by byte, its answer carries a hash that only
-this server can make, and the browser that comes back is the one that has asked. Only then is the
-wallet the merchant's, and the merchant sells. Source: RFC 9635, sections 4.2.1 and 4.2.3.
+The grant can only read that wallet's payments, and is revoked at once, because only the approval
+counts. The authorization server is the one in the wallet address document, the grant names the
+address byte by byte, the callback has a hash that only this server can make, and it must come from
+the browser that began. Then the wallet belongs to the merchant, who can sell. Source: RFC 9635,
+sections 4.2.1 and 4.2.3.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _TAKEN: Final = "This wallet has another shop here. Sign in to that one, or ask 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A pending approval, and the page of the wallet where it is given."""
+    """A pending approval, and the wallet's page for it."""
 
     page: str = field(repr=False)
 
 
 def waits(merchant: Merchant) -> bool:
-    """Return whether the merchant can prove the ownership of the wallet, and has to."""
+    """Return whether the merchant has to prove the ownership of the wallet, and can."""
     return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
 def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> Asked:
-    """Ask the merchant's wallet for the approval. This browser must come back with it.
+    """Request the approval from the merchant's wallet. The same `browser` must return with it.
 
     Raise MemberUnexpectedState if there is nothing to prove, MerchantWalletError, RateLimited,
     Conflict.
@@ -81,7 +81,7 @@ def begin(services: DashboardServices, actor: Actor, *, browser: str, client: st
 
 
 def callback_url(base_url: str) -> str:
-    """Return the address to which the merchant's wallet sends the browser back."""
+    """Return the URL to which the merchant's wallet sends the browser back."""
     return f"{base_url}/dashboard/wallet/callback"
 
 
@@ -93,12 +93,12 @@ def finish(
     interact_ref: str,
     presented_hash: str,
 ) -> int:
-    """Act on the callback: the wallet is the merchant's from now on, and the merchant sells.
+    """Act on the callback: assign the wallet to the merchant, who can sell from now on.
 
     Return 0, or the seconds after which the same callback must come again. Raise CallbackInvalid
-    for one that does not verify, without any write or wallet call. Raise MemberUnexpectedState,
-    ParameterInvalid without an approval that this browser has asked for, MerchantWalletError,
-    Conflict if the wallet belongs to another merchant.
+    for a callback that does not verify, without any write or wallet call. Raise
+    MemberUnexpectedState, ParameterInvalid without an approval that this browser has requested,
+    MerchantWalletError, Conflict if the wallet belongs to another merchant.
     """
     merchant = _waiting(services, actor)
     now, place = services.clock.now(), place_of(browser, _purpose(merchant))
@@ -130,7 +130,7 @@ def finish(
 
 
 def take_wallet(services: DashboardServices, merchant: Merchant) -> None:
-    """Make the wallet the merchant's. Raise Conflict if it belongs to another one."""
+    """Assign the wallet to the merchant. Raise Conflict if it belongs to another merchant."""
     try:
         other = services.merchants.move(merchant.changed())
     except StaleMerchant:
@@ -140,7 +140,7 @@ def take_wallet(services: DashboardServices, merchant: Merchant) -> None:
 
 
 def _proven(merchant: Merchant) -> dict[str, Any]:
-    """Return the fields that let the merchant sell, unless the operator was faster."""
+    """Return the fields of a proven merchant, who may sell unless suspended by the operator."""
     if not waits(merchant):
         raise MemberUnexpectedState(_DONE)
     return {"suspended": None, "ownership": Ownership.PROVEN}
@@ -161,9 +161,9 @@ def _keep(
     grant: Grant,
     until: datetime | None = None,
 ) -> None:
-    """Keep the pending approval for this browser, in place of an earlier one.
+    """Store the pending approval for this browser, in place of an earlier one.
 
-    `until` is when it ends, once the wallet could not take it just now.
+    `until` is when it ends after a temporary error of the wallet.
     """
     stored = () if until is None else (until.isoformat(),)
     plain = compact([auth_server, sealed.grant_text(grant), *stored])

@@ -1,10 +1,10 @@
 """A merchant's people: invite them by a link, change their role, revoke them.
 
-An invitation ends with the rights of the one who sent it. An API key that a member made goes on, as
-servers depend on it, and is shown to the owners until one of them has replaced or revoked it. The
-first member is an owner, and the last owner stays. So if there are members, one of them can manage
-the others with a passkey, and the merchant may end the sign-in with API keys. A link's token in
-clear text is only in the return value of the call that created it.
+An invitation ends when its sender loses the right to invite. An API key that a member created still
+works then, because servers depend on it, and is shown to the owners until one of them has replaced
+or revoked it. The first member must be an owner, and the last owner cannot be removed. So if there
+are members, one of them can manage the others with a passkey, and the merchant may end the sign-in
+with API keys. A link's token in plain text is only in the return value of the call that created it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Invited:
 class PeopleList:
     """The active members and the last revoked ones, and the open invitations, newest first.
 
-    `everybody` are all members there ever were.
+    `everybody` are all present and former members.
     """
 
     everybody: tuple[Member, ...]
@@ -95,7 +95,7 @@ def invite(
     role: Role,
     reserve: Reserve[Invited] | None = None,
 ) -> Invited:
-    """Invite a person, and write what `reserve` makes with the invitation.
+    """Invite a person. The record that `reserve` makes is written with the invitation.
 
     Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, MerchantUnproven,
     MerchantSuspended, and KeyHeld with `reserve`.
@@ -207,7 +207,7 @@ def change_role(services: DashboardServices, actor: Actor, member_id: str, role:
 def limit_refunds(
     services: DashboardServices, actor: Actor, member: Member, cap: RefundCap | None
 ) -> None:
-    """Let a member refund up to `cap`, from their next request on; None ends it.
+    """Limit a member's refunds to `cap`, from their next request on; None forbids them.
 
     Raise MemberUnexpectedState, Conflict.
     """
@@ -238,7 +238,7 @@ def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
 
 
 def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
-    """Return whether the one who invited may still do so: the member, if one did.
+    """Return whether the sender may still invite, or the sender if it is such a member.
 
     The operator always may. A key may while it works and signs in as an owner.
     """
@@ -258,9 +258,9 @@ def left_keys(
     keys: Sequence[ApiKey],
     members: Sequence[Member] | None = None,
 ) -> tuple[tuple[ApiKey, Member], ...]:
-    """Return the working ones of a merchant's keys that do more than their makers may now.
+    """Return a merchant's valid keys with more rights than their makers have now, and the makers.
 
-    Each comes with its maker. `members` are the merchant's, if they were read before.
+    `members` are the merchant's members if the caller has read them.
     """
     now = services.clock.now()
     made = [each for each in keys if each.maker is not None and each.active_at(now)]
@@ -276,7 +276,7 @@ def _gives(maker: Member, key: ApiKey) -> bool:
 
 
 def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
-    """End the open invitations of somebody who owns no more; one missed is refused when used."""
+    """End the open invitations of a former owner; a missed one is refused when it is used."""
     now = services.clock.now()
     for each in services.people.invitations_of(actor.merchant):
         if each.invited_by == inviter and each.open_at(now):
@@ -303,7 +303,7 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
 
 
 def _write(services: DashboardServices, before: Member, after: Member) -> None:
-    """Write the next version of a member. If an owner loses that role, another owner must stay."""
+    """Write the next version of a member. An owner loses that role only if there is another."""
     kept = None
     if before.owns and not after.owns:
         others = services.people.members_of(before.merchant)

@@ -1,13 +1,13 @@
 """Sign a browser in to the dashboard with an API key or a passkey, and recognise it by its cookie.
 
 Only a hash of the cookie's token is stored. Each request also reads the record of the key or the
-member, so revoking it signs out everybody who used it. An API key is rejected without an answer
-whether it ever existed.
+member, so revoking it signs out everybody who used it. The error does not show whether a rejected
+API key ever existed.
 
-To join by an invitation and to sign in with a passkey take two steps: the browser asks for a
+Joining by an invitation and signing in with a passkey take two steps: the browser requests a
 challenge, and returns it signed. A challenge is bound to the browser's cookie and to its purpose,
 lasts five minutes, and is removed from the store before anything is verified, so it works only
-once. A sign-in asks for no name: the passkey itself names its member.
+once. A sign-in needs no user name, because the passkey names its member.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def invitation_of(
 ) -> Invitation:
     """Return the open invitation of a link, whose sender may still invite.
 
-    It is to a shop that exists, or with `new_shop` to sign up with one.
-    Raise ResourceMissing; RateLimited after many wrong links.
+    It is for an existing shop, or with `new_shop` for signing up with a new one. Raise
+    ResourceMissing; RateLimited after many wrong links.
     """
     found = services.people.invitation(api_key_hash(token))
     if (
@@ -261,7 +261,7 @@ def sign_in_with(
 
 
 def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Member:
-    """Return the member with the counter of this use. Raise PasskeyRefused."""
+    """Return the member with the updated use counter. Raise PasskeyRefused."""
     presented = services.passkeys.presented(answer)
     known = MEMBER_ID.fullmatch(presented.member)
     member = services.people.member(presented.member) if known else None
@@ -280,5 +280,5 @@ def new_challenge(services: DashboardServices, browser: str, purpose: str, clien
 
 
 def place_of(browser: str, purpose: str) -> str:
-    """Return where something of this browser waits for its next step."""
+    """Return the key under which this browser's challenge for `purpose` is stored."""
     return hashlib.sha256(f"{purpose} {browser}".encode()).hexdigest()

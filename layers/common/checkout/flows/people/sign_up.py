@@ -1,8 +1,8 @@
-"""Sign up with a shop of one's own: a wallet address, a name and a passkey; no key, no file.
+"""Sign up with a new shop: a wallet address, a name and a passkey, without a key file.
 
-Whether a wallet or a name is known here never shows. A new shop sells nothing, and its wallet is
-not its own, until its owner has approved that at the wallet (ownership.py). So a claim on somebody
-else's wallet is worth nothing and is in nobody's way. Source:
+The answers never show whether a wallet or a name is known here. A new shop cannot sell, and has no
+claim to its wallet, until the owner has approved that at the wallet (ownership.py). So signing up
+with somebody else's wallet has no effect on its owner. Source:
 docs/decisions/0024-a-sign-up-proves-its-wallet.md.
 """
 
@@ -33,17 +33,17 @@ _PURPOSE: Final = "sign-up"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The wallet at an address that was typed, and the name that the shop would have."""
+    """The wallet at the typed address, and the name of the future shop."""
 
     wallet: WalletAddress
     name: str
 
 
 def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
-    """Return the invitation of this link, or None where everybody may sign up.
+    """Return the invitation of this link, or None if anybody may sign up.
 
-    Raise ResourceMissing where nobody may, or not without an invitation; RateLimited after many
-    wrong links.
+    Raise ResourceMissing if sign-up is closed, or needs an invitation; RateLimited after many wrong
+    links.
     """
     if services.sign_up is SignUp.CLOSED or (services.sign_up is SignUp.INVITATION and not token):
         raise ResourceMissing("Shops are set up by the operator here.")
@@ -53,7 +53,7 @@ def admitted(services: DashboardServices, token: str | None, *, client: str) -> 
 
 
 def look_up(services: DashboardServices, *, typed: str, name: str, client: str) -> Found:
-    """Read the wallet that was typed, and check the name, "" for the wallet's own.
+    """Read the wallet at the typed address, and check the name, "" for the wallet's own.
 
     Raise ParameterInvalid, RateLimited.
     """
@@ -100,7 +100,7 @@ def finish(
     answer: str,
     client: str,
 ) -> SignedIn:
-    """Make the shop and its owner, with the passkey that the browser has made, and sign them in.
+    """Create the shop and its owner with the browser's new passkey, and sign the owner in.
 
     Raise as `admitted` and `look_up`, ParameterInvalid for a passkey that does not verify, and
     RateLimited after too many shops in a day.
@@ -137,9 +137,9 @@ def _purpose(invitation: Invitation | None) -> str:
 
 
 def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
-    """Return the id that the passkey names: the invitation's, or one that the challenge decides.
+    """Return the member's id for the passkey: the invitation's, or one derived from the challenge.
 
-    So nothing is stored for a sign-up that is not finished.
+    So nothing is stored for an unfinished sign-up.
     """
     return invitation.member if invitation else new_member_id(partial(_derived, challenge))
 

@@ -1,1 +1,1 @@
-"""Run what the schedule starts each minute: the sweep and the daily figures."""
+"""The scheduled work of each minute: the sweep and the daily figures."""

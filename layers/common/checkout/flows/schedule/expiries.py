@@ -1,14 +1,14 @@
-"""Follow the clock: report sessions that have ended by it, and count all ended sessions.
+"""Follow the clock: report sessions that it has ended, and count all ended sessions.
 
-A session without a wallet ends by the clock alone (`Session.left_to_clock`). It is in the index
-under its expiry since its creation. Two walks along the index pass each such session once. The
-first writes the end, with its event, where the merchant wants that event, as soon as the time has
-come. The second counts the session, when nothing can change it any more. A third walk counts those
-whose end was written, as long after the end. Walks pass what they count in the transaction that
-adds to the days, so rounds that die or overlap count nothing twice and miss nothing.
+A session without a wallet ends by the clock alone (`Session.left_to_clock`). From its creation on
+it is in the index under its expiry. Two walks along the index pass each such session once. At the
+expiry, the first walk writes the end with its event, if the merchant wants that event. The second
+walk counts the session when nothing can change it any more. A third walk counts the sessions whose
+end was written, after the same delay. The mark of a walk moves in the transaction that adds to the
+days, so rounds that die or overlap count nothing twice and miss nothing.
 
-An end that cannot be written, for whatever reason, is never lost: its session is stored as untold
-when the first walk passes it, and tried again each round.
+An end that cannot be written is never lost: the session is stored as untold when the first walk
+passes it, and tried again each round.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from checkout.ports import Positions, Walk
 from checkout.services import PayServices
 
 STRETCH: Final = 90  # sessions; a transaction has room for as many days, and the walk's mark
-# If few sessions end, the ends of this time are counted together, because each count costs four
+# If few sessions end, the ends within this time are counted together, because each count costs four
 # write units.
 GATHERED: Final = timedelta(minutes=5)
-UNTOLD_MAX: Final = 90  # of a shard; with more of them, the fault is not theirs: the walk waits
+UNTOLD_MAX: Final = 90  # of a shard; with more, the cause is not in the sessions: the walk waits
 
 logger = logging.getLogger(__name__)
 
@@ -55,14 +55,11 @@ class Followed:
 
 
 def run(services: PayServices, *, until: datetime, walks: Iterable[Walk] = Walk) -> Followed:
-    """Take these walks as far as the clock has come, the shards side by side.
-
-    Begins no stretch after `until`.
-    """
+    """Take these walks up to now, all shards in parallel. No stretch begins after `until`."""
     total = Followed()
     try:
         positions = services.tallies.positions()
-    except Exception as error:  # noqa: BLE001 - what the round has swept is still reported
+    except Exception as error:  # noqa: BLE001 - the results of the sweep are still reported
         logger.warning("following the clock failed, will retry: %s", place_of(error))
         return Followed(failed=1)
     for walk in walks:
@@ -75,7 +72,7 @@ def run(services: PayServices, *, until: datetime, walks: Iterable[Walk] = Walk)
 def _follow(
     services: PayServices, walk: Walk, positions: Positions, until: datetime, shard: int
 ) -> Followed:
-    """Take the walk along one shard; a shard that fails stops no other."""
+    """Take the walk along one shard. A failing shard does not stop the others."""
     done = Followed()
     since = positions.marks.get((walk, shard))
     now = services.clock.now()
@@ -95,7 +92,7 @@ def _follow(
             )
             if stretch is None:
                 break
-            written = walk is Walk.ENDS  # else the other lane has it by now, or it goes on
+            written = walk is Walk.ENDS  # otherwise it is in the other lane, or has not ended
             ended = [
                 each
                 for each in stretch.sessions
@@ -111,12 +108,12 @@ def _follow(
                 tallies = tallied(ended, offered)
                 done.failed += len(stretch.unreadable)
             if not services.tallies.passed(stretch, tallies, untold):
-                return done  # another round is here
+                return done  # another round takes this walk
             since = stretch.to
             done.counted += 0 if telling else len(ended)
             if not stretch.more:
                 break
-    except Exception as error:  # noqa: BLE001 - the others go on
+    except Exception as error:  # noqa: BLE001 - the others continue
         logger.warning("following the clock failed, will retry: %s", place_of(error))
         done.failed += 1
     return done
@@ -125,9 +122,9 @@ def _follow(
 def _untold(
     services: PayServices, ended: Mapping[str, Session | None], done: Followed
 ) -> frozenset[str]:
-    """Write the ends for merchants who want the event; return those that are still to be written.
+    """Write the ends for merchants who want the event; return the sessions still to be written.
 
-    A session that is None is read first. Raises Unavailable; then none is passed.
+    A session that is None is read first. Raises Unavailable; then the walk passes none.
     """
     failed, early = set(), set()
     for session_id, known in ended.items():
@@ -142,7 +139,7 @@ def _untold(
                 done.reported += 1
         except Unavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - one damaged record stops no other
+        except Exception as error:  # noqa: BLE001 - a damaged record does not stop the others
             logger.warning(
                 "expiring a session failed: %s",
                 place_of(error),

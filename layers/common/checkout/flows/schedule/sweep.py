@@ -1,9 +1,9 @@
 """Run one round of the sweep: check each due session, payments in doubt before all others.
 
-All writes are conditional, so a round may overlap with itself, with every handler and with the
-customer's open page: the loser of a write leaves the session to the winner. Checks run side by
-side. One record that fails stops no other, nor does one provider that hangs. Nothing is decided
-here: the clock's decisions are `write_clock`, a payment in doubt is `reconcile`.
+All writes are conditional, so a round may overlap with another, with every handler and with the
+customer's open page: the loser of a write leaves the session to the winner. Checks run in parallel.
+Neither a failing record nor a hanging provider stops the others. Nothing is decided here:
+`write_clock` has the clock's decisions, `reconcile` those about a payment in doubt.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ T = TypeVar("T")
 NAMED_MAX: Final = 2_000  # due sessions of each shard; a round has time for fewer
 MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's wallet in one check
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
-PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, where the money is there
+PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, if the money has arrived
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
 AT_ONE_PROVIDER: Final = 12  # checks at a time: the other threads are for others
 # The shares of the remaining time that the parts of a round may take; the last one takes the rest.
@@ -66,9 +66,9 @@ class Counts:
     """The counts of one round.
 
     `moved` counts the last event of each session that changed. `failed`: the check raised, and will
-    be retried. `not_reached`: due, but not reached this round. `oldest_payment` is how long the
-    payment in doubt had been due that had been so longest. `enqueued` counts the webhook events
-    that were due, the oldest of them for `longest_due`.
+    be retried. `not_reached`: due, but not reached this round. `oldest_payment` is the longest time
+    for which a payment in doubt was due. `enqueued` counts the webhook events that were due, the
+    oldest of them for `longest_due`.
     """
 
     checked: int = 0
@@ -83,9 +83,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the records of one kind are read and checked, in two halves.
+    """The functions that read and check the records of one kind, in two halves.
 
-    `begin` asks our own side's wallet. `finish` asks the other side's, within the time it is given.
+    `begin` asks the merchant's wallet. `finish` asks the customer's, within the given time.
     """
 
     get: Callable[[PayServices, str], Any]
@@ -97,7 +97,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The check of one record, as far as it has come."""
+    """The check of one record, and its result so far."""
 
     kind: Kind
     before: Any
@@ -109,8 +109,8 @@ def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> 
 
     1. The merchants' wallets are asked about all payments in doubt: they alone complete a session.
     2. Due webhook events are enqueued.
-    3. The customers' wallets are asked, which strangers choose.
-    4. The other sessions: what has expired, and what is still to be closed after its end.
+    3. The customers' wallets, which strangers choose, are asked.
+    4. The other sessions are checked: expired ones, and ended ones that are still to be closed.
 
     Each part ends in time for the next.
 
@@ -119,7 +119,7 @@ def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> 
     counts = Counts()
     now = services.clock.now()
     round_ = _Round(services, counts)
-    events = _due_events(services, now, part, counts)  # before this round makes new ones
+    events = _due_events(services, now, part, counts)  # before this round creates new ones
     try:
         first = _due(services, now, part, urgent=True)
         if first.oldest is not None:
@@ -144,7 +144,7 @@ def in_time(clock: Clock, until: datetime, items: Iterable[T]) -> Iterator[T]:
 
 
 class _Round:
-    """The checks of a round, which run side by side, and what they have learned of providers."""
+    """The checks of a round, which run in parallel, and the state of the providers."""
 
     def __init__(self, services: PayServices, counts: Counts) -> None:
         self._services = services
@@ -166,7 +166,7 @@ class _Round:
         return [each for each in found if each is not None]
 
     def finish(self, checks: Sequence[Check], until: datetime) -> None:
-        """Ask the customers' wallets where they are still to be asked, and count what came of it.
+        """Ask the customers' wallets that are still to be asked, and count the results.
 
         If no time is left for a wallet, the result of the merchant's wallet decides.
         """
@@ -195,7 +195,7 @@ class _Round:
             if before is None:  # the index lags behind
                 return None
             return Check(kind, before, self._begin(kind, before, place))
-        except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
+        except Exception as error:  # noqa: BLE001 - a damaged record must not stop the others
             self._failed(error, record_id)
             return None
 
@@ -247,7 +247,7 @@ class _Round:
                 self._hanging.add(place)
 
     def _failed(self, error: Exception, record_id: str) -> None:
-        # Neither the error's text nor the id: a session's id is enough to pay it.
+        # Neither the error's text nor the id: a session's id suffices to open its page and pay.
         logger.warning(
             "reconciling a due session failed, will retry: %s",
             place_of(error),
@@ -260,21 +260,21 @@ class _Round:
 def _begin_session(services: PayServices, session: Session) -> Checked:
     """Write what the clock has decided, and ask the merchant's wallet if that is due."""
     session = write_clock(services, session)
-    if session.awaits_look:  # nobody works on it: it waits for its customer, or its expiry
-        looked = session.updated_at  # a page's look at the money counts from it
+    if session.awaits_look:  # no process works on it: it waits for its customer, or its expiry
+        looked = session.updated_at  # the page's next look at the money is timed from it
         return Checked(move(services, session, Event.CHECKED, updated_at=looked))
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)
     checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-    if checked.paid:  # whoever pays is not one who keeps us waiting
+    if checked.paid:  # a provider that pays is not counted as slow
         return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
     return checked
 
 
 def _begin_refund(services: PayServices, refund: Refund) -> Checked:
-    """Look at both wallets of a refund that was sent, or pay one that the budget is to pay.
+    """Check a sent refund at both wallets, or pay a refund from the budget.
 
-    Both halves of its check are here.
+    This does both halves of the check.
     """
     after: Any = refunds.step(services, refund, within=MERCHANT_WITHIN)
     if after.status is RefundStatus.NEEDS_APPROVAL:
@@ -323,7 +323,7 @@ def _due(services: PayServices, now: datetime, part: ShardRange, *, urgent: bool
 
 
 def _part(clock: Clock, until: datetime, share: float) -> datetime:
-    """Return the end of that share of the time until then."""
+    """Return the end of this share of the time until `until`."""
     now = clock.now()
     return now + max(until - now, NO_TIME) * share
 
@@ -334,7 +334,7 @@ def _due_events(
     """Return the webhook events that are due, or none if they cannot be read."""
     try:
         return deliver.due_events(services.events, now, services.side_by_side, part)
-    except Exception as error:  # noqa: BLE001 - the sessions are checked all the same
+    except Exception as error:  # noqa: BLE001 - the sessions are still checked
         logger.warning("reading due webhook events failed, will retry: %s", place_of(error))
         counts.failed += 1
         return ()

@@ -1,12 +1,12 @@
 """Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
 The first process that looks at an event also stores its copies for the merchant's further
-endpoints, each of which is then delivered as an event of its own. So one endpoint never waits for
+endpoints, each of which is then delivered as a separate event. So an endpoint never waits for
 another.
 
 The event's record decides; a queue message is only a hint. The process that holds the lease makes
-the attempt, and all others do nothing. If a process dies, at most its leased attempt is lost; the
-receiver may have got it and gets the event again (at least once). Source: decisions.md "Webhooks".
+the attempt; others do nothing. If a process dies, at most its leased attempt is lost; the receiver
+may have received it, and receives the event again (at least once). Source: decisions.md "Webhooks".
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ DELAY_MAX: Final = timedelta(minutes=15)
 # Clocks differ a little: a message that is early by at most this much is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
-# The sweep enqueues events that fall due within its next rounds, so that a few rounds may die
-# without delay, and enqueues an event again if it is still due later.
+# The sweep enqueues events that fall due within its next rounds, so that a few lost rounds cause no
+# delay, and enqueues an event again if it is still due later.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
 # A round reads this many due events of each shard, so that all merchants are among them.
@@ -141,7 +141,7 @@ def due_events(
 ) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
-    An event that is already enqueued is returned again only if it is still due later.
+    An enqueued event is returned again only if it is still due later.
     """
     return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side, part=part)
 
@@ -175,7 +175,7 @@ def enqueue_due(
 
 
 def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
-    """Yield one event of each merchant, the one due longest, then the next of each."""
+    """Yield one event of each merchant, the longest due first, then the next of each."""
     by_merchant: dict[str, list[DueEvent]] = defaultdict(list)
     for due in found:
         by_merchant[due.merchant].append(due)
@@ -217,9 +217,9 @@ def _body(
 ) -> str:
     """Return the bytes to send, with the details of the customer in Stripe's form.
 
-    They are not stored with the event, so after an erasure no attempt sends them. An event whose
-    details do not open is sent without them: the operator gets an alarm, and the shop its event.
-    So is one to an address that was set by a key that may not read.
+    They are not stored with the event, so after an erasure no attempt sends them. If they do not
+    open, the event is sent without them, and the operator gets an alarm. They are also left out for
+    an address that was set by a key that may not read.
     """
     session, shown = None, endpoint.format is Format.STRIPE and not endpoint.withheld
     if event.details_of is not None and shown:
@@ -241,7 +241,7 @@ def _attempt(
 ) -> MessageResult:
     """Send the leased event and record the outcome.
 
-    Sends nothing if the lease could end before the response: another process makes the attempt.
+    Sends nothing if the lease could end before the response, so that another process can.
     """
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
@@ -284,7 +284,7 @@ def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) ->
     """Record the result of an attempt whose lease ended before the attempt did.
 
     Another attempt may be under way, or the merchant may have resent the event. The result is still
-    true, and a success ends the event.
+    valid, and a success ends the event.
     """
     with suppress(Conflict):  # the delivery log then lacks one line
         retry_on_conflict(

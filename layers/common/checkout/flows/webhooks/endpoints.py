@@ -3,8 +3,8 @@
 Each function changes one endpoint, by its id; without an id it is the merchant's first. A change
 `by` a key or member has an entry in the audit log; changes by the operator have none.
 
-A secret is in the response of the call that made it, and nowhere else in the clear. Nothing is sent
-from here: events are stored and enqueued.
+A secret in plain text is only in the response of the call that made it. Nothing is sent from here:
+events are stored and enqueued.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from checkout.services import DashboardServices
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
 COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked
-# Of an address that the operator sets: nobody of the shop has to look at it.
+# Of an address that the operator sets, which the shop does not have to check.
 _BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
 
@@ -96,9 +96,9 @@ def configure(
 
     A new endpoint gets an id and a secret; an existing one keeps them, and is enabled again. `add`
     adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The types
-    that it had `asked` for are replaced. The
-    record that `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid,
-    ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
+    that it had `asked` for are replaced. The record that `reserve` makes is written with it. Raises
+    UrlInvalid, ParameterInvalid, ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable,
+    and KeyHeld with `reserve`.
     """
     given = {**(more or {}), **(_set_by(services, by) if by else {})}
     _check(services, url, events)
@@ -146,7 +146,7 @@ def update(
     by: Actor | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
-    """Change these fields of the endpoint and no others. Raises as `configure` does."""
+    """Change only these fields of the endpoint. Raises as `configure` does."""
     if by and "url" in fields:
         fields = {**fields, **_set_by(services, by)}
     if "url" in fields or "events" in fields:
@@ -290,7 +290,7 @@ def resend_failed(
 ) -> Resent:
     """Resend the endpoint's failed events created since then, a page of the log at a time.
 
-    Events from before the endpoint existed, or that it did not ask for, are left out. Raises
+    Events from before the endpoint existed, or that it did not request, are left out. Raises
     Conflict.
     """
     failed, next_key = _failed(services, merchant_id, since, after, endpoint)
@@ -339,7 +339,7 @@ def _failed(
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
-    """Return the id of the endpoint's own log; None for the first, whose log is the merchant's."""
+    """Return the id of the endpoint's log; None for the first, which has the merchant's log."""
     first = merchant.endpoint
     return None if first and first.id == endpoint else endpoint
 
@@ -361,14 +361,14 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
 
 
 def address_of(endpoint: Endpoint | None) -> str | None:
-    """Return the address for the audit log, without its query, which may hold a secret."""
+    """Return the address for the audit log, without its query, which may contain a secret."""
     return None if endpoint is None else endpoint.url.partition("?")[0]
 
 
 def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
-    """Return the fields of an endpoint that say who has set its address.
+    """Return the fields of an endpoint about the actor who has set its address.
 
-    A key that may not read learns nothing of customers by the address that it chooses.
+    The address of a key that may not read gets no customers' details.
     """
     blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
     return {"set_by": key.id, "set_at": services.clock.now(), "withheld": 1 if blind else None}
@@ -381,7 +381,7 @@ def _noted(services: DashboardServices, by: Actor | None, done: Configured) -> C
 
 
 def _told(old: Endpoint | None, url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields; who has set an address stays as it is if that does not change."""
+    """Return the fields. If the address does not change, its setter does not change either."""
     if old is None or old.set_by is None or old.url != url:
         return dict(fields)
     return {**fields, "set_by": old.set_by, "set_at": old.set_at}

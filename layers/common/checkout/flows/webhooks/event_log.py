@@ -30,8 +30,8 @@ class EventQuery:
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
     that are read, `patience` those that are read while nothing is found. With an `endpoint`, it is
-    the list of that endpoint's copies. `delivered` tells whether every endpoint that asked for an
-    event has got it.
+    the list of that endpoint's copies. `delivered` selects the events that all endpoints have
+    received, or those that a requesting endpoint has not.
     """
 
     limit: int
@@ -87,9 +87,9 @@ def events_page(
 def undelivered(
     services: Services, key: Actor, events: Sequence[WebhookEvent]
 ) -> Mapping[str, int]:
-    """Return, by the event's id, how many endpoints asked for it and have not got it.
+    """Return, by the event's id, how many endpoints requested an event and have not received it.
 
-    Those are counted that the merchant still has. An attempt may be under way, or none be left.
+    Only endpoints that the merchant still has are counted, with or without further attempts.
     """
     merchant = services.merchants.get(key.merchant)
     further = [each.id for each in merchant.further_endpoints if each.id] if merchant else []
@@ -138,7 +138,7 @@ def page(
 def get(
     services: Services, merchant_id: str, event_id: str, ids: re.Pattern[str] = EVENT_ID
 ) -> WebhookEvent:
-    """Read an event; with DELIVERY_ID, also a copy. Raises ResourceMissing, also for another's."""
+    """Read an event; with DELIVERY_ID, also a copy. Raises ResourceMissing."""
     event = services.events.get(event_id) if ids.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
@@ -146,7 +146,7 @@ def get(
 
 
 def of_session(services: DashboardServices, session: Session) -> WebhookEvent | None:
-    """Return the webhook event of the session's end, or None where there is none."""
+    """Return the webhook event of the session's end, or None."""
     event = services.events.get(session.event) if session.event else None
     return event if event is not None and event.merchant == session.merchant else None
 

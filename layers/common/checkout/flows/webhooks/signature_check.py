@@ -1,7 +1,8 @@
 """Explain to a merchant why their server rejects a webhook.
 
-The headers and body they received are compared with the stored event and with their own secrets.
-The secrets are opened here and go no further. Another merchant's events are treated as unknown.
+The headers and body that the server received are compared with the stored event, and the signature
+with the merchant's secrets. The secrets stay in this module. Another merchant's events are treated
+as unknown.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def _compared(
 def _secrets(
     services: DashboardServices, merchant: Merchant, endpoint: Endpoint, now: datetime
 ) -> tuple[Secret, ...]:
-    """Open all secrets, including an expired one: the receiver may still use it."""
+    """Open all secrets, including an expired one, which the receiver may still use."""
     place, signing = merchant.secret_place(endpoint), endpoint.signing(now)
 
     def name(number: int) -> str:
@@ -98,7 +99,7 @@ def _secrets(
 def _event(
     services: DashboardServices, merchant: Merchant, given: PastedHeaders, body: str
 ) -> WebhookEvent | None:
-    """Find the event by the header's event id, else by the session or test id in the body."""
+    """Find the event by the header's event id, or by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""
     if SESSION_ID.fullmatch(named):
         session = services.sessions.get(named)
