@@ -1,15 +1,15 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout invite` makes the link with which a person becomes a
-member, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards` spreads the
-lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets
-again after a rotation of ENCRYPTION_KEY, `checkout erase` removes a customer from
-everything that is kept. `checkout merchants` lists the merchants; `checkout suspend`, `pause` and
-`resume` stop and start their sales; `checkout revoke` ends an API key. `checkout find` finds the
-session that a log line names, and `checkout show` prints a stored record without its secrets.
+`checkout setup` creates a merchant, `checkout invite` makes a person's invitation, `checkout
+webhook` sets, shows or tests a webhook endpoint, `checkout shards` spreads the lists of a merchant
+with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets again after a
+rotation of ENCRYPTION_KEY, `checkout erase` removes a customer from all stored records. `checkout
+merchants` lists the merchants; `checkout suspend`, `pause` and `resume` stop and start their sales;
+`checkout revoke` ends an API key. `checkout find` finds the session of a log line, and `checkout
+show` prints a stored record without its secrets.
 
-It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). If it
-refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
+It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). After an
+error it prints the remedy and exits with status 1. `python -m checkout.cli` is the same command.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
     records: Callable[[], DynamoRecords] = wiring.records,
 ) -> int:
-    """Run one command and return the exit status; 1 if its reader, such as `head`, has gone."""
+    """Run one command and return the exit status; 1 if its reader, such as `head`, has ended."""
     try:
         try:
             return _run(arguments, services, records)
@@ -199,7 +199,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     command = commands.add_parser(
         "erase",
-        help="remove a customer from everything that is kept, at the customer's request",
+        help="remove a customer from all stored records, at the customer's request",
     )
     whom = command.add_mutually_exclusive_group(required=True)
     whom.add_argument(
@@ -216,7 +216,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     commands.add_parser("merchants", help="list all merchants, and whether they are suspended")
     command = commands.add_parser(
-        "suspend", help="let a merchant sell nothing new; payments that have begun finish"
+        "suspend", help="stop a merchant's new sales; payments that have begun finish"
     )
     _add_whose(command)
     command = commands.add_parser("resume", help="end a suspension, or the pause of all sales")
@@ -264,7 +264,7 @@ def _set_up(chosen: argparse.Namespace) -> int:
 
 
 def _inviting(chosen: argparse.Namespace, merchant: str) -> str:
-    """Return the command that invites, as it runs where `setup` was called."""
+    """Return the command of an invitation, in the form in which `setup` was called."""
     if chosen.by_make:
         return f'make invite MERCHANT={merchant} NAME="Ada Lovelace"'
     called = sys.argv[0] if Path(sys.argv[0]).name == "checkout" else "checkout"
@@ -315,7 +315,7 @@ def _erase(services: DashboardServices, records: DynamoRecords, chosen: argparse
 def _whom(
     services: DashboardServices, records: DynamoRecords, chosen: argparse.Namespace
 ) -> Customer:
-    """Return the customer who is named by one of their addresses or sessions."""
+    """Return the customer with the given address or session."""
     if chosen.email is not None:
         email = email_of(chosen.email)
         if email is None:

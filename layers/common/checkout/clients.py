@@ -1,7 +1,7 @@
-"""Tell clients apart by network address, which only a proven edge may set.
+"""Identify clients by network address, which only a proven edge may set.
 
-The address is reported by the gateway (`sourceIp`). Behind a CDN that is the CDN's own address, and
-the client's is in X-Forwarded-For, which anybody may send. So this header is used only in a request
+The gateway reports the address (`sourceIp`). Behind a CDN that is the CDN's own address, and the
+client's is in X-Forwarded-For, which anybody may send. So this header is used only in a request
 with the edge's secret in Edge-Secret. The edge adds both.
 """
 
@@ -40,9 +40,9 @@ def proven(presented: str, edge_secret: str) -> bool:
 
 
 def _forwarded(header: str, source: str) -> str:
-    """Return the address that the edge saw: the last one before the edge's own (from the gateway).
+    """Return the client's address at the edge: the last one before the edge's own address.
 
-    The client may have made up all addresses before it.
+    The client may have invented all addresses before it.
     """
     named = [part.strip() for part in header.split(",")]
     if named and named[-1] == source:

@@ -82,14 +82,14 @@ def nonce_of(request: Request) -> str:
 
 
 def allow_pictures(request: Request, origins: Iterable[str]) -> None:
-    """Let the response's page load pictures from these origins (as returned by `urls.origin`)."""
+    """Allow pictures from these origins (as returned by `urls.origin`) on the response's page."""
     request.scope["state"]["pictures"] = "".join(f" {each}" for each in dict.fromkeys(origins))
 
 
 def use_policy(request: Request, policy: str) -> None:
     """Give the response this Content-Security-Policy, with `{nonce}` in it, in place of the usual.
 
-    It holds for an error too.
+    It also applies to an error.
     """
     request.scope["state"]["policy"] = policy
 
@@ -112,7 +112,7 @@ def media_type(request: Request) -> str:
 async def form_fields(request: Request, *, most: int = BODY_MAX) -> dict[str, str]:
     """Return the fields of a URL-encoded form; bytes that are not UTF-8 become U+FFFD.
 
-    Raise ParameterInvalid for a field that is given twice, and BodyTooLarge beyond `most` bytes.
+    Raise ParameterInvalid for a duplicate field, and BodyTooLarge beyond `most` bytes.
     """
     raw = (await body_bytes(request, most=most)).decode("utf-8", "replace")
     fields: dict[str, str] = {}

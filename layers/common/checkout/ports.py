@@ -1,7 +1,7 @@
 """Declare the protocols through which the flows use the outside world.
 
 A protocol is here if it has two implementations; `wiring.py` chooses between them. The stores have
-one, `adapters/dynamo`, which tests run over tables in memory: here is what they return and raise.
+one, `adapters/dynamo`, which tests run over tables in memory: their results and errors are here.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
 raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
@@ -29,30 +29,30 @@ Result = TypeVar("Result")
 
 
 class Clock(Protocol):
-    """Tell the time, and wait."""
+    """Return the time, and wait."""
 
     def now(self) -> datetime:
-        """Return the time as aware UTC in whole milliseconds, which is how it is stored."""
+        """Return the time as aware UTC in whole milliseconds, the precision of the stores."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class SideBySide(Protocol):
-    """Do the same work for many items, several at a time."""
+    """Call a function for many items, several at a time."""
 
     def __call__(self, do: Callable[[T], Result], items: Iterable[T], /) -> list[Result]:
         """Return the results of `do` for each item, in order.
 
-        The next item is taken when there is room for it, so an iterator may end the work early.
-        Raises the error of `do`, after all begun work has ended.
+        The next item is taken when a thread is free, so an iterator may end the work early. Raises
+        the error of `do`, after all begun calls have ended.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRange:
-    """A range of all shards: each `of`-th of them, from `number` on."""
+    """A part of all shards: every `of`-th shard, from `number` on."""
 
     number: int = 0
     of: int = 1
@@ -79,7 +79,7 @@ class Page(Generic[T]):
 
 
 class SecretUnreadable(ValueError):
-    """Report a ciphertext that does not open at its place. The message holds no secret."""
+    """Report a ciphertext that does not open at its place. The message contains no secret."""
 
 
 class PasskeyRefused(Exception):
@@ -110,14 +110,14 @@ class Reservation:
     `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
     from `expires_at`, 24 hours after its first use.
 
-    With `session`, the answer says that this session was created at `created_at`, and is stored
-    before it: a replay first makes sure that the session exists.
+    With `session`, the answer is about this session, created at `created_at`, and is stored before
+    it: a replay first ensures that the session exists.
     """
 
     key: str
     fingerprint: str
     status: int
-    body: str = field(repr=False)  # it may hold a webhook endpoint's new secret
+    body: str = field(repr=False)  # it may contain a webhook endpoint's new secret
     writer: str
     created_at: datetime
     expires_at: datetime
@@ -134,9 +134,9 @@ class KeyHeld(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A count that a change's transaction raises by `amount`, unless it would be more than `most`.
+    """A count that a change's transaction increases by `amount`, but not above `most`.
 
-    It is kept until `until` at least.
+    It is stored until `until` at least.
     """
 
     id: str
@@ -147,18 +147,18 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Transaction(Generic[R]):
-    """A change of a record, and what is written with it, or not at all."""
+    """A change of a record, and the writes in the same transaction."""
 
     change: Change[R]
     events: tuple[WebhookEvent, ...] = ()
     refund: Refund | None = None  # a new one
     reservation: Reservation | None = None
-    allowance: Allowance | None = None  # it is counted in
+    allowance: Allowance | None = None  # counts the change
     also: Change[Any] | None = None  # of another record, on its own condition
 
 
 class AllowanceUsed(Exception):
-    """Report that an allowance has less left. Nothing was written. `used` is what is counted."""
+    """Report that an allowance has less left. Nothing was written. `used` is the present count."""
 
     def __init__(self, used: int) -> None:
         super().__init__("the allowance is used up")
@@ -182,7 +182,7 @@ class DueSessions:
 
 
 class Walk(StrEnum):
-    """A walk along sessions by the time of their end. It passes each session once."""
+    """A walk along the sessions in the order of their ends, which passes each once."""
 
     TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
     COUNT = "count"  # the same sessions: count them
@@ -204,8 +204,8 @@ class Positions:
 class Stretch:
     """The sessions of one shard that a walk passes next, by the time of their end.
 
-    `since` is where the walk stands, None at its beginning, and `to` where it stands afterwards.
-    `unreadable` are the ids of damaged records. With `more`, sessions before `until` are left.
+    `since` is the walk's position, None at its beginning, and `to` its next position. `unreadable`
+    are the ids of damaged records. With `more`, sessions before `until` are left.
     """
 
     walk: Walk
@@ -264,7 +264,7 @@ class Hosts(Protocol):
     """Resolve host names before an address is saved."""
 
     def permitted(self, host: str) -> bool:
-        """Tell whether the name resolves, and to public addresses only."""
+        """Return whether the name resolves, and only to public addresses."""
         ...
 
 
@@ -281,10 +281,7 @@ class QueuedEvent:
 
 
 class EventQueue(Protocol):
-    """Announce events to the sender.
-
-    The sweep finds events whose message is lost, by their records.
-    """
+    """Announce events to the sender. The sweep finds events whose message was lost."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         """Send the messages, best effort; never raises."""
@@ -300,10 +297,10 @@ class CompletionPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """The customer's grant that a session no longer needs.
+    """A grant of the customer that a session no longer needs.
 
-    It is at `auth_server`, and still sealed under the session's id. `identity` is the merchant's
-    that asked for it.
+    It is at `auth_server`, and sealed under the session's id. `identity` is the merchant's identity
+    that requested it.
     """
 
     session: str
@@ -314,7 +311,7 @@ class Cleanup:
 
 
 class TaskQueue(Protocol):
-    """Hand work to the function that calls wallets.
+    """Send tasks to the function that calls wallets.
 
     A lost message does no harm, because grants expire.
     """
@@ -337,10 +334,10 @@ class Email:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The content of an e-mail to a member: how many things need somebody, by their case.
+    """The content of an e-mail to a member: the number of cases that need a person, by kind.
 
-    `needs` and `settings` are pages of the dashboard. No order, customer, key or address of a
-    server is in it: e-mail is read by many machines.
+    `needs` and `settings` are pages of the dashboard. It names no order, customer, key or server
+    address, because many machines read e-mail.
     """
 
     to: str

@@ -89,11 +89,11 @@ class Services:
 
     @property
     def test(self) -> bool:
-        """Whether this is a test stage, where nothing is paid with real money."""
+        """Whether this is a test stage, without real money."""
         return bool(self.test_wallets)
 
     def shared(self) -> dict[str, Any]:
-        """Return these ports by name, to compose a larger bag of them."""
+        """Return these ports by name, to build a larger class of services."""
         return {each.name: getattr(self, each.name) for each in fields(Services)}
 
 
@@ -135,7 +135,7 @@ class DashboardServices(MerchantServices):
 
     `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
     the wallet clients, which most pages do not need, and `paying` the services of flows that call
-    wallets. `sign_up` says who may sign up.
+    wallets. `sign_up` defines who may sign up.
     """
 
     known_merchants: DynamoMerchants

@@ -29,7 +29,7 @@ def _setting(text: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field per environment variable, whose name is the field's in upper case.
+    """One field per environment variable: its name in lower case.
 
     The documentation shows each field's `text`.
     """
@@ -45,7 +45,7 @@ class Settings:
         repr=False,
     )
     encryption_key_secret: str = _setting(
-        "in place of ENCRYPTION_KEY: the Secrets Manager secret that holds it", default=""
+        "in place of ENCRYPTION_KEY: the Secrets Manager secret that contains it", default=""
     )
     details_kms_key: str = _setting(
         "the KMS key under which the API can read the details of customers (its ARN); empty: the "

@@ -3,10 +3,10 @@
 Metrics have one dimension, the stack, so that two stacks of an account do not mix; the function is
 a field of the line. Other modules log with Python's `logging` and count with `count`; before
 `start` (in Lambda, called by `wiring.observe`) lines follow the process's own configuration and
-counts are dropped. Secrets are redacted in every line: fields by their names, text by its form. Of
+counts are dropped. Secrets are redacted in every line: fields by their names, text by its form. For
 an exception only the place is logged, not its text. A session is logged by its reference
-(`ids.session_ref`), because its id is enough to pay it. Debug lines are written for a sample of the
-requests.
+(`ids.session_ref`), because its id suffices to open its page. Debug lines are written for a sample
+of the requests.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _SECRET_NAMES: Final = frozenset(
 )  # fmt: skip
 _SECRETS: Final = re.compile(
     r"sk_(?:test_|live_)?[0-9A-Za-z]{8,}"  # an API key
-    r"|rk_(?:test_|live_)[0-9A-Za-z]{8,}"  # one of Stripe's with few rights
-    r"|cs_(?:test_)?[0-9A-Za-z]{8,}"  # a session, and so its address
+    r"|rk_(?:test_|live_)[0-9A-Za-z]{8,}"  # a restricted key of Stripe
+    r"|cs_(?:test_)?[0-9A-Za-z]{8,}"  # a session's id, which is part of its URL
     r"|whsec_[0-9A-Za-z+/=_-]+"  # a webhook's secret
     r"|\bv1\.[0-9a-f]{8}\.[0-9A-Za-z_-]+"  # a ciphertext of the vault
     r"|\b(?:GNAP|Bearer) +\S+"
@@ -129,7 +129,7 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
 def share(name: str, hit: bool) -> None:
     """Add one to metric `name`, or a zero, so that the metric's average is the share of the hits.
 
-    For what a customer does a few times only: a zero makes a line, which `count` saves.
+    Only for rare actions of a customer, because a zero makes a line, too.
     """
     _add(name, int(hit))
 
@@ -143,8 +143,8 @@ def _add(name: str, value: float, unit: str = "Count") -> None:
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
     """Wrap a Lambda handler.
 
-    Its lines name the invocation, and its metrics are flushed at the end, however it ends. Those of
-    the first invocation of an environment have `cold_start`.
+    Its lines have the id of the invocation, and its metrics are flushed at the end, also after an
+    error. Lines of an environment's first invocation have `cold_start`.
     """
 
     @wraps(handler)
@@ -177,7 +177,7 @@ def request(identity: str | None) -> Iterator[None]:
 def trace(error: BaseException) -> str:
     """Return the types and code lines of the whole chain of exceptions, no messages or values.
 
-    It is one text, because a query for a field of a list shows only that of its first line.
+    It is one text, because a query for a list shows only the list's first line.
     """
     chain: list[str] = []
     below: BaseException | None = error

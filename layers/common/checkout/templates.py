@@ -1,6 +1,6 @@
 """Jinja environments of the functions with pages.
 
-To compile a page's templates takes 50 ms of CPU. So deployed templates are compiled by the build
+Compiling a page's templates takes 50 ms of CPU. So the build compiles deployed templates
 (sandbox/artifacts.py); elsewhere each process compiles the ones that it uses.
 """
 
@@ -21,7 +21,7 @@ def templates(folder: Path) -> Environment:
 
 
 def compile_all(folder: Path) -> None:
-    """Write all templates of `folder` as Python modules. Raise as Jinja does for a wrong one."""
+    """Write all templates of `folder` as Python modules. Raise Jinja's errors for invalid ones."""
     environment = _environment(FileSystemLoader(folder))
     environment.compile_templates(folder / COMPILED, zip=None, ignore_errors=False)
 

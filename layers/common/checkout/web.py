@@ -104,7 +104,7 @@ _BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
     "greater_than_equal": errors.ParameterInvalidInteger,
     "less_than_equal": errors.ParameterInvalidInteger,
 }
-# Pydantic's own messages speak of validation, inputs and items; these say what to send.
+# Pydantic's own messages are about validation, inputs and items; these describe a valid value.
 _SENTENCES: Final[dict[str, str]] = {
     "missing": "This parameter is required.",
     "string_type": "This must be a string.",
@@ -190,11 +190,10 @@ def application(
 ) -> FastAPI:
     """Return an application without routes.
 
-    Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` says
-    otherwise; `render` renders every error.
-    The answer to an unknown address ends with `elsewhere`, which says where the known ones are.
-    `repeated` are the routes that programs ask again and again. They are most of all requests, so
-    the share of the requests that fail is counted without them.
+    Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` changes it;
+    `render` renders every error. The answer to an unknown address ends with `elsewhere`, which
+    names the known ones. `repeated` are the routes that programs poll. They are most of all
+    requests, so the share of failing requests is counted without them.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -242,7 +241,7 @@ def application(
 
 
 def may_be_kept(request: Request, cache_control: str) -> None:
-    """Let caches keep the response as `cache_control` says, if it is a 200."""
+    """Set the response's Cache-Control to `cache_control`, if it is a 200."""
     request.scope["state"]["kept"] = cache_control.encode()
 
 
@@ -306,7 +305,7 @@ class _Envelope:
             await self.render(request, problem)(scope, receive, send_with_headers)
 
     def _count(self, scope: Scope, *, failed: bool) -> None:
-        """Count whether a request failed. What is at no address of ours counts if it fails only."""
+        """Count whether a request failed. Requests without a route count only if they fail."""
         path = getattr(scope.get("route"), "path", None)
         if path not in self.repeated and (failed or path is not None):
             telemetry.share("RequestsFailed", failed)
@@ -323,7 +322,7 @@ class _LoopOfThread(threading.local):
 _of_thread: Final = _LoopOfThread()
 
 
-# The same answer as API Gateway's at a disabled address.
+# The same answer as API Gateway's for a disabled address.
 _CLOSED: Final = {
     "statusCode": 403,
     "headers": {"content-type": "application/json"},
@@ -337,7 +336,7 @@ def lambda_handler(
     """Return the Lambda handler, which may be called from any thread.
 
     With an `edge_secret`, it answers only requests with this secret in the header Edge-Secret,
-    which come through the edge.
+    which the edge adds.
 
     Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
     """
@@ -370,8 +369,8 @@ def _readable(event: dict[str, Any]) -> dict[str, Any]:
 
     Its body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and
     lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
-    are left out, because our address is BASE_URL. A function's URL keeps the first address of
-    X-Forwarded-For only, which the client may have made up: there, the edge names the client.
+    are left out, because our address is BASE_URL. A function's URL keeps only the first address of
+    X-Forwarded-For, which the client may have invented; there the edge names the client.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
@@ -460,7 +459,7 @@ def validated(model: type[Model], value: object) -> Model:
 def from_validation(found: Any, model: type[BaseModel] | None = None) -> CheckoutError:
     """Return the first of pydantic's errors as one of ours.
 
-    An unknown name comes before a missing one beside it, because it is probably the same one,
+    An unknown name comes before a missing one beside it, because it is probably that name,
     misspelled. A validator may use one of our codes as the type of its error.
     """
     first = found[0]
@@ -469,7 +468,7 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
         first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
     kind = first["type"]
     chosen = _BY_CODE.get(kind) or _BY_PYDANTIC_TYPE.get(kind, errors.ParameterInvalid)
-    # A rule about a whole object can name the one of its keys that breaks it.
+    # A rule about a whole object can name the key that breaks it.
     param = _path((*first["loc"], *first.get("ctx", {}).get("within", ())))
     if chosen is errors.ParameterUnknown:
         *place, name = first["loc"]
@@ -482,7 +481,7 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
 
 
 def no_parameter(name: str, known: Collection[str]) -> str:
-    """Return the sentence for an unknown name: the known one that it resembles, or all if few."""
+    """Return the sentence for an unknown name, with the most similar known one, or all if few."""
     said = "There is no such parameter."
     if near := like(name, known):
         return f"{said} Did you mean `{near}`?"
@@ -492,8 +491,8 @@ def no_parameter(name: str, known: Collection[str]) -> str:
 
 
 def like(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of the known names that a mistyped one resembles most, if any does."""
-    from difflib import get_close_matches  # loaded by those who mistype
+    """Return the known name that is most similar to `name`, or None."""
+    from difflib import get_close_matches  # loaded only for a mistyped name
 
     alike = {each.lower(): each for each in known}
     near = get_close_matches(name[:PARAM_MAX].lower(), alike, n=1, cutoff=_LIKE)

@@ -63,9 +63,9 @@ def build_in_lambda(services: Callable[[], object]) -> None:
     """Build the services while a function's module is loaded, if this process runs in Lambda.
 
     That is in INIT, where a function has a whole core, and not in its first request. Nothing is
-    sent, so a process starts even if a store does not answer. Objects that exist now stay, so the
-    garbage collector, which was off until now, ignores them; afterwards it runs after every 20 000
-    new objects instead of 700, because most requests make fewer. Raises SettingsError.
+    sent, so a process starts even if a store does not answer. The garbage collector was off until
+    now, and ignores the objects that exist now, because they stay; from now on it runs after every
+    20 000 new objects instead of 700, because most requests make fewer. Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
@@ -83,7 +83,7 @@ def settings() -> Settings:
 def edge_secret() -> str:
     """Return the edge's secret, or "" without an edge.
 
-    With one, Lambda answers no request without it.
+    If it is set, Lambda answers only requests with it.
     """
     return settings().edge_secret if settings_module.in_lambda(os.environ) else ""
 
@@ -99,7 +99,7 @@ def base_url() -> str:
 def test_wallets() -> str:
     """Return the address below which a test stage has its wallets, "" on any other stage.
 
-    Pages and mail say by it that no money is real.
+    With it, pages and e-mails show that no money is real.
     """
     try:
         return settings().test_wallets
@@ -108,7 +108,7 @@ def test_wallets() -> str:
 
 
 def doc_url(code: str) -> str:
-    """Return the address of the line about this error in the reference that /docs serves."""
+    """Return the URL of this error's line in the reference under /docs."""
     return f"{base_url()}/docs#{code}"
 
 
@@ -194,7 +194,7 @@ def _of_merchants() -> dict[str, Any]:
 
 
 def records() -> dynamo.DynamoRecords:
-    """Build the reading of whole tables, for the command line."""
+    """Build the reader of whole tables, for the command line."""
     return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
 
 
