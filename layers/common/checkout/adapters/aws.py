@@ -10,8 +10,8 @@ with short timeouts. The same holds near the end of the process's time, because 
 process then, and nobody would get an answer. A write without an answer still has an unknown
 outcome, which its condition and writer resolve (domain/session/transitions.py).
 
-An error that shows a mistake in the code or the deployment (validation, permission, missing table)
-is raised unchanged.
+Errors from a mistake in the code or the deployment (validation, permission, missing table) are
+raised unchanged.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _OVERLOAD: Final = {
     "ThrottlingException",
 }
 
-# A write that lost to a concurrent transaction wrote nothing; retry after some milliseconds. The
-# client itself has already retried a lost connection, so it is tried only once more here, without a
-# longer wait.
+# A write that lost to a concurrent transaction wrote nothing; it is tried again after some
+# milliseconds. The client has already retried a lost connection, so it is tried only once more
+# here, without a longer wait.
 CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
@@ -159,7 +159,7 @@ class Persistent:
                 without_progress = self._wait_for_progress(without_progress)
 
     def _wait_for_progress(self, times: int) -> int:
-        """Pause after an answer to a batch of which nothing was done.
+        """Pause after an answer to a batch without progress.
 
         Return the number of such answers; `times` is their number before. Raises Unavailable if
         there are too many.
@@ -180,7 +180,7 @@ def _tries(error: ClientError | BotoCoreError) -> int:
         lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
         return LOST_TRIES if lost else 1
     codes = {code(error)} | {reason.get("Code") for reason in reasons(error)}
-    if CONDITION_FAILED in codes:  # a condition has decided, whatever other reasons there are
+    if CONDITION_FAILED in codes:  # a failed condition decides, even with other reasons
         return 1
     if codes & _CONFLICTS:
         return CONFLICT_TRIES
@@ -190,7 +190,7 @@ def _tries(error: ClientError | BotoCoreError) -> int:
 
 
 def _unavailable(error: ClientError | BotoCoreError) -> Unavailable:
-    """Return our error for one without an answer. Count a key that cannot be used: it stays so."""
+    """Return Unavailable for an error without an answer. Count a KMS key that cannot be used."""
     if isinstance(error, ClientError) and _key_service_failed(error):
         telemetry.count("KeyUnreadable")
     return Unavailable("The data store is not answering.")

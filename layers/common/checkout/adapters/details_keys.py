@@ -1,8 +1,8 @@
 """Keys for customers' details, wrapped by AWS KMS.
 
 A merchant's key is encrypted by KMS with an encryption context that names the merchant and the
-purpose. The policy of a function allows this purpose only, so the function can open no other
-ciphertext of the KMS key; CloudTrail shows each use. Source: docs/decisions/0017.
+purpose. The policy of a function allows only this purpose, so the function cannot open other
+ciphertexts of the KMS key; CloudTrail shows each use. Source: docs/decisions/0017.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ logger = logging.getLogger(__name__)
 
 
 class KmsDetailsKeys:
-    """Wraps merchants' keys for customers' details, and opens what was sealed under them.
+    """Wraps merchants' keys for customers' details, and opens details that they sealed.
 
-    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens for its merchant only.
+    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens only for its merchant.
     `key_id` names the KMS key. `client` is called at the first use, because most processes open no
     details; `under` makes the vault of a key of 64 hexadecimal characters.
     """
@@ -65,7 +65,7 @@ class KmsDetailsKeys:
         return self._known(wrapped, merchant)[0]
 
     def key(self, wrapped: str, *, merchant: str) -> str:
-        """Return the key that `wrap` was given. Raises as `vault` does."""
+        """Return the unwrapped key. Raises as `vault` does."""
         return self._known(wrapped, merchant)[1]
 
     def _opened(self, wrapped: str, merchant: str) -> tuple[AesVault, str]:
@@ -79,7 +79,7 @@ class KmsDetailsKeys:
             if isinstance(error, ClientError) and code(error) in _WRONG:
                 raise _unreadable() from None
             raise Unavailable("The key service is not answering.") from error
-        except ValueError:  # no base64
+        except ValueError:  # not base64
             raise _unreadable() from None
         key = answer["Plaintext"].hex()
         return self._under(key), key

@@ -1,8 +1,8 @@
 """Log and count the work of the session store, the wallet transport and the webhook receivers.
 
 Each class reports an operation after it completes, so that flows contain no telemetry. Log lines
-name sessions by `ids.session_ref` and others by their host. No metric has a host as dimension but
-those of the operator's list, because customers choose hosts.
+name sessions by `ids.session_ref` and others by their host. Metrics have only the hosts of the
+operator's list as dimensions, because customers choose other hosts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
-# No customer causes these, and a release that signs wrongly or dies half-way does.
+# Caused by a release that signs wrongly or dies half-way, not by a customer.
 _OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
 # DynamoDB's answers, or reasons of a canceled transaction, when a table or an index is throttled.
 _THROTTLES: Final = frozenset(
@@ -53,7 +53,7 @@ _THROTTLES: Final = frozenset(
         "ThrottlingException",
     }
 )
-# Frequent events of a session that are not worth a log line.
+# Frequent events of a session, without a log line.
 _DETAILS: Final = frozenset({Event.REFERENCE_STORED, Event.CHECKED})
 
 BUSY: Final = 429
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 
 class InstrumentedSessions(DynamoSessions):
-    """The store of sessions, which logs and counts what it has written."""
+    """The store of sessions, which logs and counts its writes."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         held = super().create(session, reservation)
@@ -93,7 +93,7 @@ class InstrumentedSessions(DynamoSessions):
 
 
 class InstrumentedTransport:
-    """`open_payments.Transport` in front of another. `now` gives aware times.
+    """A wrapper of another `open_payments.Transport`. `now` returns aware times.
 
     Failures at the hosts `known` are counted for each of them, all others together.
     """
@@ -144,7 +144,7 @@ class InstrumentedTransport:
 
 
 class InstrumentedReceivers:
-    """`ports.Receivers` in front of others. `now` gives aware times."""
+    """A wrapper of other `ports.Receivers`. `now` returns aware times."""
 
     def __init__(self, receivers: Receivers, now: Callable[[], datetime]) -> None:
         self._receivers = receivers
@@ -181,7 +181,7 @@ _KEY_SHOWN: Final = {
 def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> None:
     """Log a refusal of the merchant's key, and count it if the merchant's wallet `lacks` the key.
 
-    A provider that could not read the wallet refuses the key as well, and nothing is wrong with it.
+    A provider that could not read the wallet also refuses the key, although the key is correct.
     """
     if lacks:
         telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
@@ -207,8 +207,8 @@ def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> 
 def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
     """Count a throttled answer of DynamoDB, even if the client tries again.
 
-    botocore calls this after each response. A throttled index refuses the table's write, so this
-    counts indexes too; DynamoDB's own metrics are separate for each of them.
+    botocore calls this after each response. A throttled index refuses the table's write, so indexes
+    are counted, too; DynamoDB has a separate metric for each of them.
     """
     answer = parsed_response or {}
     reasons = answer.get("CancellationReasons", ())

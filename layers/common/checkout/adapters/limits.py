@@ -23,16 +23,16 @@ from checkout.domain.links import HELD_FOR
 from checkout.ports import Clock
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
-_MOST: Final = 10_000  # clients that are remembered; there can be any number of them
+_MOST: Final = 10_000  # clients that are remembered, because their number has no limit
 
 
 class Allowances:
-    """Counts the work that clients cause. Thread-safe.
+    """Counts the use cases of clients. Thread-safe.
 
-    Each `take…` method but `take_letter` returns 0, or the seconds to wait. A client may cause
-    `a_minute` works at wallets; with 0, clients have no limits. It may take a third of that number
-    of items from the stock of one payment link in half an hour, or fewer if little is left, but one
-    purchase whatever its size; items that it pays do not count. A refusal by the shared counter is
+    Each `take…` method except `take_letter` returns 0, or the seconds to wait. A client may cause
+    `a_minute` use cases at wallets; with 0, clients have no limits. It may take a third of that
+    number of items from the stock of one payment link in half an hour, or fewer if little is left,
+    but always one purchase of any size; paid items do not count. A refusal by the shared counter is
     remembered, so a flood costs one write per window and process.
     """
 
@@ -55,11 +55,11 @@ class Allowances:
         return self._whole_at.advance(rule, client, self._clock.now()).total_seconds()
 
     def take_shared(self, client: str) -> float:
-        """Count one more work at wallets for `client`, in all processes together."""
+        """Count one more use case at wallets for `client`, in all processes together."""
         return self._take("work", client, self._a_window)
 
     def take_list(self, merchant: str) -> float:
-        """Count one more list of a merchant's, in all processes together."""
+        """Count one more list of `merchant`, in all processes together."""
         return self._take("list", merchant, LISTS)
 
     def _take(self, name: str, client: str, limit: int) -> float:
@@ -76,7 +76,7 @@ class Allowances:
         return wait
 
     def take_sign_up(self, client: str) -> float:
-        """Count one more shop that `client` signs up with, in all processes together."""
+        """Count one more sign-up of `client`, in all processes together."""
         if not self._limited:
             return 0
         now = self._clock.now()
@@ -86,7 +86,7 @@ class Allowances:
     def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
         """Count more items of a link's stock for `client`, in all processes together.
 
-        `left` items are neither held nor sold. A client that holds none may take any number.
+        `left` items are neither held nor sold. A client without items may take any number.
         """
         if not self._limited:
             return 0
@@ -94,13 +94,13 @@ class Allowances:
         return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit, items)
 
     def give_items(self, link: str, client: str, items: int) -> None:
-        """Stop counting items that `client` has paid. Best effort: raises nothing."""
+        """Subtract items that `client` has paid. Best effort: raises nothing."""
         if self._limited:
             counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
             self._counters.give_back(counter, items)
 
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
-        """Count one more e-mail about this session or member until then.
+        """Count one more e-mail about this session or member until `until`.
 
         Return False if there are `most` already.
         """
@@ -116,11 +116,11 @@ class Allowances:
         return (ends - now).total_seconds()
 
     def know(self, provider: str) -> None:
-        """Remember that a payment with this wallet provider was completed just now."""
+        """Store that a payment with this wallet provider was completed now."""
         self._known_until.set(provider, self._clock.now() + KNOWN_FOR)
 
     def knows(self, provider: str) -> bool:
-        """Return whether a payment with this wallet provider was completed lately."""
+        """Return whether a payment with this wallet provider was completed recently."""
         return self._known_until.get(provider) > self._clock.now()
 
 
@@ -131,7 +131,7 @@ def _window(name: str, client: str, now: datetime, length: timedelta) -> tuple[s
 
 
 class _Times:
-    """Times by name. The one that was set longest ago is forgotten first."""
+    """Times by name. If there are too many, the time that was set first is removed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -19,7 +19,7 @@ ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )
 
-_OF_ADDRESS: Final = "BadRequestException"  # nobody but the one who typed it can mend that
+_OF_ADDRESS: Final = "BadRequestException"  # the address is wrong; the operator cannot correct it
 
 logger = logging.getLogger(__name__)
 

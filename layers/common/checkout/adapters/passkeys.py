@@ -1,7 +1,7 @@
 """Passkeys by py_webauthn, which is loaded at the first use of a passkey.
 
-A browser may send anything: its answer is parsed strictly first, and every error of the library is
-a refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
+Browsers are not trusted: an answer is first parsed strictly, and every error of the library is a
+refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class WebAuthnPasskeys:
             )
 
     def presented(self, answer: str) -> PresentedPasskey:
-        """Return the member that the passkey claims to be. Raises PasskeyRefused."""
+        """Return the passkey's id and its unverified member. Raises PasskeyRefused."""
         with _refusing():
             from webauthn.helpers import (
                 bytes_to_base64url,
@@ -148,7 +148,7 @@ def _parsed(answer: str) -> dict[str, Any]:
 
 
 def _require_here(client_data: bytes) -> None:
-    """Raise PasskeyRefused for a passkey used in a frame of another site's page: we have none."""
+    """Raise PasskeyRefused for a passkey that was used in a frame in another site's page."""
     if parse_object(client_data).get("crossOrigin", False) is not False:
         raise PasskeyRefused("a frame in a page of another site")
 

@@ -36,8 +36,8 @@ class SqsClient(Protocol):
 class SqsEventQueue:
     """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    Its message group is the merchant, so that the queue serves merchants in turn (SQS "fair
-    queues"), and a merchant with many events delays no other. `client` is called at the first
+    The message group is the merchant, so that the queue serves merchants in turn (SQS "fair
+    queues"), and a merchant with many events does not delay others. `client` is called at the first
     message, because most requests send none and making a client is slow.
     """
 
@@ -69,7 +69,7 @@ class SqsEventQueue:
 
 
 def event_from(body: str) -> str:
-    """Return the event that a message of the event queue names.
+    """Return the event id in a message of the event queue.
 
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
@@ -104,7 +104,7 @@ def _lost(messages: int, why: str) -> None:
 
 
 def cleanup_from(body: str) -> Cleanup:
-    """Return the clean-up that a message of the task queue asks for.
+    """Return the clean-up in a message of the task queue.
 
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """

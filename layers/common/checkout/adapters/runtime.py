@@ -1,6 +1,6 @@
-"""The system's clock and randomness, which no other module uses, and its threads.
+"""The system's clock, randomness and threads. Other modules do not use them directly.
 
-Most of the time of work in threads is spent waiting for other servers.
+Work in threads mostly waits for other servers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 system_random: Final = (
     os.urandom
-)  # never a userspace generator: a restored snapshot must not repeat it
+)  # never a userspace generator, because a restored snapshot would repeat its numbers
 
 
 class SystemClock:
@@ -39,15 +39,15 @@ WIDTH: Final = 24  # threads
 
 
 def run_in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-    """Do one item after the other: `ports.SideBySide` for tests and small commands."""
+    """`ports.SideBySide` one item after the other, for tests and small commands."""
     return [do(item) for item in items]
 
 
 class Threads:
     """`ports.SideBySide` on up to `width` threads, which end with each call.
 
-    Lambda freezes a process between events, so no thread may keep running. Log lines of a thread
-    name the invocation of its caller.
+    Lambda freezes a process between events, so threads must end. Log lines of a thread name the
+    invocation of its caller.
     """
 
     def __init__(self, width: int = WIDTH) -> None:

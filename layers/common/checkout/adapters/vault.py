@@ -1,9 +1,9 @@
 """Seals secrets for storage: AES-256-GCM under keys that scrypt derives from ENCRYPTION_KEY.
 
 A derivation happens once per process and key, at the first secret that needs it, and never per
-request. ENCRYPTION_KEY may hold two keys while it is being rotated: the first one seals, both open
+request. ENCRYPTION_KEY may contain two keys during a rotation: the first one seals, both open
 (docs/operating.md). A ciphertext opens only at the place (table, record, field) for which it was
-sealed. A changed or moved one is refused. Errors contain no plaintext and no key. Source:
+sealed; a changed or moved ciphertext is refused. Errors contain no plaintext and no key. Source:
 decisions.md "Service", ENCRYPTION_KEY.
 """
 
@@ -30,9 +30,9 @@ from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.ports import Clock, SecretUnreadable
 
-# Running processes use a new key after this time, or as soon as they meet a ciphertext of it.
+# Running processes use a new key after this time, or when they first read a ciphertext of it.
 REFRESH: Final = timedelta(minutes=5)
-# Ciphertexts of an unknown key make a process ask at most this often.
+# Ciphertexts of an unknown key make a process read the key at most this often.
 UNKNOWN_PAUSE: Final = timedelta(seconds=10)
 
 _KEY_FORMAT: Final = re.compile(r"[0-9A-Fa-f]{64}")
@@ -61,10 +61,10 @@ def derive(secret: str) -> bytes:
 class AesVault:
     """Encrypts secrets for storage.
 
-    `place` names table, record and field. A ciphertext opens in no other place. `key_source`
-    returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it is in use, and
-    when a ciphertext of an unknown key turns up. If it fails, a known key stays in use. `derive` is
-    a parameter so that a test can count.
+    `place` names table, record and field. A ciphertext opens only there. `key_source` returns
+    ENCRYPTION_KEY; it is called at the first use, every `REFRESH` while it is in use, and for a
+    ciphertext of an unknown key. If it fails, a known key stays in use. `derive` is a parameter so
+    that a test can count.
     """
 
     def __init__(
@@ -127,10 +127,7 @@ class AesVault:
         return plain.decode()
 
     def inner(self, key: str) -> AesVault:
-        """Return a vault under this key: 64 hexadecimal characters, at random.
-
-        It needs no derivation.
-        """
+        """Return a vault under this key, 64 random hexadecimal characters, without a derivation."""
         return AesVault(lambda: key, self._random_bytes, clock=self._clock, derive=bytes.fromhex)
 
     def is_current(self, sealed: str) -> bool:
@@ -159,7 +156,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """Return the key. The newest is tried first: an old one is derived only if needed."""
+        """Return the key. The newest is tried first, so an old one is derived only if needed."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:
@@ -204,10 +201,7 @@ class SecretsClient(Protocol):
 
 
 def key_from_secrets_manager(client: SecretsClient, secret_id: str) -> Callable[[], str]:
-    """Return a key source that reads the secret when it is asked.
-
-    It raises `errors.Unavailable`.
-    """
+    """Return a key source that reads the secret at each call. It raises `errors.Unavailable`."""
 
     def read() -> str:
         try:

@@ -67,7 +67,7 @@ _NOT_PUBLIC_V6: Final = tuple(
     )
 )
 
-# The URL standard calls it "ends in a number": what resolvers take for IPv4 (2130706433, 0x7f.1).
+# "Ends in a number" in the URL standard: a name that resolvers read as IPv4 (2130706433, 0x7f.1).
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
 
@@ -81,7 +81,7 @@ class ResolvedHosts:
         self._resolve = resolve
 
     def permitted(self, host: str) -> bool:
-        if not is_host(host):  # nothing would be sent there
+        if not is_host(host):  # requests to it would be refused
             return False
         try:
             found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))
@@ -95,8 +95,8 @@ class ResolvedHosts:
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
     """Return the host's addresses, each once.
 
-    Runs in a thread, because getaddrinfo has no timeout, and in a daemon, so that it delays no
-    exit. Raises the resolver's errors, and TimeoutError.
+    Runs in a thread, because getaddrinfo has no timeout, and in a daemon thread, so that it does
+    not delay an exit. Raises the resolver's errors, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
@@ -128,7 +128,7 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
             if is_loopback(address):
                 return allow_loopback
             return parsed in _GLOBAL_UNICAST_V6 and not any(parsed in net for net in _NOT_PUBLIC_V6)
-        parsed = parsed.ipv4_mapped  # RFC 4291: connecting to it is connecting to the IPv4 address
+        parsed = parsed.ipv4_mapped  # RFC 4291: a connection to it goes to the IPv4 address
     if is_loopback(str(parsed)):
         return allow_loopback
     return not any(parsed in net for net in _NOT_PUBLIC_V4)
@@ -137,8 +137,8 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 def is_host(host: str) -> bool:
     """Return whether every program reads `host`, without brackets or port, in the same way.
 
-    Allowed are a DNS name, a dotted quad and an IPv6 address, but not the names of
-    `is_infrastructure`. `is_permitted` judges its addresses after resolution.
+    A DNS name, a dotted quad and an IPv6 address are allowed, but not the names of
+    `is_infrastructure`. `is_permitted` checks its addresses after resolution.
     """
     if is_infrastructure(host):
         return False

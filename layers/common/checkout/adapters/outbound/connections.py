@@ -1,7 +1,7 @@
 """Connections to public addresses, for `http.py`: permitted, limited in time and size.
 
 Refuses an address that is not permitted, an exchange that takes too long, and an answer that is too
-large. httpx asks, and httpcore, the library under httpx, speaks HTTP over the connection.
+large. httpx calls this transport, and httpcore, the library under httpx, handles HTTP.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _MOST_ADDRESSES: Final = 8  # tried for one name
 
 
 class Stopped(Exception):
-    """The exchange was ended by us. The message contains nothing that was sent or received."""
+    """This module ended the exchange. The message contains nothing that was sent or received."""
 
 
 @dataclass(slots=True)
 class Call:
     """One exchange: the time and bytes it has left, and whether anything was sent.
 
-    httpcore passes a request's `timeout` to the backend and the streams unread, so this object is
-    passed as the timeout. A plain number would start anew at every read.
+    httpcore passes a request's `timeout` unread to the backend and the streams, so this object is
+    used as the timeout. A plain number would begin again at every read.
     """
 
     monotonic: Callable[[], float]
@@ -62,7 +62,7 @@ class PublicTransport(httpx.BaseTransport):
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send `request`, and return its answer with the body unread. Close that."""
+        """Send `request`, and return its answer with an unread body. The caller must close it."""
         url = request.url
         assert isinstance(request.stream, httpx.SyncByteStream)
         answer = self._pool.handle_request(
@@ -84,7 +84,7 @@ class PublicTransport(httpx.BaseTransport):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of httpcore's answer, as it comes."""
+    """The body of httpcore's answer, as it arrives."""
 
     def __init__(self, answer: httpcore.Response) -> None:
         self._answer = answer

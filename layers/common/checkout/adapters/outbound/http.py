@@ -1,13 +1,13 @@
 """Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
-Decides where a request may go (https, public addresses, checked on the very address of the
-connection), the time for everything together, the size of the answer, and whether a failed request
-may have arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and
-sends nothing twice. HTTP/1.1 only.
+Limits a request's target (https and public addresses, checked at the connection), the time for all
+steps together and the size of the answer, and decides whether a failed request may have arrived.
+Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing twice.
+HTTP/1.1 only.
 
 httpx builds the request and reads its answer; `connections.PublicTransport` sends it. An
-`httpx.Client` would only add what must not happen here. httpx rewrites some URLs; the URL sent must
-be the URL that was signed, so a request whose URL httpx has rewritten is refused.
+`httpx.Client` would only add features that are forbidden here. httpx rewrites some URLs; the URL
+sent must be the URL that was signed, so a request whose URL httpx has rewritten is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PublicHttp:
     for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
     status line, headers and body together. `keep_alive` is the number of seconds after which an
     idle connection is no longer used: less than the 5 s after which Node closes it, because a
-    request that meets the closing has an unknown outcome. It is also measured by `wall`: Lambda
+    request during the closing has an unknown outcome. `wall` also measures it, because Lambda
     freezes a process between events, and the monotonic clock with it.
     """
 
@@ -89,12 +89,11 @@ class PublicHttp:
         )
 
     def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
-        """Send `request` once, byte for byte, within `timeout` seconds for everything together.
+        """Send `request` once, byte for byte, within `timeout` seconds for all steps together.
 
-        A 3xx is an answer like any other. Raises NotSent when no byte of the request went out (URL,
-        name or address refused, no connection, no TLS), as NoSuchHost when the name does not exist,
-        and OutcomeUnknown for all else (no answer in time, cut short, too big, compressed, not
-        HTTP).
+        A 3xx is an answer like any other. Raises NotSent if no byte of the request was sent (URL,
+        name or address refused, no connection, no TLS), NoSuchHost if the name does not exist, and
+        OutcomeUnknown otherwise (no answer in time, cut short, too big, compressed, not HTTP).
 
         With `body_max`, only the status of the answer matters: at most `body_max` bytes of the body
         are read, and the body may break off.
@@ -105,7 +104,7 @@ class PublicHttp:
             built = self._built(request, to, call)
             with self._fresh_connections():
                 return self._exchange(built, body_max)
-        except Exception as error:  # noqa: BLE001 - only one thing matters: was it sent?
+        except Exception as error:  # noqa: BLE001 - it only matters whether it was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
         # Raised here, so that the library's error, which may quote a header, is not its context.
@@ -157,9 +156,9 @@ class PublicHttp:
         return ""
 
     def _built(self, request: Request, to: Target, call: Call) -> httpx.Request:
-        """Return the request that httpx builds, with our headers where the request has none.
+        """Return the request that httpx builds, with our headers if the request has none.
 
-        Raises Stopped if it is another one than was asked for, and signed.
+        Raises Stopped if it differs from `request`, which was signed.
         """
         given = {name.lower() for name in request.headers}
         if "host" in given or "transfer-encoding" in given:
@@ -203,7 +202,7 @@ def _connect_to(to: Target) -> str:
 
 
 def _beginning(answer: httpx.Response, size: int) -> bytes:
-    """Return the first bytes of the body, as many as have arrived."""
+    """Return the first bytes of the body, up to `size`, that have arrived."""
     body = b""
     with suppress(
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped

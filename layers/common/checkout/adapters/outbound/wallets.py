@@ -31,10 +31,10 @@ class SignedWallets:
     """Makes Open Payments clients, each within one deadline for all its calls together.
 
     All use one transport. `tokens`, the non-interactive grants for each merchant and pair of
-    servers, and the form of the client that each server accepts, are kept as long as the process
-    lives. `on_refusal` is called with each refusal of a merchant's key, and with whether the
-    merchant's wallet, asked then, shows keys without this one; None if it cannot be read. Our own
-    client documents are not asked: they have the key.
+    servers, and the form of the client that each server accepts, are kept for the life of the
+    process. `on_refusal` is called with each refusal of a merchant's key, and whether the
+    merchant's wallet then lacks the key; None if it cannot be read. Our own client documents are
+    not read, because they have the key.
     """
 
     def __init__(
