@@ -1,4 +1,4 @@
-"""The page of what needs somebody, and the strip on all other pages that leads to it."""
+"""The page of the cases that need a person, and the banner on all other pages that leads to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is 
 
 @router.page("/needs", Door(Right.READ, "what needs somebody"))
 async def needs(request: Page) -> Response:
-    """List what needs somebody, the most urgent first."""
+    """List the cases that need a person, the most urgent first."""
     found = strip(request.http)
     payments = [each.target for each in found.found if each.case in PAYMENTS] if found else []
     read = {each: session_of(request.http, each) for each in payments[:SUMS_MAX]}

@@ -3,9 +3,9 @@
 A webhook's signing secret is sealed by a key that the function `api` cannot use, so the requests to
 these endpoints come here. Their code is `api/v1/endpoints.py`.
 
-Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda gives
-an environment one event at a time, so there is nothing to block, and a thread pool costs 0.3 ms a
-request (docs/reference/design.md).
+Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
+an environment one event at a time, so nothing else waits, and a thread pool costs 0.3 ms a request
+(docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dashboard import (
 from dashboard.dependencies import PREFIX, visit
 from dashboard.rendering import render_problem
 
-# Allow only requests to this origin, and this response's own inline style and script. A frame may
+# Allows only requests to this origin, and this response's own inline style and script. A frame may
 # show a preview of the customers' page. A poster loads the picture of its item.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "

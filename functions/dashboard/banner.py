@@ -1,4 +1,4 @@
-"""The words for what needs somebody, on the strip of each page and on the page of needs."""
+"""The texts of the cases that need a person, for the banner of each page and their own page."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PAGES: Final = {
     Case.BUDGET_OVER: "/budget",
     Case.KEY_ENDS: "/keys",
 }
-_NAME_MAX: Final = 60  # characters of an order number or an address; a strip is one or two lines
+_NAME_MAX: Final = 60  # characters of an order number or an address; a banner is one or two lines
 
-SHOWN: Final = 3  # things that a strip unfolds; a payment among them is one read
+SHOWN: Final = 3  # cases that a banner unfolds; each payment among them costs a read
 
 Read = Callable[[str], Session | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The strip: how many things need somebody, and the first ones, which it unfolds.
+    """The banner: the number of cases that need a person, and the first ones, which it unfolds.
 
     Each of the `things` has its words, the verb of the link, and the page where that leads.
     `payments` are those that the list "Needs you" of the transactions shows.
@@ -43,7 +43,7 @@ class Banner:
 
 
 def banner_of(needs: ActionItems, read: Read) -> Banner | None:
-    """Return the strip, or None if nothing needs somebody. The payments that it names are read."""
+    """Return the banner, or None without cases. The payments that it names are read."""
     if not needs.found:
         return None
     return Banner(
@@ -61,7 +61,7 @@ def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
 
 
 def named(need: ActionItem, read: Read) -> str:
-    """Return what people call the thing; a payment by its sum and its order, if it has one."""
+    """Return the case's name for people; a payment's is its sum and its order, if it has one."""
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
     if need.case not in PAYMENTS:
@@ -72,5 +72,5 @@ def named(need: ActionItem, read: Read) -> str:
 
 
 def page_of(need: ActionItem) -> str:
-    """Return the path under the dashboard where the thing is solved."""
+    """Return the path under the dashboard of the page where the case is solved."""
     return _PAGES.get(need.case, "/transactions/{}").format(need.target)

@@ -59,7 +59,7 @@ async def budget_page(request: Page) -> Response:
 
 @router.form("", Door(Right.OWN, "asks the shop's wallet for the budget"), again=_page)
 async def ask(request: Form) -> Response:
-    """Ask the merchant's wallet for the page of the approval."""
+    """Request the approval from the merchant's wallet, and show its page."""
     from checkout.flows.refund import budget  # it loads the wallets' client
 
     amount, margin = request.amount("amount"), _margin(request)
@@ -70,7 +70,7 @@ async def ask(request: Form) -> Response:
 
 @router.page("/callback", Door(Right.OWN, "begins the budget"))
 async def callback(request: Page) -> Response:
-    """Continue with what the merchant's wallet appended to the address of its return."""
+    """Continue with the parameters of the return from the merchant's wallet."""
     from checkout.flows.refund import budget
 
     services, key = request.services, request.key
@@ -97,7 +97,7 @@ async def end(request: Form) -> Response:
 
 
 def _margin(request: PageRequest) -> Margin:
-    """Return what refunds may cost more without a person. Raises ParameterInvalid."""
+    """Return how much more refunds may cost without a person. Raises ParameterInvalid."""
     percent = request.form.get("percent", str(USUAL_MARGIN.percent))
     if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
         raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
@@ -159,6 +159,6 @@ def _day(at: datetime) -> str:
 
 
 def _plain(amount: Amount) -> str:
-    """Return the amount in plain digits, as the form takes it."""
+    """Return the amount in plain digits, for the form."""
     code, scale = amount.asset_code, amount.asset_scale
     return from_minor_units(minor_units(amount), currency=code, wallet_scale=scale).decimal()

@@ -1,7 +1,7 @@
 """Dependencies of the routes: the request of a page, with services, visit, actor and verified form.
 
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
-ours and its token follows from the browser's cookie.
+ours and its token matches the browser's cookie.
 
 Forms with a file (multipart/form-data, RFC 7578) are parsed as browsers send them: every byte of a
 part is kept, and the time is linear in the length. The standard library's mail parser is not used,
@@ -82,7 +82,7 @@ class Visit:
     """A browser, before the sign-in is checked.
 
     `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
-    `form_name` is new in each request: the forms of its page make something once (`once`).
+    `form_name` is new in each request, so that a form of its page acts only once (`once`).
     """
 
     home: str
@@ -106,9 +106,9 @@ Injected = Annotated[DashboardServices, Depends(services)]
 
 
 async def visit(injected: Injected, request: Request) -> Visit:
-    """Return the visit, and keep it for the pages, which send its cookie and its form token.
+    """Return the visit, and store it for the pages, which send its cookie and its form token.
 
-    The prefix `__Host-` makes browsers refuse the cookie from any other host and without TLS; the
+    With the prefix `__Host-`, browsers refuse the cookie from any other host and without TLS; the
     local world has no TLS.
     """
     base = split(injected.base_url)
@@ -128,10 +128,10 @@ Visited = Annotated[Visit, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
-    """Return the browser's sign-in, and keep its actor and merchant for the navigation bar.
+    """Return the browser's sign-in, and store its actor and merchant for the navigation bar.
 
     Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
-    needs. Every route that needs a sign-in comes through here.
+    needs. Every route that needs a sign-in depends on this.
     """
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     merchant = injected.known_merchants.get(found.actor.merchant)
@@ -145,7 +145,7 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
 def _require_right(request: Request, actor: Actor) -> None:
     """Raise PermissionMissing unless the actor has the right that the route declares.
 
-    A route that declares none is refused to everybody.
+    A route without a declared right is refused.
     """
     path = request.scope["route"].path.removeprefix(PREFIX)
     needed: Right | None = request.app.state.needed.get((request.method, path))
@@ -158,7 +158,7 @@ def _require_right(request: Request, actor: Actor) -> None:
 
 
 def lacks_scope(actor: Actor) -> bool:
-    """Return whether this is an owner's key that lacks the scope `refund` alone."""
+    """Return whether this is an owner's key that lacks only the scope `refund`."""
     return Right.OWN in RIGHTS[actor.role] and not actor.moves_money
 
 
@@ -173,7 +173,7 @@ SignIn = Annotated[SignedIn, Depends(signed_in)]
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """What a form has made, and its place. It is None if another request with this form made it."""
+    """The result of a form, None if another request with this form made it, and its `place`."""
 
     place: str
     made: T | None
@@ -181,9 +181,9 @@ class Done(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    """A request of a browser that need not be signed in.
+    """A request of a browser that does not have to be signed in.
 
-    `form` has the fields of the form, without its token and name; `file` is the file in it.
+    `form` has the fields of the form, without its token and name; `file` is the form's file.
     """
 
     services: DashboardServices
@@ -194,7 +194,7 @@ class OpenRequest:
 
     @property
     def client(self) -> str:
-        """The address or network that limits count."""
+        """The address or network for the limits."""
         return client_of(self.http, self.services.edge_secret)
 
     def read(self, model: type[Model]) -> Model:
@@ -204,7 +204,7 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest(OpenRequest):
-    """A request of the key or member `key`, who is signed in and has the route's right."""
+    """A request of the signed-in key or member `key`, which has the route's right."""
 
     key: Actor
 
@@ -218,11 +218,11 @@ class PageRequest(OpenRequest):
         return typed_amount(typed, currency=code, wallet_scale=self.key.asset_scale, param=name)
 
     def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
-        """Do what the form asks for, once for the name with which its page was rendered.
+        """Call `act` once for the name with which the form's page was rendered.
 
-        `place` names what `act` has made. A form that was sent before, with the same fields, gets
-        the same place. A form without a name is done each time. Raise IdempotencyKeyReused if it
-        was sent with other fields, and the errors of `act`.
+        `place` names the result of `act`. A form that was sent before, with the same fields, gets
+        the same place. A form without a name acts each time. Raise IdempotencyKeyReused if it was
+        sent with other fields, and the errors of `act`.
         """
         made: T | None = None
 
@@ -236,9 +236,9 @@ class PageRequest(OpenRequest):
         posted_form: Posted[T] = Posted(
             merchant=self.key.merchant,
             key=f"form-{fingerprint_of(path, name)}" if named else None,
-            # The name, which is not stored, keeps what was typed from being guessed by it.
+            # It includes the name, which is not stored, so that the fields cannot be guessed.
             fingerprint=fingerprint_of(path, [name, self.form]),
-            render=lambda done: json_text(place(done)),  # erasing a customer reads JSON
+            render=lambda done: json_text(place(done)),  # JSON, for the erasure of a customer
             status=303,
         )
         try:
@@ -249,7 +249,7 @@ class PageRequest(OpenRequest):
 
 
 async def open_request(injected: Injected, http: Request, visited: Visited) -> OpenRequest:
-    """Return the request of a page for everybody."""
+    """Return the request of a page without a sign-in."""
     return OpenRequest(services=injected, http=http, visit=visited)
 
 
@@ -267,7 +267,7 @@ Page = Annotated[PageRequest, Depends(page_request)]
 async def posted_fields(request: OpenRequest) -> dict[str, str]:
     """Return the fields of a form whose token is still to be verified.
 
-    The form's name is kept with the request, for `PageRequest.once`. Raise ParameterInvalid,
+    The form's name is stored with the request, for `PageRequest.once`. Raise ParameterInvalid,
     ContentTypeInvalid, BodyTooLarge.
     """
     _require(request.http, request.services, FORM)
@@ -277,7 +277,7 @@ async def posted_fields(request: OpenRequest) -> dict[str, str]:
 
 
 def verify_token(visited: Visit, fields: dict[str, str]) -> None:
-    """Take the token out of `fields`. Raise ParameterInvalid unless it is this browser's."""
+    """Remove the token from `fields`. Raise ParameterInvalid unless it belongs to this browser."""
     _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
 
 
@@ -288,7 +288,7 @@ async def _with_form(request: AnyRequest) -> AnyRequest:
 
 
 async def open_form(request: OpenPage) -> OpenRequest:
-    """Return the request of a form for everybody. Raise as `posted_fields` does."""
+    """Return the request of a form without a sign-in. Raise as `posted_fields` does."""
     return await _with_form(request)
 
 

@@ -21,7 +21,7 @@ _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 class Fields(BaseModel):
-    """The fields of a form. A required one that is missing is "", an unknown one is ignored."""
+    """The fields of a form. A missing required field is "", unknown fields are ignored."""
 
     @model_validator(mode="before")
     @classmethod
@@ -51,7 +51,7 @@ def _midnight(typed: str) -> datetime:
 
 
 def _seconds(typed: str) -> timedelta:
-    """Return an offered overlap. Raise ValueError."""
+    """Return the chosen overlap. Raise ValueError."""
     if typed not in OVERLAPS:
         raise ValueError(typed)
     return timedelta(seconds=int(typed))
@@ -67,7 +67,7 @@ DayOrNone = Annotated[
 
 
 class RollForm(Fields):
-    """How long the replaced key or secret stays valid."""
+    """The overlap for which the replaced key or secret stays valid."""
 
     overlap: Annotated[
         timedelta, BeforeValidator(_seconds), message("Choose how long the old one stays valid.")

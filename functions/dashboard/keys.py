@@ -1,4 +1,4 @@
-"""The API keys. A key in clear text is only in the response that created it."""
+"""The API keys. A key in plain text is only in the response that created it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 class KeyForm(Fields):
-    """A new key. `ends` is its last day; without `scopes` it gets all that its maker can give."""
+    """A new key. `ends` is its last day; without `scopes` it gets all that its maker may give."""
 
     name: str
     scopes: Annotated[
@@ -111,7 +111,7 @@ async def create(request: Form) -> Response:
     again=_page,
 )
 async def roll(request: Form, key_id: str) -> Response:
-    """Replace a key, which works on for the overlap. Only this response shows the new one."""
+    """Replace a key, which stays valid for the overlap. Only this response shows the new one."""
     overlap = request.read(RollForm).overlap
     return _page(
         request, made=api_keys.roll(request.services, request.key, key_id, overlap=overlap)
@@ -152,6 +152,6 @@ def _words_of(key: ApiKey) -> str:
 
 
 def _offered(key: Actor) -> list[tuple[str, tuple[tuple[Scope, ...], str]]]:
-    """Return the scopes that this actor can give to a key, the most first."""
+    """Return the sets of scopes that this actor may give to a key, the largest first."""
     given = api_keys.given(key)
     return [each for each in SCOPES.items() if given.issuperset(each[1][0])]

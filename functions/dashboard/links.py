@@ -38,7 +38,7 @@ from dashboard.view import USUAL_COLOR, readable
 from pay.looks import accent
 
 router = PageRouter(prefix="/links", section=("/links", "Payment links"))
-# Self-contained, so that it looks the same on any page and loads nothing.
+# The style is inline, so that the button looks the same on any page and loads nothing.
 BUTTON: Final = (
     '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'
     "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
@@ -49,7 +49,7 @@ USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
 class LinkForm(Fields):
-    """A new link. What it asks for and its questions have fields of their own."""
+    """A new link. The requested details and the questions have separate fields."""
 
     name: str
     amount: str
@@ -62,7 +62,7 @@ class LinkForm(Fields):
 
 
 class StockForm(Fields):
-    """The items `left`, and the number that was `read` before."""
+    """The new number of items `left`, and the number that the page showed (`read`)."""
 
     read: str
     left: str
@@ -155,7 +155,7 @@ async def start(request: Form, link_id: str) -> Response:
 
 @router.form("/{link_id}/stock", Door(Right.MANAGE, "how many are sold"), again=_one)
 async def set_stock(request: Form, link_id: str) -> Response:
-    """Set the number of items left, unless it is no longer what the merchant saw."""
+    """Set the number of items left, unless it has changed since the page was shown."""
     typed = request.read(StockForm)
     manage.set_stock(request.services, request.key, link_id, read=typed.read, left=typed.left)
     return see(request.visit, f"/links/{link_id}")
@@ -163,7 +163,7 @@ async def set_stock(request: Form, link_id: str) -> Response:
 
 @router.page("/{link_id}/qr", Door(Right.READ, "a payment link"))
 async def qr_code(request: Page, link_id: str) -> Response:
-    from pay.looks import qr_code as drawn  # it loads segno, which few merchants need
+    from pay.looks import qr_code as drawn  # it loads segno, which few requests need
 
     return drawn(_url(request.services, manage.get(request.services, request.key, link_id)))
 
@@ -200,7 +200,7 @@ def _price(key: Actor, link: PaymentLink) -> str:
 
 
 def _field(asked: Detail | Place) -> str:
-    """Return the name of the form's field that says whether something is asked."""
+    """Return the name of the form's field for whether `asked` is requested."""
     return f"ask_{asked.value}"
 
 
@@ -222,7 +222,7 @@ def _asks(collect: Collect) -> str:
 
 
 def _asked(question: Question) -> str:
-    """Return a question with what its answer is."""
+    """Return a question with the kind of its answer."""
     choices = ": " + ", ".join(label for _, label in question.options) if question.options else ""
     optional = "" if question.required else ", optional"
     return f"{question.label} ({texts.ANSWER[question.kind].lower()}{choices}{optional})"

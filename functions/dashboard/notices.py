@@ -1,6 +1,6 @@
-"""The page on which members choose what they are told by e-mail, and confirm their address.
+"""The page on which members choose their notices by e-mail, and confirm their address.
 
-An API key has no notices: it is nobody.
+Only members have notices, API keys do not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAVED: Final = "/notices?saved=1"
 
 
 class NoticesForm(Fields):
-    """The choice; a chosen topic is a field of its own."""
+    """The choice; each chosen topic is a separate field."""
 
     email: str
     pace: str
@@ -46,7 +46,7 @@ async def person(request: Page) -> Member:
 
 
 async def addressee(request: Page) -> Member:
-    """Return the member. Raise ResourceMissing for a key: it got no link."""
+    """Return the member. Raise ResourceMissing for a key, because keys get no links."""
     if not isinstance(request.key, Member):
         raise ResourceMissing("No such link. Sign in as the person who got it.")
     return request.key
@@ -84,7 +84,7 @@ async def notices_page(request: Page) -> Response:
 
 @router.form("", Door(Right.READ, "e-mail to an address of one's own"), again=_page)
 async def choose(request: Form, member: Person) -> Response:
-    """Store the choice, and send a link to an address that is new."""
+    """Store the choice, and send a link to a new address."""
     from pay.emails import confirmation  # most visits send nothing
 
     services, typed = request.services, request.read(NoticesForm)
@@ -119,7 +119,7 @@ async def stop(request: Form, member: Person) -> Response:
 
 @router.page("/confirm/{token}", Door(Right.READ, "one's own notices"))
 async def confirm_page(request: Page, _: Addressee, token: str) -> Response:
-    """Ask for the confirmation: programs that open links of e-mails confirm nothing."""
+    """Show the form of the confirmation, so that programs that open links confirm nothing."""
     return page(request.http, "notices_confirm.html", section="/notices", token=token)
 
 

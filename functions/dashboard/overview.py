@@ -1,7 +1,7 @@
-"""The overview: a period beside the one before it, by sums, steps and reasons, and in a chart.
+"""The overview: a period compared with the previous one, by sums, steps and reasons, and a chart.
 
-The chart is SVG, with its numbers in a table. Its places are percentages, so that its text has the
-page's size on any screen.
+The chart is SVG, with its numbers in a table. Its positions are percentages, so that its text has
+the page's size on any screen.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from dashboard.view import readable, sum_of
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
-ROUNDS: Final = 3  # reads of refunds, so that the page is as quick for a shop with very many
+ROUNDS: Final = 3  # reads of refunds, so that the page is fast for a shop with very many
 
 Money = Callable[[int], str]
 Figure = tuple[str, str, str]  # its name, its value, and how it compares with the period before
 
 
 class Period(StrEnum):
-    """A period; the one before it is as long."""
+    """A period; the one before it has the same length."""
 
     TODAY = "today"
     YESTERDAY = "yesterday"
@@ -56,7 +56,7 @@ class Period(StrEnum):
 
     @property
     def before(self) -> str:
-        """Return the words for the period before."""
+        """Return the text for the period before."""
         return _PERIODS[self][1]
 
     @property
@@ -76,7 +76,7 @@ _PERIODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the conversion; `share` and `before` are parts of the first step, in words."""
+    """A step of the conversion; `share` and `before` are its shares of the first step, as text."""
 
     name: str
     count: int
@@ -87,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Unpaid:
-    """A reason why sessions with a wallet were not paid; `share` is of the most usual one."""
+    """A reason why sessions with a wallet were not paid; `share` is relative to the top reason."""
 
     reason: str
     providers: str
@@ -106,7 +106,7 @@ async def chosen(request: Request) -> Period:
 
 @router.page("/overview", Door(Right.READ, "sums"))
 async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) -> Response:
-    """Show a period beside the one before."""
+    """Show a period compared with the one before."""
     services, key = request.services, request.key
     now = services.clock.now().astimezone(UTC)
     last = now.date() - timedelta(days=period is Period.YESTERDAY)
@@ -163,10 +163,10 @@ def _figures(
 def _refunded(
     services: DashboardServices, key: Actor, these: Sequence[DayTally], money: Money
 ) -> Figure:
-    """Return what was refunded, and what it cost, by the days of the statement.
+    """Return the sum of the refunds and their cost, by the days of the statement.
 
-    A refund is in the day on which it ended. No daily sum has it, so the refunds are read; not all,
-    if there are very many.
+    A refund belongs to the day on which it ended. Daily sums do not include refunds, so they are
+    read; not all, if there are very many.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -185,7 +185,7 @@ def _refunded(
 
 
 def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format) -> str:
-    """Return how a figure compares. A day that still runs is not measured against a whole one."""
+    """Return the comparison of a figure. An unfinished day is not compared with a whole one."""
     shown = f"{period.before} {words(before)}"
     if period is Period.TODAY or before == 0 or now == before:
         return shown
@@ -226,7 +226,7 @@ def _chart(
 
 
 def _share(count: int, of: int) -> int:
-    """Return the percentage; 0 and 100 only where it is none and all."""
+    """Return the percentage; it is 0 only for none and 100 only for all."""
     if count in (0, of):
         return 100 * (count == of > 0)
     return min(max(_rounded(100 * count, of), 1), 99)
@@ -237,7 +237,7 @@ def _percent(count: int, of: int) -> str:
 
 
 def _rounded(value: int, by: int) -> int:
-    """Return the quotient of positive numbers, rounded to the nearest."""
+    """Return the quotient of positive numbers, rounded to the nearest integer."""
     return (2 * value + by) // (2 * by)
 
 
@@ -261,7 +261,7 @@ def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
 
 
 def _unpaid(now: DayTally, before: DayTally) -> tuple[Unpaid, ...]:
-    """Return the reasons, the most usual first."""
+    """Return the reasons, the most frequent first."""
     counts, earlier = _by_reason(now), _by_reason(before)
     most = max(counts.values(), default=0)
     return tuple(
@@ -284,7 +284,7 @@ def _by_reason(tally: DayTally) -> Counter[str]:
 
 
 def _providers(tally: DayTally, reason: str) -> str:
-    """Return the providers of a reason with their numbers, the most usual first."""
+    """Return the providers of a reason with their numbers, the most frequent first."""
     found = [(name, count) for (why, name), count in tally.unpaid.items() if why == reason]
     found.sort(key=lambda each: (each[0] == OTHER, -each[1], each[0]))
     return ", ".join(f"{name or 'other wallets'} {count}" for name, count in found)
@@ -293,7 +293,7 @@ def _providers(tally: DayTally, reason: str) -> str:
 LINES: Final = 4  # of the grid, above zero
 STEPS: Final = (1, 2, 5)  # of the axis, times a power of ten
 LABELS_MAX: Final = 8  # under the bars
-PLACE: Final = 10  # units of a bar's place, of which it fills the middle six
+PLACE: Final = 10  # units of a bar's slot, of which the bar fills the middle six
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], .
 
 
 def _step(most: int) -> int:
-    """Return the smallest round number of which LINES reach `most`."""
+    """Return the smallest round step with which LINES steps reach `most`."""
     power = 1 if most else 0
     while True:
         for step in STEPS:
@@ -386,12 +386,12 @@ def _step(most: int) -> int:
 
 
 def _labelled(place: int, count: int) -> bool:
-    """Return whether a bar has a label. The last one has, which says where the chart ends."""
+    """Return whether a bar has a label. The last bar has one, to show the chart's end."""
     return (count - 1 - place) % -(-count // LABELS_MAX) == 0
 
 
 def _anchor(place: int, count: int) -> str:
-    """Return on which side of its bar a value is written: on phones it is wider than the bars."""
+    """Return the side of its bar for a label, which on phones is wider than the bars."""
     if 6 * place < count:
         return "start"
     return "end" if 6 * place >= 5 * count else "middle"

@@ -1,4 +1,4 @@
-"""The people: members with their roles, invitations, and whether API keys sign in.
+"""The people: members with their roles, invitations, and whether API keys may sign in.
 
 The link of an invitation is only in the response that created it. On the page of an invitation, a
 person creates a passkey and becomes a member.
@@ -127,7 +127,7 @@ async def change_role(request: Form, member_id: str) -> Response:
 
 @router.form("/{member_id}/refunds", Door(Right.OWN, "the limit of a person"), again=_page)
 async def limit_refunds(request: Form, member_id: str) -> Response:
-    """Let a member refund up to the typed limits; without any, not at all."""
+    """Limit a member's refunds to the typed limits; without limits, forbid them."""
     services, key = request.services, request.key
     member = people.find(services, key, member_id)
     people.limit_refunds(services, key, member, cap_of(request))

@@ -1,7 +1,7 @@
-"""The pages of refunds: request one, see its price, approve it in one's own wallet, cancel it.
+"""The pages of refunds: request one, see its price, approve it in the shop's wallet, cancel it.
 
-If the customer's wallet cannot take it, a link for the customer asks for another one. The words of
-refunds, which the transaction's page shares, come first.
+If the customer's wallet cannot accept it, a link for the customer asks for another wallet. The
+texts about refunds, which the transaction's page shares, come first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.CANCELED: "Canceled",
     RefundStatus.PAID_ELSEWHERE: "Paid back elsewhere",
 }
-# The class of the badge, which gives its color.
+# The class of the badge, which determines its color.
 BADGE: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "warn",
     RefundStatus.SENDING: "processing",
@@ -139,7 +139,7 @@ READ_AGAIN: Final = (
 UNCONFIRMED: Final = (
     "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
 )
-# Of the budget: its status, the class of the badge, and what that means.
+# For the budget: its status, the class of the badge, and an explanation.
 BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
     MandateStatus.PENDING: (
         "Not approved yet",
@@ -192,7 +192,7 @@ BUDGET_BAD: Final = frozenset[str](
 
 
 def status_of(refund: Refund) -> tuple[str, str]:
-    """Return the refund's status in words, and the class of its badge."""
+    """Return the text of the refund's status, and the class of its badge."""
     if refund.status is RefundStatus.NEEDS_APPROVAL and not refund.approval_waits:
         return PLANNED
     return STATUS[refund.status], BADGE[refund.status]
@@ -220,7 +220,7 @@ router = PageRouter()
 
 
 class RefundForm(Fields):
-    """A refund; an empty amount is all that is left. `how` is "now" if the budget is to pay it."""
+    """A refund; an empty amount means all that is left. `how` is "now" to pay from the budget."""
 
     amount: Text
     mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
@@ -230,7 +230,7 @@ class RefundForm(Fields):
 
 
 class ElsewhereForm(Fields):
-    """How the customer was paid back."""
+    """The text on how the customer was paid back."""
 
     how: Annotated[
         Text,
@@ -276,7 +276,7 @@ def _page(
     again=transaction_page,
 )
 async def request_refund(request: Form, session_id: str) -> Response:
-    """Request a refund, and have the budget pay it, or ask for its price at once."""
+    """Request a refund; then pay it from the budget, or request its price."""
     done = _requested(request, _asked(request, session_id))
     refund = done.made
     if refund is None:  # the first request asks for its price, or pays it
@@ -285,7 +285,7 @@ async def request_refund(request: Form, session_id: str) -> Response:
         from checkout.flows.refund import budget
 
         refund = budget.pay_now(request.services.paying(), refund)
-    # A price that is too high for the budget alone is there already, to be confirmed.
+    # A price above the budget's margin is already shown, and has to be confirmed.
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(request, refund.id)
     return see(request.visit, done.place)
@@ -305,7 +305,7 @@ async def note_paid_elsewhere(request: Form, session_id: str) -> Response:
 
 @router.page("/refunds/{refund_id}", Door(Right.READ, "customers' wallets"))
 async def one_refund(request: Page, refund_id: str) -> Response:
-    """Show the refund; one that was sent is looked at if that is due."""
+    """Show the refund; if it was sent and a check is due, check it first."""
     return _page(request, refund_id)
 
 
@@ -314,7 +314,7 @@ async def one_refund(request: Page, refund_id: str) -> Response:
     Door(Right.REFUND, "asks the shop's wallet for an approval", doors.OWN),
 )
 async def prepare(request: Form, refund_id: str) -> Response:
-    """Ask for the price, and for the page of the approval."""
+    """Request the price, and the page of the approval."""
     return _prepared(request, refund_id)
 
 
@@ -361,7 +361,7 @@ async def offer_claim(request: Form, refund_id: str) -> Response:
     Door(Right.REFUND, "money to a customer, as the shop's wallet has approved", doors.OWN),
 )
 async def callback(request: Page, refund_id: str) -> Response:
-    """Continue with what the merchant's wallet appended to the address of its return."""
+    """Continue with the parameters of the return from the merchant's wallet."""
     from checkout.flows.refund import approve  # it loads the wallets' client
 
     services, key = request.services, request.key
@@ -399,14 +399,14 @@ def _prepared(request: PageRequest, refund_id: str) -> Response:
     try:
         approve.prepare(request.services.paying(), request.key, refund_id)
     except CheckoutError as error:
-        # The refund is there: its page says what hinders it.
+        # The refund exists: its page shows the problem.
         status = 403 if isinstance(error, PermissionMissing) else 200
         return _page(request, refund_id, alert=error.message, status=status)
     return see(request.visit, f"/refunds/{refund_id}")
 
 
 def _asked(request: PageRequest, session_id: str) -> NewRefund:
-    """Return what was typed. Raise ParameterInvalid, ResourceMissing."""
+    """Return the typed refund. Raise ParameterInvalid, ResourceMissing."""
     session = lookup.get(request.services, request.key, session_id)
     typed, amount = request.read(RefundForm), None
     if typed.amount:
@@ -462,7 +462,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
 
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
-    """Return what the budget has left after the price, or None if it cannot pay it."""
+    """Return the rest of the budget after the price, or None if it cannot pay it."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.claimed
     if refund.quote is None or not waits:
         return None
@@ -476,7 +476,7 @@ def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | No
 
 
 def _claim_ends(refund: Refund, now: datetime) -> str | None:
-    """Return the day on which a link for the customer ends; None if none can be made."""
+    """Return the last day of a link for the customer; None if none can be made."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.lease_live(now)
     return (
         f"{refund.ends_at.day} {refund.ends_at:%b %Y}" if waits and now < refund.ends_at else None

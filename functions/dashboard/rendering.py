@@ -33,7 +33,7 @@ from dashboard.dependencies import PREFIX, Visit, lacks_scope
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
-FIRST: Final = "/overview"  # the page after a sign-in that nothing led to
+FIRST: Final = "/overview"  # the page after a sign-in without a requested page
 # After a sign-in the browser is redirected only to a path under the dashboard.
 _NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
 
@@ -81,15 +81,15 @@ def page(
 
 
 def wait_page(request: Request, seconds: int) -> Response:
-    """Return the page that comes here again after `seconds`, when a wallet's answer can be used."""
+    """Return a page that reloads this address after `seconds`, when the wallet may answer."""
     again = f"{request.url.path}?{request.url.query}"
     return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
 
 
 def strip(request: Request) -> ActionItems | None:
-    """Return what needs somebody, looked up once for each request; None if that has failed.
+    """Return the cases that need a person, read once in each request; None if that has failed.
 
-    A page that works should not fail because of it.
+    Their failure must not break the page.
     """
     if not hasattr(request.state, "found"):
         try:
@@ -106,7 +106,7 @@ def _strip(request: Request) -> Banner | None:
 
 
 def session_of(request: Request, session_id: str) -> Session | None:
-    """Return a session that needs somebody; None if it cannot be read just now."""
+    """Return a session that needs a person; None if it cannot be read now."""
     try:
         found: Session | None = request.state.services.sessions.get(session_id)
     except CheckoutError:
@@ -125,15 +125,15 @@ def set_cookie(response: Response, visit: Visit, token: str) -> None:
 
 
 def safe_next(path: str) -> str:
-    """Return `path` if it is a path under the dashboard, else ""."""
+    """Return `path` if it is a path under the dashboard, otherwise ""."""
     return path if _NEXT.fullmatch(path) else ""
 
 
 def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any) -> Response:
-    """Return the page of a rejected form again: `show(**given)` with the reason in `alert`.
+    """Return the page of a rejected form: `show(**given)` with the reason in `alert`.
 
     After too many requests it has Retry-After, in seconds. Raise `error` itself if the service has
-    failed, or if the page cannot be read either.
+    failed, or if the page fails, too.
     """
     status = status_of(error)
     if status >= 500:
@@ -148,7 +148,7 @@ def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any
 
 
 def render_problem(request: Request, problem: ErrorResponse) -> Response:
-    """Return the response to an error: a redirect to the sign-in for a 401, else an error page."""
+    """Return the response to an error: a redirect to the sign-in for a 401, or an error page."""
     visit: Visit | None = getattr(request.state, "visit", None)
     if visit is not None and problem.status == 401:
         return see(visit, f"/sign-in?next={quote(_requested(request))}")
@@ -165,16 +165,13 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _relative_home(request: Request) -> str | None:
-    """Return the dashboard relative to `request`: an address without a route knows no base URL."""
+    """Return the dashboard relative to `request`, because without a route there is no base URL."""
     _, found, rest = request.url.path.partition(PREFIX)
     return "../" * rest.count("/") + PREFIX[1:] if found else None
 
 
 def _room(request: Request) -> str:
-    """Return the path under the dashboard of the page that the address of a form belongs to.
-
-    It is the nearest page at or above that address.
-    """
+    """Return the path under the dashboard of a form's page: the nearest at or above its address."""
     path = request.scope["path"].partition(PREFIX)[2]
     while path:
         scope = {**request.scope, "method": "GET", "path": PREFIX + path}

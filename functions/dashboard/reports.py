@@ -1,11 +1,11 @@
-"""The statement, a row a day of what the wallet received and sent back; and the export.
+"""The statement, with a row for each day of the money received and refunded; and the export.
 
 The export is a page with the parts, and each part as four CSV files.
 
 The files have a row for each session, for each line item, for each payment attempt, and for each
 sum that was received or sent back. Amounts are in minor units, as in the API, and as decimals. Text
-that a spreadsheet would run as a formula is prefixed with an apostrophe; an Amount never is, since
-it is a number of ours, also if it begins with a minus.
+that a spreadsheet would run as a formula is prefixed with an apostrophe; an Amount is not, because
+its text is always a number, even if it begins with a minus.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Days:
 
 
 async def chosen(request: Page) -> Days:
-    """Return the days of the query string, at first those of this month. Raise ParameterInvalid."""
+    """Return the days of the query string, by default this month's. Raise ParameterInvalid."""
     today = request.services.clock.now().astimezone(UTC).date()
     wrong: list[str] = []
     typed = [request.http.query_params.get(name, "").strip()[:40] for name in ("from", "to")]
@@ -85,7 +85,7 @@ Chosen = Annotated[Days, Depends(chosen)]
 
 @statements.page("", Door(Right.READ, "sums"))
 async def statement_page(request: Page, days: Chosen) -> Response:
-    """Show a row a day, the sums below, and the way to the files for accounting."""
+    """Show a row for each day, the sums below, and the link to the files for accounting."""
     key = request.key
     found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     before = days.first - timedelta(days=1)
@@ -104,7 +104,7 @@ async def statement_page(request: Page, days: Chosen) -> Response:
 
 @statements.page(".csv", Door(Right.READ, "sums"))
 async def statement_file(request: Page, days: Chosen) -> Response:
-    """Return the days as CSV. Raise ParameterInvalid if there was too much to read."""
+    """Return the days as CSV. Raise ParameterInvalid if there are too many records to read."""
     key = request.key
     found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     if not found.whole:
@@ -133,7 +133,7 @@ def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any
 
 
 def _number(amount: Amount) -> str:
-    """Return the amount for people, without the currency, which the table's caption has."""
+    """Return the amount for people, without the currency, which is in the table's caption."""
     return readable(amount).partition("\N{NO-BREAK SPACE}")[0]
 
 
@@ -195,7 +195,7 @@ async def export_file(
     services, key = request.services, request.key
     name, now = f"{file}.csv", services.clock.now()
     whole = reports.export_part(services, key, filters.text, filters.query)
-    if filters.query.cursor is None:  # the first part stands for all of the copy
+    if filters.query.cursor is None:  # only the first part of an export is logged
         request.note(Action.EXPORTED, name)
     merchant = services.merchants.get(key.merchant)
     opened = partial(details.opened, services.vault, merchant)
@@ -252,7 +252,7 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _ended(session: Session, source: Source) -> list[Refund]:
-    """Return the session's refunds and notes that have ended with money sent back."""
+    """Return the session's ended refunds and notes with money sent back."""
     found = (source.refunds.get(each.id) for each in session.refunds or ())
     return [each for each in found if each and each.ended_at and (each.sent or each.noted)]
 
@@ -305,9 +305,9 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _accounting(session: Session, source: Source) -> Iterable[Row]:
-    """Yield what the wallet received for the session, then each refund that sent something.
+    """Yield the money received for the session, then each refund that sent money.
 
-    A note that the customer was paid back elsewhere has a line and a column of its own.
+    A note that the customer was paid back elsewhere has a separate line and column.
     """
     about = (session.id, order_number(session) or "", session.client_reference_id or "")
     currency = session.currency
@@ -443,9 +443,9 @@ def lines(rows: Iterable[Row]) -> str:
 
 
 def _safe(value: str | int | Amount) -> str | int:
-    """Return an Amount in digits, and a text so that no spreadsheet takes it for a formula.
+    """Return an Amount in digits, and a text in a form that spreadsheets do not run as a formula.
 
-    Some do so behind blanks and invisible characters, or for the wide forms of the signs.
+    Some ignore blanks and invisible characters before a formula, or accept wide forms of the signs.
     """
     if isinstance(value, Amount):
         return value.decimal()

@@ -1,4 +1,4 @@
-"""Declare the routes of the dashboard: what each one needs and does, and how its errors are shown.
+"""Declare the routes of the dashboard: their rights and effects, and the pages of their errors.
 
 docs/tables.py prints the declarations into docs/security.md. `dependencies.signed_in` checks the
 right, and the flows check the limits.
@@ -29,12 +29,12 @@ Route = Callable[..., Awaitable[Response]]
 class NamesFirst(APIRoute):
     """A route whose parameter is never the name of another route.
 
-    So `/webhooks/{event_id}` is not asked for the event "remove": `/webhooks/remove` takes POST.
-    The application keeps the paths without parameters in `state.names`.
+    So GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route of that name
+    accepts only POST. The application has the paths without parameters in `state.names`.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return the match, or none at a path that another route has word for word."""
+        """Return the match, or none for a path that is literally another route's path."""
         named = scope["path"] in scope["app"].state.names
         return (Match.NONE, {}) if named and "{" in self.path else super().matches(scope)
 
@@ -63,8 +63,8 @@ class PageRouter(APIRouter):
     ) -> Callable[[Route], Route]:
         """Declare a form, with POST. If it is rejected, `again` shows its page with the reason.
 
-        `again` takes the `request`, `alert`, `status` and those parameters of the path that it
-        names. Without it, an error page is shown.
+        `again` takes the `request`, `alert`, `status` and the path's parameters that it names.
+        Without it, an error page is shown.
         """
         self._declare("POST", path, door)
 

@@ -1,4 +1,4 @@
-"""The settings: the customers' pages with a preview, and what the shop allows."""
+"""The settings: the customers' pages with a preview, and the rules of the shop."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ async def settings_page(request: Page) -> Response:
     again=_page,
 )
 async def save_settings(request: FormWithFile) -> Response:
-    """Save all settings of the form, or none. A setting that it does not have stays.
+    """Save all settings of the form, or none. Absent settings do not change.
 
-    The logo is a write of its own, the last one, so it is looked at before the first.
+    The logo is written separately and last, so it is checked before the first write.
     """
     services, key, logo = request.services, request.key, request.file
     if logo:
@@ -106,10 +106,10 @@ async def logo(request: Page) -> Response:
 
 @router.page("/preview", Door(Right.READ, "the page of the customers"))
 async def preview(request: Page) -> Response:
-    """Return the customers' page as it would look with the settings in the query string.
+    """Return the customers' page with the settings in the query string.
 
     The code of functions/pay renders it, with a sample purchase. Its form does nothing, and it has
-    no script. That code is loaded here, because previews are rare.
+    no script. That code is imported here, because previews are rare.
     """
     from pay import render
     from pay.language import reader
@@ -149,7 +149,7 @@ async def preview(request: Page) -> Response:
 
 
 def _typed(form: dict[str, str]) -> dict[str, str]:
-    """Return the settings that a form has, as flows/merchant/settings.py names them."""
+    """Return the settings in a form, with the names of flows/merchant/settings.py."""
     typed = dict(form)
     if {"usual", "accent_color"} & set(form):
         typed["accent_color"] = _color_of(form)
@@ -170,7 +170,7 @@ def _rows(form: dict[str, str]) -> dict[int, list[str]]:
 
 
 def _color_of(form: dict[str, str]) -> str:
-    """Return the accent colour of a form, or "" for the default."""
+    """Return the accent color of a form, or "" for the default."""
     return "" if "usual" in form else form.get("accent_color", "")
 
 
@@ -207,7 +207,7 @@ def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]
 
 
 def _asks(provider: Provider) -> str:
-    """Return what a provider's customers are asked for, with its example."""
+    """Return the text of what a provider's customers are asked for, with an example."""
     words = " and ".join(each.label or "name" for each in provider.fields)
     return f"{words}, such as {provider.example}" if provider.example else words
 

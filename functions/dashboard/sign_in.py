@@ -1,7 +1,7 @@
-"""Sign in by a passkey or an API key, sign out, and sign up with a shop of one's own.
+"""Sign in with a passkey or an API key, sign out, and sign up with a new shop.
 
-The first page of a sign-up takes the wallet address, the second one shows whose it is and takes
-name and passkey. An invitation's token goes along in the form.
+The first page of a sign-up asks for the wallet address, the second one shows the wallet and asks
+for the name and a passkey. The form contains the invitation's token.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 
 @router.form("/sign-in", OPEN)
 async def sign_in_with_key(request: OpenPage) -> Response:
-    """Sign in with an API key. The form is shown again also if it was not of this page."""
+    """Sign in with an API key. The form is shown again, even if it came from another page."""
     try:
         request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)
@@ -133,7 +133,7 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page; with `looks`, of the wallet that was typed. Raise as the flow does."""
+    """Return the page; with `looks`, for the typed wallet. Raise as the flow does."""
     from checkout.flows.people import sign_up
 
     services, form, client = request.services, request.read(SignUpForm), request.client
@@ -163,7 +163,7 @@ def _wallet(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page that leads to the wallet, or says why not."""
+    """Return the page with the way to the wallet, or the reason why there is none."""
     return page(request.http, "wallet.html", status=status, section="", link=link, alert=alert)
 
 
@@ -179,7 +179,7 @@ async def invited_form(request: OpenPage, token: str) -> Response:
 
 @router.form("/sign-up", OPEN, again=_page)
 async def look_up(request: OpenForm) -> Response:
-    """Show whose wallet it is, and ask for the rest."""
+    """Show the wallet, and ask for the name and a passkey."""
     return _page(request, looks=True)
 
 
@@ -201,7 +201,7 @@ async def options(request: OpenForm) -> Response:
 
 @router.form("/sign-up/passkey", OPEN, again=_page)
 async def finish(request: OpenForm) -> Response:
-    """Make the shop, sign its owner in, and show the first steps."""
+    """Create the shop, sign its owner in, and show the first steps."""
     from checkout.flows.people import sign_up
 
     form = request.read(SignUpForm)
@@ -223,7 +223,7 @@ async def finish(request: OpenForm) -> Response:
     "/wallet/confirm", Door(Right.MANAGE, "asks the shop's wallet for a proof"), again=_wallet
 )
 async def confirm(request: Form) -> Response:
-    """Ask the wallet for the approval that proves whose it is, and lead there."""
+    """Request the approval that proves the wallet's owner, and redirect to the wallet."""
     from checkout.flows.people import ownership
 
     asked = ownership.begin(
@@ -234,7 +234,7 @@ async def confirm(request: Form) -> Response:
 
 @router.page("/wallet/callback", Door(Right.MANAGE, "lets the shop sell"))
 async def confirmed(request: Page) -> Response:
-    """Continue with what the wallet appended to the address of its return."""
+    """Continue with the parameters of the return from the wallet."""
     from checkout.flows.people import ownership
 
     returned = callback_of(request.http)
@@ -254,5 +254,5 @@ async def confirmed(request: Page) -> Response:
 
 
 def _provider(known: tuple[Provider, ...], wallet: str) -> str:
-    """Return the provider's name where it is known, else its host."""
+    """Return the provider's name if it is known, otherwise its host."""
     return name_of(wallet, known) or authority(wallet)

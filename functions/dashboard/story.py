@@ -1,6 +1,6 @@
-"""The story of a session: its history in words, grouped by payment attempt.
+"""The history of a session as text, grouped by payment attempt.
 
-The facts of an attempt come from its own record, never from the session as it is now.
+The facts of an attempt come from its own record, never from the present session.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from checkout.domain.session.record import Session
 from dashboard import texts
 from dashboard.view import readable, short
 
-_AT_ONCE: Final = timedelta(seconds=1)  # a time that is not worth telling
+_AT_ONCE: Final = timedelta(seconds=1)  # shorter times are not shown
 _CREATED: Final = "created"  # the first entry of a history
-# These events end an attempt from outside, so they belong to the session's own chapter.
+# These events end an attempt from outside, so they are in the chapter of the session.
 _OF_THE_SESSION: Final = frozenset[str](
     {
         Event.MONEY_FOUND,
@@ -60,7 +60,7 @@ class Chapter:
     """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
 
     `said` is the attempt in one line, `facts` are its known facts by name, `at` is when it ended or
-    began; `took` is its length, if it has ended. `look` is the class of its mark.
+    began; `took` is its duration, if it has ended. `look` is the class of its mark.
     """
 
     title: str | None = None
@@ -90,7 +90,7 @@ class Story:
 def story(session: Session) -> Story:
     """Return the session's story.
 
-    The creation comes from the record, because a history is limited in length.
+    The creation comes from the record, because the length of a history is limited.
     """
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
@@ -152,7 +152,7 @@ def _chapter(
 
 
 def _look(described: Outcome | None) -> str:
-    """Return the class of an attempt's mark. To change one's mind is not to fail."""
+    """Return the class of an attempt's mark. A replaced or canceled one has not failed."""
     if described is Outcome.PAID:
         return "completed"
     return "" if described in (None, Outcome.REPLACED, Outcome.CANCELED) else "bad"
@@ -175,7 +175,7 @@ def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str
 
 
 def _only_reported(attempt: PaymentAttempt) -> bool:
-    """Return whether only the customer's browser says how the attempt ended."""
+    """Return whether only the customer's browser has reported how the attempt ended."""
     if attempt.outcome is None:
         return attempt.reported is not None and attempt.approved_at is None
     return attempt.reported is attempt.outcome and attempt.ended_by is EndedBy.CUSTOMER
@@ -191,9 +191,9 @@ def _ended_by(attempt: PaymentAttempt) -> str:
 def _step(
     entry: HistoryEntry, attempt: PaymentAttempt | None, before: datetime, described: set[str]
 ) -> Step:
-    """Return an entry in words.
+    """Return the text of an entry.
 
-    An event that this release does not know keeps its name. `described` are the texts of the
+    An event that this release does not know has its name. `described` are the texts of the
     chapter's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
@@ -212,7 +212,7 @@ def _step(
 def _stored(
     entry: HistoryEntry, attempt: PaymentAttempt, text: str, described: set[str]
 ) -> tuple[str, str | None]:
-    """Return the text and URL of what was prepared: first the incoming payment, then the quote."""
+    """Return the text and URL of the stored resource: the incoming payment, then the quote."""
     assert attempt.resolved_at is not None
     if entry.at == attempt.resolved_at and texts.INCOMING not in described:
         return texts.INCOMING, attempt.incoming_payment
@@ -222,9 +222,9 @@ def _stored(
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """Return the note in words: the name of a problem, perhaps followed by the kind of error.
+    """Return the text of a note: the name of a problem, perhaps followed by the kind of error.
 
-    If the merchant's key was refused, the text says that, with the provider's answer.
+    If the merchant's key was refused, the text has that and the provider's answer.
     """
     if entry.event == Event.RETURN_REPORTED:
         return texts.REPORTED.get(entry.note or "", entry.note)
@@ -238,7 +238,7 @@ def _detail(entry: HistoryEntry) -> str | None:
 
 
 def span(length: timedelta) -> str:
-    """Return a length of time in words, rounded down."""
+    """Return a duration as text, rounded down."""
     seconds = int(length.total_seconds())
     if seconds < 1:
         return "less than a second"

@@ -1,4 +1,4 @@
-"""The words of the dashboard for states, steps, problems and actions."""
+"""The dashboard's texts for states, steps, problems and actions."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ STATUS: Final[dict[Status, str]] = {
     Status.CANCELED: "Canceled",
 }
 
-# The words in place of "Confirming" while more is known.
+# The texts in place of "Confirming" if more is known.
 PART_PAID: Final = "Part paid"
 MAKING_CERTAIN: Final = "Making certain"
 
-# Beside the status, once money was sent back.
+# Beside the status, after money was sent back.
 REFUNDED: Final = "Refunded"
 PARTLY_REFUNDED: Final = "Partly refunded"
 
@@ -49,7 +49,7 @@ ROLE: Final[dict[Role, tuple[str, str]]] = {
     Role.DEVELOPER: ("Developer", "also manages API keys and webhooks"),
     Role.OWNER: ("Owner", "everything, settings and people included"),
 }
-# By the value of the form: the scopes, and their text.
+# The scopes and their text, by the value in the form.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "full": (USUAL, "Everything but refund"),
     "refund": (tuple(Scope), "Everything, and refund"),
@@ -59,7 +59,7 @@ SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "end": ((Scope.WRITE, Scope.MANAGE), "Create, end, webhooks, not read"),
 }
 
-# To a browser that signed in with a key without the scope `refund`.
+# For a browser that signed in with a key without the scope `refund`.
 KEY_MOVES_NO_MONEY: Final = (
     "This API key may not refund, so it neither moves money nor manages people here. Sign in as an "
     "owner with a passkey. If there is no owner yet, ask the operator for an invitation: `checkout "
@@ -202,8 +202,8 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
-# Why sessions with a wallet were not paid, by the problem or the outcome of the last attempt, for
-# the overview. A later release may have stored others.
+# The reasons why sessions with a wallet were not paid, for the overview, by the problem or the
+# outcome of the last attempt. A later release may have stored others.
 REASON: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The wallet provider did not answer",
     Problem.WALLET_INVALID: "No wallet at the address",
@@ -238,7 +238,7 @@ CONCERN: Final[Mapping[Concern, str]] = {
     Concern.ATTENTION: "Needs attention",
     Concern.PAYMENT: "A wallet was given",
 }
-# The lists that are asked for most, by the value of the filter; the first is shown unless asked.
+# The most frequent lists, by the value of the filter; the first is the default.
 EVERYTHING: Final = "all"
 TABS: Final = (
     (Concern.PAYMENT.value, "Payments"),
@@ -298,7 +298,7 @@ CONNECTION: Final[Mapping[str, str]] = {
     "SSLError": "TLS failed",
 }
 
-# Refusals of the merchant's key, by their reason: what is wrong, and what to do.
+# Refusals of the merchant's key, by their reason: the problem and the remedy.
 KEY_REFUSED: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Look "
     "into your wallet's settings. If the key is missing, register it again, or create a new one "
@@ -309,7 +309,7 @@ KEY_REFUSED: Final[Mapping[str, str]] = {
     "(checkout setup --replace-key).",
 }
 
-# Problems that need the merchant: a description with amounts, and what to do.
+# Problems that need the merchant: a description with amounts, and the remedy.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
         "Only part of the money has arrived: {received} of {asked}.",
@@ -328,7 +328,7 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
         "agree with your customer. This service does neither by itself.",
     ),
 }
-# The words for each case that needs somebody, and for what to do.
+# The texts of each case that needs a person, and of its remedy.
 TOPIC: Final[dict[Topic, str]] = {
     Topic.PAYMENTS: "Payments: a part, too much, too late, no clear answer, or a withdrawal",
     Topic.WALLET: "Your wallet: a provider refuses its key",
@@ -392,8 +392,8 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "Put a newer key into your server before.",
     ),
 }
-# The same on the strip of each page: what it is, and the verb of the link to it. {} is a sum and an
-# order, or a name.
+# The same on the banner of each page: the case, and the verb of its link. {} is a sum and an order,
+# or a name.
 NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.PARTIAL_PAYMENT: ("{} arrived only in part", "decide"),
     Case.UNDECIDED: ("A wallet gives no clear answer about {}", "look it up"),
@@ -446,7 +446,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Failed",
 }
-NOT_SENT: Final = "Not sent"  # no endpoint asked for it, so this is not a failure
+NOT_SENT: Final = "Not sent"  # no endpoint requested it, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
     Format.STRIPE: "As Stripe's libraries read it",
@@ -465,7 +465,7 @@ GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.NOT_WANTED: "this endpoint did not ask for such events",
 }
 
-# Seconds for which a replaced key or secret stays valid, the usual choice first.
+# Seconds for which a replaced key or secret stays valid, the default first.
 OVERLAPS: Final[dict[str, str]] = {
     "86400": "1 day",
     "3600": "1 hour",

@@ -55,7 +55,7 @@ router = PageRouter(prefix="/transactions/{session_id}")
 
 
 class NoteForm(Fields):
-    """The note, its tags, and the version that was `read` before."""
+    """The note, its tags, and the version that the page showed (`read`)."""
 
     read: str
     text: str
@@ -71,7 +71,7 @@ class DoneForm(Fields):
 def transaction_page(
     request: PageRequest, session_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
-    """Return the page of a session, with a note as it was typed. Raise ResourceMissing."""
+    """Return the page of a session, with the typed note. Raise ResourceMissing."""
     services, key = request.services, request.key
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
@@ -137,7 +137,7 @@ async def write_note(request: Form, session_id: str) -> Response:
     again=transaction_page,
 )
 async def deal_with(request: Form, session_id: str) -> Response:
-    """Mark the session as dealt with, or not."""
+    """Mark the session as dealt with, or remove the mark."""
     done = request.read(DoneForm).done
     notes.deal_with(request.services, request.key, session_id, done=done)
     return see(request.visit, f"/transactions/{session_id}")
@@ -149,7 +149,7 @@ async def deal_with(request: Form, session_id: str) -> Response:
     again=transaction_page,
 )
 async def answer_withdrawal(request: Form, session_id: str) -> Response:
-    """Mark the customer's withdrawal as answered, or not."""
+    """Mark the customer's withdrawal as answered, or remove the mark."""
     done = request.read(DoneForm).done
     withdrawals.answer(request.services, request.key, session_id, done=done)
     return see(request.visit, f"/transactions/{session_id}")
@@ -181,7 +181,7 @@ def _end(
     end: Callable[[DashboardServices, Actor, str], Session],
     action: Action,
 ) -> Response:
-    """End a session. Another action is noted if this began to close its incoming payment."""
+    """End a session. Another action is logged if this began to close its incoming payment."""
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)
     try:
@@ -286,7 +286,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
 def _surplus(session: Session) -> tuple[str, str] | None:
     """Return the money to be sent back in one click, for people and in plain digits, or None.
 
-    It is all that a session has received which was not paid, or what came beyond the price.
+    It is all money of a session that is not paid, or the excess over the price.
     """
     owed = session.amount_total if session.status is Status.COMPLETED else 0
     value = session.refundable - owed
@@ -294,13 +294,13 @@ def _surplus(session: Session) -> tuple[str, str] | None:
 
 
 def _decimal(session: Session, value: int) -> str:
-    """Return `value` minor units in plain digits, as a form takes them."""
+    """Return `value` minor units in plain digits, for a form."""
     scale = session.receive.asset_scale
     return from_minor_units(value, currency=session.currency, wallet_scale=scale).decimal()
 
 
 def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...]:
-    """Return the session's refunds, the newest first; one request, where there are any."""
+    """Return the session's refunds, the newest first, with one read if there are any."""
     ids = tuple(each.id for each in reversed(session.refunds or ()))
     return services.refunds.of(ids) if ids else ()
 
@@ -352,13 +352,13 @@ def _attention(session: Session) -> tuple[str, str] | None:
 
 
 def _price(session: Session) -> Quote | None:
-    """Return the quote of what the customer pays. Money that has arrived may be from anybody."""
+    """Return the quote of the customer's payment. Money from outside may be from anybody."""
     found_outside = session.received and session.outgoing_payment is None
     return None if session.erased or found_outside else session.quote
 
 
 def _sent(session: Session) -> str | None:
-    """Return the amount that the customer pays, or why it is not known."""
+    """Return the amount that the customer pays, or the reason why it is not known."""
     price = _price(session)
     if price is not None:
         return readable(price.debit)
@@ -381,7 +381,7 @@ def _received(session: Session) -> str | None:
 
 
 def _difference(session: Session) -> str | None:
-    """Return how far what has arrived is from what was asked; None if nothing has, or all of it."""
+    """Return the difference between the received and the asked amount; None for none or all."""
     missing = _missing(session)
     if not session.received or missing == 0:
         return None

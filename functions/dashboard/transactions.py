@@ -55,7 +55,7 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as `typed` and as a query; `wrong` names the ones that cannot be parsed."""
+    """Filters as `typed` and as a query; `wrong` has sentences about those with errors."""
 
     typed: dict[str, str]
     text: str
@@ -68,7 +68,7 @@ class Filters:
 
     @property
     def folded(self) -> int:
-        """The number of filters that are set beside the search."""
+        """The number of filters that are set, without the search."""
         return sum(bool(value) for name, value in self.typed.items() if name not in ("q", "status"))
 
     def address(self, **more: str | None) -> str:
@@ -116,7 +116,7 @@ def _midnight(day: date) -> datetime:
 
 
 def day_of(typed: str, name: str, wrong: list[str]) -> date | None:
-    """Return the typed day; add a sentence to `wrong` if it is none."""
+    """Return the typed day; add a sentence to `wrong` if it is not a day."""
     if not typed:
         return None
     with suppress(ValueError):
@@ -141,7 +141,7 @@ def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
-    """Return the filters. Raise ParameterInvalid for one that cannot be parsed."""
+    """Return the filters. Raise ParameterInvalid if one cannot be parsed."""
     if found.wrong:
         raise ParameterInvalid(found.wrong[0])
     return found
@@ -157,10 +157,10 @@ NOTHING: Final = SessionList((), None)
 
 @router.page("", Door(Right.READ, "customers' details"))
 async def transactions(request: Page, filters: Filtered) -> Response:
-    """List the transactions that match; without a filter, those to which a wallet was given.
+    """List the transactions that match; without a filter, those with a wallet.
 
-    A wrong filter lists none, with status 400. A merchant whose sessions all fit on a page sees
-    them, and what to do first.
+    With a wrong filter the list is empty, with status 400. If all sessions of a merchant fit on a
+    page, they are shown, with the first steps.
     """
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
@@ -218,7 +218,7 @@ def _first_steps(
     todo = {"session": not sessions, "payment": not paid, "webhook": not merchant.endpoints}
     if not any(todo.values()):
         return None
-    # Imported here, because other pages ask no wallet.
+    # Imported here, because other pages do not read wallets.
     from checkout.flows.merchant import first_steps
 
     connected = first_steps.check(services, merchant)
@@ -264,10 +264,10 @@ def _rows(
 def _given(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> dict[str, CustomerDetails]:
-    """Return what the customers have given, by the session.
+    """Return the customers' details, by the session.
 
-    The merchant is read once, and only if somebody has given something. A list is shown also if
-    that cannot be read: the page of a payment then says why.
+    The merchant is read once, and only if there are details. If they cannot be read, the list is
+    shown without them; the page of a payment then shows the reason.
     """
     found: dict[str, CustomerDetails] = {}
     sealed = [each for each in sessions if each.customer_details is not None]
@@ -315,7 +315,7 @@ def _row(
 
 
 def _wallet(session: Session, offered: Sequence[Provider]) -> str | None:
-    """Return the name of the wallet's provider, or the address at one that the page offers not."""
+    """Return the name of the wallet's provider, or the address if the page does not offer it."""
     address = wallet_of(session)
     if address is None:
         return None

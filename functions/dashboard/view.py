@@ -30,7 +30,7 @@ from dashboard.texts import (
     STATUS,
 )
 
-NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # how the sender begins an error
+NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # the beginnings of the sender's errors
 USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
 
 
@@ -59,7 +59,7 @@ class Delivered:
 
 
 def delivered(event: WebhookEvent) -> Delivered:
-    """Return the delivery of `event`. An event that no endpoint asked for is not a failure."""
+    """Return the delivery of `event`. An event that no endpoint requested is not a failure."""
     pending, unwanted = event.ended_at is None, event.given_up is not None and not event.in_vain
     return Delivered(
         id=event.id,
@@ -73,7 +73,7 @@ def delivered(event: WebhookEvent) -> Delivered:
 
 
 def _look_of(event: WebhookEvent) -> str:
-    """Return the class of the badge: one that is tried again after a failure is a warning."""
+    """Return the class of the badge: an event that will be tried again is a warning."""
     if event.status is EventStatus.PENDING:
         made = [each for each in event.deliveries if each.duration_ms is not None]
         return "warn" if made and not made[-1].succeeded else "processing"
@@ -81,7 +81,7 @@ def _look_of(event: WebhookEvent) -> str:
 
 
 def status_of(session: Session, now: datetime) -> str:
-    """Return the status in words, more exactly while a payment is confirmed."""
+    """Return the text of the status, more exactly while a payment is being confirmed."""
     if session.partly_paid:
         return PART_PAID
     if session.payment_in_flight and session.closing_at is not None:
@@ -90,14 +90,14 @@ def status_of(session: Session, now: datetime) -> str:
 
 
 def look_of(session: Session, now: datetime) -> str:
-    """Return the class of the status: a part of the money needs somebody."""
+    """Return the class of the status. A partly paid session needs a person."""
     return "warn" if session.partly_paid else session.status_at(now).value
 
 
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
-    """Return in words how much of the session's money was sent back; None if nothing was.
+    """Return the text of how much of the session's money was sent back; None if nothing was.
 
-    The session alone does not tell: it also counts what a refund holds that still waits.
+    The session alone does not suffice, because it also counts amounts that waiting refunds hold.
     """
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:
@@ -114,14 +114,14 @@ def wallet_of(session: Session) -> str | None:
 
 
 def margin_of(terms: Terms) -> str:
-    """Return what the refund budget may add to a refund's amount: "2 %", "2 % and 0.50 USD"."""
+    """Return the refund budget's margin as text: "2 %", "2 % and 0.50 USD"."""
     units = replace(terms.limit, value=terms.margin.units)
     parts = [f"{terms.margin.percent} %"] if terms.margin.percent or not units.value else []
     return " and ".join([*parts, readable(units)] if units.value else parts)
 
 
 def short(wallet: str | None) -> str | None:
-    """Return a wallet address as people say it, without its scheme."""
+    """Return a wallet address without its scheme, for people."""
     return wallet.removeprefix("https://") if wallet else None
 
 
@@ -147,8 +147,8 @@ def sum_of(key: Actor, value: int) -> str:
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
-    It has all significant digits, and at least the currency's number of decimals. The blank
-    does not break: a sum stays on one line.
+    It has all significant digits, and at least the currency's number of decimals. The blank does
+    not break, so that a sum stays on one line.
     """
     whole, _, fraction = amount.decimal().removeprefix("-").partition(".")
     sign = "-" if amount.value < 0 else ""
@@ -159,7 +159,7 @@ def readable(amount: Amount) -> str:
 
 
 def attempt(delivery: Delivery) -> Attempt:
-    """Return one attempt to deliver, with its outcome in words."""
+    """Return one attempt to deliver, with the text of its outcome."""
     if delivery.status is not None:
         outcome = f"Response {delivery.status}"
     elif delivery.duration_ms is None:
@@ -176,7 +176,7 @@ def attempt(delivery: Delivery) -> Attempt:
 
 
 def _without_answer(error: str) -> str:
-    """Return in words why there was no response: not reached, or reached and silent."""
+    """Return the text of why there was no response: not reached, or not answered."""
     kind, _, rest = error.partition(": ")
     host, _, name = rest.rpartition(": ")
     said = CONNECTION.get(name, name)
@@ -191,7 +191,7 @@ def _without_answer(error: str) -> str:
 
 
 def limits_of(key: Actor) -> str | None:
-    """Return the limits of its refunds in words, None without any."""
+    """Return the text of the actor's refund limits, None without any."""
     cap = key.refund_cap
     if cap is None:
         return None

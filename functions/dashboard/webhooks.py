@@ -1,7 +1,7 @@
 """The webhooks: addresses, signing secrets, delivery logs, events, and the signature checker.
 
-A secret in clear text is only in the response that created it. The checker explains in plain words
-why a merchant's server rejects a webhook.
+A secret in plain text is only in the response that created it. The checker explains why a
+merchant's server rejects a webhook.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
 from dashboard.view import Attempt, Delivered, attempt, delivered
 
 router = PageRouter(prefix="/webhooks", section=("/webhooks", "Webhooks"))
-# The optional events: field of the form, type, and text.
+# The optional events: the form's field, the type and the text.
 _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
 NEW: Final = "new"  # stands for the id of a new endpoint
 _WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
@@ -50,7 +50,7 @@ _SINCE: Final = timedelta(days=3)  # the default of "failed since"
 
 
 class ResendForm(Fields):
-    """The failed events to send again: those since a day, of a page `after` an event."""
+    """The failed events to send again: those since a day, in the page `after` an event."""
 
     since: Annotated[Day, message("“Failed since” must be a day, like 2026-03-31.")]
     after: str
@@ -67,7 +67,7 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page of the `chosen` endpoint: with a form as `typed`, and with a new `secret`.
+    """Return the page of the `chosen` endpoint, with a form as `typed`, and a new `secret`.
 
     Raise ResourceMissing if there is no such endpoint.
     """
@@ -116,7 +116,7 @@ def _page(
 
 
 def _again(request: PageRequest, **shown: Any) -> Response:
-    """Return the page of the form's endpoint, with the form as it was typed."""
+    """Return the page of the form's endpoint, with the typed form."""
     return _page(request, chosen=_which(request), typed=request.form, **shown)
 
 
@@ -221,7 +221,7 @@ async def send_test(request: Form) -> Response:
 
 @router.form("/resend-failed", Door(Right.INTEGRATE, "events to a known address"), again=_again)
 async def resend_failed(request: Form) -> Response:
-    """Say how many events would be sent. Send them once the merchant has confirmed."""
+    """Show how many events would be sent. Send them after the merchant has confirmed."""
     services, key, chosen = request.services, request.key, _which(request)
     typed = request.read(ResendForm)
     if "sure" not in request.form:
