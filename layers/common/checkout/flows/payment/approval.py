@@ -1,4 +1,4 @@
-"""Ask for the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
+"""Request the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
 
 The approval is an interactive grant (RFC 9635) with limits. All kinds of records go through here:
 sales, refunds and budgets (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
@@ -40,10 +40,10 @@ Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[st
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
-STUMBLE_PAUSE: Final = 2.0  # seconds after another stumble
-# A request asks again only while it has this left: for a slow answer, and for the payment after it.
+STUMBLE_PAUSE: Final = 2.0  # seconds after another temporary error
+# A request asks again only with this time left: for a slow answer, and for the payment after it.
 ROOM: Final = timedelta(seconds=12)
-# A wallet that cannot take an approval just now is asked again for this long, by the browser.
+# After a temporary error at the approval, the browser tries it again for this long.
 KEPT_FOR: Final = timedelta(minutes=3)
 KEPT_PAUSE: Final = 10  # seconds until the browser comes again
 
@@ -52,12 +52,11 @@ KEPT_PAUSE: Final = 10  # seconds until the browser comes again
 class CallbackResult(Generic[T]):
     """The record after a callback.
 
-    If `wait_seconds` is above 0, nothing was done, or the wallet could not take the approval just
-    now: call the same URL again after that time. It is the browser that waits, because any number
-    of copies may come before one of them has the claim.
-    Nothing was done either if `asks`: the approval was begun in another browser, so ask this one
-    first. `verified`: the customer's browser came back with the session's approval, and was asked
-    if it had to be.
+    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error: the same
+    URL must be called again after that time. The browser waits, because any number of copies may
+    come before one of them has the claim. With `asks` nothing was done either: the approval was
+    begun in another browser, so this one's customer has to confirm first. `verified`: the
+    customer's browser came back with the session's approval, and has confirmed if it had to.
     """
 
     record: T
@@ -69,10 +68,10 @@ class CallbackResult(Generic[T]):
 def ask(
     visit: WalletVisit, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
 ) -> tuple[Grant, str]:
-    """Ask for the grant that the payer approves (C6); return it with the page of the approval.
+    """Request the grant that the payer approves (C6); return it with the page of the approval.
 
-    With a receiver and a debit as its limits it can pay nothing else; without limits it can only
-    read payments. Raises open_payments errors.
+    With a receiver and a debit as limits it can pay only that; without limits it can only read
+    payments. Raises open_payments errors.
     """
     nonce = new_nonce(visit.services.random_bytes)
     pending = visit.client.request_payment_grant(
@@ -108,7 +107,7 @@ def returned(
     interact_ref: str,
     presented_hash: str,
 ) -> Grant | None:
-    """Return the pending grant that this callback is about, or None if none waits.
+    """Return the pending grant of this callback, or None if no grant waits.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
     """
@@ -126,12 +125,12 @@ def claim(
 ) -> A:
     """Take the lease on the continuation of the record's grant (W5).
 
-    Other writes may come first; another approval or claim may not. `planned` returns further fields
-    of the record that is claimed. Raises StaleRecord with the winner, and IllegalTransition.
+    Other writes may come first, but not another approval or claim. `planned` returns further fields
+    of the claimed record. Raises StaleRecord with the winner, and IllegalTransition.
     """
 
     def claimed(current: A) -> Change[A]:
-        now = services.clock.now()  # of the claim that is written, not of one that lost its race
+        now = services.clock.now()  # of the written claim, not of an attempt that lost its race
         lost = current is not record and current.lease_live(now)
         if current.grant != record.grant or lost:
             raise StaleRecord(current)
@@ -176,7 +175,7 @@ def redeem_and_intend(
 def keep_or_lose(
     visit: WalletVisit, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
 ) -> P:
-    """Keep an approval that the wallet could not take just now, or lose it."""
+    """Keep an approval after a temporary error of the wallet, or lose it."""
     kept = kept_until(visit.services, error, record.approve_until)
     if kept is None:
         return _lose(visit, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
@@ -186,7 +185,7 @@ def keep_or_lose(
 
 
 def _lose(visit: WalletVisit, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
-    """Forget the approval: no payment was instructed by it, so none can come of it."""
+    """Delete the approval: no payment was instructed by it, so none can follow."""
     assert record.payer is not None
     auth_server, (note, fields) = record.payer.auth_server, blamed
     event = subject_of(record.id).events.APPROVAL_LOST
@@ -203,7 +202,7 @@ def redeem(
     payer: WalletAddress,
     limits: Limits | None,
 ) -> AccessToken:
-    """Redeem the interact_ref (C7), in spite of stumbles. Raises open_payments errors."""
+    """Redeem the interact_ref (C7), again after temporary errors. Raises open_payments errors."""
     return in_spite_of_stumbles(
         visit,
         lambda: visit.client.continue_grant(
@@ -213,7 +212,7 @@ def redeem(
 
 
 def in_spite_of_stumbles(visit: WalletVisit, call: Callable[[], T]) -> T:
-    """Make a call that an approval depends on; after a stumble again, while the visit has time.
+    """Make a call that an approval depends on, again after temporary errors while there is time.
 
     Raises open_payments errors.
     """
@@ -236,7 +235,7 @@ def stumbled(error: op.OpenPaymentsError) -> bool:
     """Return whether the call may be made again after this error: the interact_ref may be valid.
 
     It may if no answer came, the server failed or was busy, or could not read our keys. If it was
-    redeemed and the answer is lost, the next redemption is refused, and nothing is worse.
+    redeemed and the answer is lost, the next redemption is refused, which does no harm.
     """
     if isinstance(error, op.Refused):
         return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)
@@ -246,10 +245,10 @@ def stumbled(error: op.OpenPaymentsError) -> bool:
 def kept_until(
     services: Services, error: op.OpenPaymentsError, approve_until: datetime | None
 ) -> datetime | None:
-    """Return until when an approval is kept that the wallet could not take just now.
+    """Return until when an approval is kept after a temporary error of the wallet.
 
-    `approve_until` is when it ends already, if that is known. None if the error is no stumble, or
-    no time is left to ask again: then it is lost.
+    `approve_until` is the end from an earlier error, if any. None if the error is not temporary, or
+    no time is left: then the approval is lost.
     """
     if not stumbled(error):
         return None
@@ -259,6 +258,6 @@ def kept_until(
 
 
 def cancel(visit: WalletVisit, auth_server: str, grant: Grant) -> None:
-    """Cancel a grant that was given up, best effort: nothing depends on it."""
+    """Cancel an abandoned grant, best effort, because nothing depends on it."""
     with contextlib.suppress(op.OpenPaymentsError):
         visit.client.cancel_grant(auth_server, grant.continuation)

@@ -1,6 +1,6 @@
-"""Cancel a grant at the customer's wallet after its approval was given up.
+"""Cancel a grant at the customer's wallet after its approval was abandoned.
 
-Nothing depends on it, and doing it twice does no harm.
+Nothing depends on it, and a repetition does no harm.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from checkout.open_payments import errors as op
 from checkout.ports import Cleanup
 from checkout.services import PayServices
 
-DEADLINE: Final = timedelta(seconds=3)  # the queue brings a task that was not done again
+DEADLINE: Final = timedelta(seconds=3)  # the queue delivers an unfinished task again
 
 
 class TryLater(Exception):
@@ -26,7 +26,7 @@ class TryLater(Exception):
 def clean_up(services: PayServices, cleanup: Cleanup) -> None:
     """Cancel the grant. Raises TryLater, `errors.Unavailable`.
 
-    A wallet that refuses has been asked: its grant is gone, or will expire.
+    A refusal ends the task: the grant is gone, or will expire.
     """
     try:
         merchant = merchants.as_of(services.merchants, cleanup.merchant, cleanup.identity)

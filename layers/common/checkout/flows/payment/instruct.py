@@ -1,8 +1,8 @@
 """Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
 
-Sales and refunds share the price, the intent and the one call that moves money. `send` and what
-follows it are the sale's: after W6 only certainty opens the session again; a payment whose outcome
-is unknown stays in `paying`, and is found by its quote (domain/session/transitions.py).
+Sales and refunds share the price, the intent and the one call that moves money. `send` and the
+steps after it are for sales: after W6 only certainty opens the session again; a payment with an
+unknown outcome stays in `paying`, and is found by its quote (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=InFlight)
 P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
-# From W6; a process that resumes later must not send.
+# From W6; a process that continues later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
-# The process that has sent has this long to see the money before reconciliation looks for it.
+# The sending process has this long to see the money before reconciliation starts.
 CHECK_AFTER: Final = timedelta(seconds=5)
 # A quote that expires between the creation of the payment and its sending fails the payment.
 QUOTE_MARGIN: Final = timedelta(seconds=10)
 LIST_PAGES_MAX: Final = 3
-RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was called invalid is tried again
+RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was rejected as invalid is tried again
 
 
 @dataclass(frozen=True, slots=True)
 class Sent(Generic[R]):
     """A session after its one send.
 
-    `payment` is the wallet's, of a 201. `seen` is the money that is there although the wallet has
-    refused. With neither, the session is open again, or in doubt.
+    `payment` is from a 201. `seen` is money that has arrived although the wallet has refused.
+    Without either, the session is open again, or in doubt.
     """
 
     session: R
@@ -73,10 +73,9 @@ def request_quote(
 ) -> Quote:
     """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
 
-    With `debit` it is the quote of what this debit delivers.
-
-    An "invalid receiver" is asked about once more: at a real provider it also means that the
-    incoming payment could not be read just now. Raises open_payments errors.
+    With `debit` it is the quote of the amount that this debit delivers. After "invalid receiver" it
+    asks once more, because a real provider also answers this if it temporarily could not read the
+    incoming payment. Raises open_payments errors.
     """
     try:
         return _request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
@@ -127,7 +126,7 @@ def usable_quote(
 
 
 def instruction(services: PayServices) -> dict[str, Any]:
-    """Return the fields of a new instruction: until when to send it, and when to look for it."""
+    """Return the fields of a new instruction: the deadline to send it, and the first check."""
     now = services.clock.now()
     new = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
     return {"instruction": new, "check_at": new.deadline + CHECK_AFTER, "checks": 0}
@@ -146,7 +145,7 @@ def intend(services: PayServices, record: P, quote: Quote, token: AccessToken, *
 class NothingSent(Exception):
     """Report that this instruction has certainly paid nothing and never will.
 
-    `why` is for the history. It is `late`, or no byte of it reached the wallet.
+    `why` is for the history. It was too `late`, or no byte of it reached the wallet.
     """
 
     def __init__(self, why: str, *, late: bool = False) -> None:
@@ -157,8 +156,8 @@ class NothingSent(Exception):
 def send_once(visit: WalletVisit, record: InFlight | Refund, token: AccessToken) -> OutgoingPayment:
     """Make the one call that moves money, never after the instruction's deadline (C8).
 
-    Returns the payment as the payer's wallet has accepted it. Raises NothingSent, and open_payments
-    errors: by these alone nothing is known.
+    Returns the payment that the payer's wallet has accepted. Raises NothingSent, and open_payments
+    errors, which alone prove nothing.
     """
     assert record.instruction is not None
     assert record.quote is not None
@@ -177,7 +176,7 @@ def send_once(visit: WalletVisit, record: InFlight | Refund, token: AccessToken)
 def send(visit: WalletVisit, record: R, token: AccessToken, patience: timedelta) -> Sent[R]:
     """Send the payment of a sale, and record it (W7).
 
-    Others look for its money after `patience`. Raises StaleRecord, IllegalTransition.
+    Reconciliation starts after `patience`. Raises StaleRecord, IllegalTransition.
     """
     services = visit.services
     try:
@@ -188,7 +187,7 @@ def send(visit: WalletVisit, record: R, token: AccessToken, patience: timedelta)
     except op.Refused as refused:
         return _refused(visit, record, token, refused)
     except op.OpenPaymentsError:
-        return Sent(record)  # `paying`: the page says "confirming", reconciliation decides
+        return Sent(record)  # `paying`: the page shows "confirming", reconciliation decides
     after_us = services.clock.now() + patience
     try:
         record = note_created(
@@ -221,9 +220,9 @@ def _certain(
 def _refused(visit: WalletVisit, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session if the 4xx means that no payment was made; return the money if it is there.
 
-    It does only if the wallet, asked by id and by list, shows no payment for this quote, and the
-    incoming payment shows no money (C8): a hostile wallet may pay and hide it. One in doubt whose
-    incoming payment is completed goes to the fence at once.
+    It means that only if the wallet, asked by id and by list, shows no payment for this quote, and
+    the incoming payment shows no money (C8), because a hostile wallet may pay and hide it. If it is
+    in doubt and the incoming payment is completed, the fence begins at once.
     """
     assert record.quote is not None
     assert record.customer is not None
@@ -242,11 +241,11 @@ def _refused(visit: WalletVisit, record: R, token: AccessToken, refused: op.Refu
     except op.OpenPaymentsError:
         certain = False  # a wallet cannot be asked
     if certain:
-        if refused.of_key:  # no matter of the customer, or of their money
+        if refused.of_key:  # not caused by the customer or their money
             why = f"{refused.reason.value} ({refused.answered})"
             return _certain(visit, record, token, Problem.MERCHANT_WALLET_ERROR, why)
         return _certain(visit, record, token, Problem.PAYMENT_REFUSED, refused.reason.value)
-    if completed:  # a stranger has closed it: that is why, and the fence can begin
+    if completed:  # others have closed it, which explains the refusal; the fence can begin
         record = schedule.start_closing(visit.services, record)
     return Sent(record)
 
@@ -258,11 +257,11 @@ def note_created(
     *,
     check_at: Callable[[R], datetime],
 ) -> R:
-    """Write that the instructed payment is there (W7); `payment` is its id, if that is known.
+    """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
-    Changes that others have written meanwhile are kept: W7 is written on top of the winner of a
-    race, unless it no longer pays by this instruction, or is being closed. Then raises StaleRecord
-    with the winner. `check_at` says when a record is checked next.
+    Changes by other processes are kept: W7 is written over the winner of a race, unless that no
+    longer pays by this instruction, or is being closed; then raises StaleRecord with the winner.
+    `check_at` is the time of the record's next check.
     """
 
     def created(current: R) -> Change[R]:
@@ -286,8 +285,8 @@ def find_payment(
 ) -> OutgoingPayment | None:
     """Return the outgoing payment of this quote, or None if the wallet shows none.
 
-    Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors
-    where the wallet cannot be asked; then nothing is known.
+    Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors if
+    the wallet cannot be asked; then nothing is known.
     """
     try:
         return client.get_outgoing_payment(client.outgoing_payment_url(payer, quote), token)

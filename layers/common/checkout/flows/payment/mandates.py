@@ -1,7 +1,7 @@
-"""Keep the token of a mandate: renew it (M1 to M3) to use it, and before its provider forgets it.
+"""Renew the token of a mandate (M1 to M3), to use it and before its provider deletes it.
 
-Nothing else may rotate it: a rotation kills the token for everybody else. The order of the writes
-and its reasons: domain/payment/mandate_transitions.py.
+Nothing else may rotate it, because a rotation invalidates the token for all other users. The order
+of the writes and its reasons: domain/payment/mandate_transitions.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEALED: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKE
 
 
 class NoToken(Exception):
-    """Report that there is no token to use: it is being renewed, or, with `gone`, there is none."""
+    """Report that there is no token to use: it is being renewed, or with `gone` it is lost."""
 
     def __init__(self, *, gone: bool) -> None:
         super().__init__("the mandate has no token to use")
@@ -42,7 +42,7 @@ class NoToken(Exception):
 
 
 def of(services: Services, merchant_id: str) -> Mandate | None:
-    """Return the merchant's mandate, or None if none was ever asked for."""
+    """Return the merchant's mandate, or None if none was ever requested."""
     return services.mandates.get(mandate_id(merchant_id))
 
 
@@ -64,7 +64,7 @@ def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLIN
 
 
 def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
-    """Return the mandate's token, good for the next minute; it is renewed first if need be.
+    """Return the mandate's token, valid for the next minute; it is renewed first if necessary.
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
@@ -78,7 +78,7 @@ def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, Access
 
 
 def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
-    """Replace the token that was read: the intent (M1), the call, what it said (M2, M3).
+    """Replace the token that was read: the intent (M1), the call, its result (M2, M3).
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
@@ -102,7 +102,7 @@ def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
     new = sealed.seal_token(services.vault, mandate.id, fresh)
 
     def rotated(current: Mandate) -> Change[Mandate] | None:
-        # A slow visit heals what another has called lost meanwhile.
+        # A late success overwrites a LOST that another process has written.
         if current.token != known or current.status not in _HEALED:
             return None
         at = services.clock.now() + ROTATED_EVERY
@@ -117,7 +117,7 @@ def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
 
 
 def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate, bool]:
-    """Write M1; return also whether an earlier rotation has stood until now. Raises NoToken."""
+    """Write M1; also return whether an earlier rotation had no result until now. Raises NoToken."""
     stood = False
 
     def started(current: Mandate) -> Change[Mandate]:
@@ -143,7 +143,7 @@ def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate,
 
 
 def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
-    """Write when to ask again with the same token: nothing is known of this rotation."""
+    """Write when to try again with the same token, because this rotation has no result."""
 
     def later(current: Mandate) -> Change[Mandate] | None:
         if current.token != known or not current.active:
@@ -161,7 +161,7 @@ def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
 
 
 def _over(services: Services, mandate: Mandate, known: str, event: MandateEvent) -> None:
-    """Write M3, if the token is still the one that is gone."""
+    """Write M3, if the stored token is still the lost one."""
 
     def over(current: Mandate) -> Change[Mandate] | None:
         if current.token != known or not current.active:

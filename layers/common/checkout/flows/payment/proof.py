@@ -1,6 +1,6 @@
-"""Prove what has arrived: read the merchant's own incoming payment, close it, take the fence.
+"""Prove how much has arrived: read the merchant's own incoming payment, close it, take the fence.
 
-It is the witness that money arrived, or did not; a payer's wallet may say anything.
+It is the evidence whether money has arrived; a payer's wallet is not trusted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from checkout.open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 
-# How a resource server says that a resource does not exist (protocol.md section 7). A 404 may come
+# The answers of a resource server for a missing resource (protocol.md section 7). A 404 may come
 # from a proxy in between, so it is believed only this long after the expiry.
 READ: Final = "get_incoming_payment"
-# Another client's payment is none of the session's either: the witness is the merchant's own.
+# Another client's payment does not belong to the session either.
 NONE: Final = (op.Reason.NOT_FOUND, op.Reason.NOT_OURS)
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
@@ -32,8 +32,8 @@ STRAY_404: Final = timedelta(minutes=15)
 class Seen:
     """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
 
-    `closed`: it takes no new money. `completed`: because somebody closed it, whoever that was, or
-    because it is paid; time alone does not.
+    `closed`: it accepts no new money. `completed`: it was paid or closed by anybody, not by time
+    alone.
     """
 
     received: int
@@ -45,9 +45,9 @@ class Seen:
 def read(visit: WalletVisit, record: InFlight) -> Seen:
     """Read the incoming payment. Money that an earlier read has shown stays in the answer.
 
-    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments. Of
-    one that has shown money it is believed to take no more only NEVER_CLOSED_AFTER the expiry.
-    Raises open_payments errors; then nothing is known.
+    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments. If
+    it has shown money, it counts as closed only NEVER_CLOSED_AFTER the expiry. Raises open_payments
+    errors; then nothing is known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -60,7 +60,7 @@ def read(visit: WalletVisit, record: InFlight) -> Seen:
         believed_from = record.incoming_payment_ends_at
         if refused.status != GONE:
             believed_from += STRAY_404
-        # The refusal of a grant, which a read may need first, says nothing of the payment.
+        # The refusal of a grant, which a read may need first, proves nothing about the payment.
         gone = refused.reason in NONE and refused.operation == READ
         if gone and begun_at >= believed_from and (known == 0 or never_closed):
             return Seen(received=known, closed=True, begun_at=begun_at)
@@ -75,8 +75,9 @@ def read(visit: WalletVisit, record: InFlight) -> Seen:
 def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
     """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
 
-    Only the reads count, not the provider's answer to the close. If the second one fails, the first
-    is returned: what it shows has arrived. Raises open_payments errors if the first one fails.
+    Only the reads count, not the provider's answer to the close. If the second read fails, the
+    first is returned, because the money that it shows has arrived. Raises open_payments errors if
+    the first one fails.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -93,7 +94,7 @@ def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
 def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool = False) -> bool:
     """Return whether `received`, in the wallet's scale, counts as payment in full.
 
-    `ended`: the customer's wallet says that the payment is over, and has not failed.
+    `ended`: the customer's wallet reports that the payment has ended without a failure.
     """
     quote, receiver = record.quote, record.incoming_payment
     # Without a quote the money came from outside.
@@ -109,9 +110,9 @@ def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool =
 def fence(visit: WalletVisit, record: R) -> tuple[R, Seen, bool]:
     """Take one step of the fence. Once closing, only received money counts.
 
-    Returns the record, what its incoming payment shows, and whether that decides: it is enough
-    money, or a read that began FENCE after the close. If that shows no money, the payment is
-    disproved already. Raises open_payments errors, StaleRecord, IllegalTransition.
+    Returns the record, the state of its incoming payment, and whether that decides: it shows enough
+    money, or the read began FENCE after the close. If that read shows no money, the returned record
+    is already disproved. Raises open_payments errors, StaleRecord, IllegalTransition.
     """
     services = visit.services
     seen = read_and_close(visit, record) if record.closed_at is None else read(visit, record)

@@ -1,4 +1,4 @@
-"""Say when the wallets of a payment in flight are asked, and when waiting for it is over."""
+"""Decide when the wallets of a payment in flight are asked, and when the wait for it ends."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ R = TypeVar("R", bound=InFlight)
 
 # A wallet that keeps a check waiting for this long counts as hanging.
 HUNG: Final = timedelta(seconds=3)
-# One that has hung is left alone for as long as the payment has been in doubt, within these bounds.
+# Back-off after a time-out: as long as the payment has been in doubt, within these bounds.
 HUNG_LEAST: Final = timedelta(minutes=1)
 HUNG_MOST: Final = timedelta(hours=1)
-# Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
-# under way (domain/session/transitions.py, the fence).
+# Covers differing clocks of the servers that check the expiry of a quote or an incoming payment,
+# and packets under way (domain/session/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
-# A quote that names no end holds a session for this long after the payment was sent.
+# A quote without an expiry holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)
 # Seconds between checks of one payment, by how often it was checked; the last one repeats. It is
 # below the sweep's minute, so that no round finds the payment not yet due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # A payment undecided for this long is shown to the merchant, and checked only as often as this.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-CHECKS_AN_HOUR: Final = 80  # where no payment was sent, checks are counted instead
+CHECKS_AN_HOUR: Final = 80  # if no payment was sent, checks are counted instead
 
 
 def due(record: InFlight, now: datetime) -> bool:
-    """Tell whether the wallets must be asked about a payment in flight, or an ended record."""
+    """Return whether the wallets must be asked about a payment in flight, or an ended record."""
     owes = record.payment_in_flight or record.terminal
     return owes and record.check_at is not None and record.check_at <= now
 
 
 def may_ask(record: InFlight, now: datetime, within: timedelta) -> bool:
-    """Return whether the payer's wallet is asked now: it has rested, and there is time."""
+    """Return whether the payer's wallet is asked now: its back-off is over, and there is time."""
     rested = record.hung_until is None or now >= record.hung_until
     return rested and within > timedelta(0)
 
 
 def note_if_hung(services: Services, record: R, begun: datetime) -> R:
-    """Note that the payer's wallet hung, if a call that has begun then took that long."""
+    """Store that the payer's wallet hung, if a call since `begun` took that long."""
     now = services.clock.now()
     if now < begun + HUNG:
         return record
@@ -55,8 +55,8 @@ def note_if_hung(services: Services, record: R, begun: datetime) -> R:
 def close_when_waited(services: Services, record: R, *, completed: bool) -> R:
     """Begin the fence when the wait is over, never before.
 
-    It is over at once if the incoming payment is `completed` with too little: nothing can begin to
-    arrive any more, whatever the quote says.
+    It is over at once if the incoming payment is `completed` with too little, because then no
+    payment can begin to arrive, even before the quote's expiry.
     """
     if not completed and services.clock.now() < wait_until(record):
         return record
@@ -64,7 +64,7 @@ def close_when_waited(services: Services, record: R, *, completed: bool) -> R:
 
 
 def start_closing(services: Services, record: R) -> R:
-    """Begin the fence; the next check is due at once, however rare checks have become."""
+    """Begin the fence; the next check is due at once."""
     now = services.clock.now()
     return move(services, record, Event.CLOSING_STARTED, closing_at=now, check_at=now)
 
@@ -73,7 +73,7 @@ def wait_until(record: InFlight) -> datetime:
     """Return the time from which no payment of this instruction can begin.
 
     That is a margin after the quote or the incoming payment expires, whichever comes first. Once a
-    part of the money is there, the rest may come until the incoming payment expires.
+    part of the money has arrived, the rest may come until the incoming payment expires.
     """
     ends = [record.incoming_payment_ends_at]
     if not record.received:
@@ -87,7 +87,7 @@ def wait_until(record: InFlight) -> datetime:
 def next_check(record: InFlight, now: datetime) -> dict[str, Any]:
     """Return the fields that schedule the next check of a payment, if this one decides nothing.
 
-    Checks become rarer, but one is on time when the wait or the fence is over.
+    The intervals grow, but a check is always due at the end of the wait or of the fence.
     """
     attention = record.attention
     pause = timedelta(seconds=BACKOFF[min(record.checks, len(BACKOFF) - 1)])

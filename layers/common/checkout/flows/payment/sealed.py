@@ -1,6 +1,6 @@
 """Seal and open a record's secrets: the pending grant and the access token.
 
-Each is sealed under its table, its record's id and the field's name, and opens in no other place.
+Each is sealed under its table, its record's id and the field's name, and opens only there.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Proof(StrEnum):
     """The purpose of a proof. A proof made for one purpose is invalid for the other."""
 
-    BROWSER = "browser"  # in a cookie: the approval was begun here, or handed over to here
-    DEVICE = "device"  # in a link that hands the approval over to another device
+    BROWSER = "browser"  # in a cookie: the approval was begun in or moved to this browser
+    DEVICE = "device"  # in a link that moves the approval to another device
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Grant:
     continuation: Continuation
 
     def wait_seconds(self, now: datetime) -> int:
-        """Return the seconds from `now` until the wallet lets the grant be continued, or 0."""
+        """Return the seconds from `now` until the wallet allows the grant's continuation, or 0."""
         return max(0, math.ceil((self.continuation.not_before - now).total_seconds()))
 
     def proof(self, record_id: str, use: Proof) -> str:
-        """Return 128 bits that nobody can make without the nonce. A new approval has others."""
+        """Return 128 bits that cannot be made without the nonce. A new approval has others."""
         text = f"{use.value}\n{record_id}".encode()
         return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()
 
@@ -67,7 +67,7 @@ def open_grant(vault: AesVault, record_id: str, sealed: str) -> Grant:
 
 
 def grant_text(grant: Grant) -> str:
-    """Return the text of a grant that is to be sealed."""
+    """Return the text of a grant, to be sealed."""
     following = grant.continuation
     return compact(
         [

@@ -1,4 +1,4 @@
-"""Share what the steps of one payment need: the services, the merchant, and one client for all."""
+"""The services, the merchant and the wallet client that the steps of one payment share."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class WalletVisit:
         return replace(self, merchant=merchant, client=client)
 
     def within(self, time: timedelta) -> WalletVisit:
-        """Return the visit with a deadline so far from now. Raises Unavailable."""
+        """Return the visit with a deadline after `time` from now. Raises Unavailable."""
         return WalletVisit.begin(self.services, self.merchant, within=time)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
-        """Make a call about incoming payments at the merchant's wallet, with a token kept for it.
+        """Make a call about incoming payments at the merchant's wallet, with a cached token.
 
         Raises open_payments errors.
         """

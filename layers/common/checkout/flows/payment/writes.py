@@ -2,8 +2,7 @@
 
 A change is one row of the record's table (domain/record_kinds.py). It is written on condition that
 the record is still as it was read, in one transaction with the webhook events that the row names.
-Afterwards, best effort, delivery of the event is enqueued, and so is the clean-up of what the
-change leaves behind at the wallets.
+Afterwards, best effort, the delivery of the event and the clean-up at the wallets are enqueued.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
     """Apply `event` to the record as it was read, and write the result.
 
     `changes` are the fields that the event sets, and a `note` for the history. Returns the record
-    as written. Raises IllegalTransition where the table has no such row or its condition does not
-    hold, and StaleRecord where another writer came first; then nothing was written.
+    as written. Raises IllegalTransition if the table has no such row or its condition does not
+    hold, and StaleRecord if another writer came first; then nothing was written.
     """
     return commit(services, change(services, record, event, **changes))
 
 
 def change(services: Services, record: R, event: StrEnum, **changes: Any) -> Change[R]:
-    """Return what `event` makes of the record now, for `commit`. Raises IllegalTransition."""
+    """Return the record's change by `event` now, for `commit`. Raises IllegalTransition."""
     now = services.clock.now()
     writer = new_nonce(services.random_bytes)
     changed: Change[R] = subject_of(record.id).advance(
@@ -56,10 +55,10 @@ def write_decided(
     decide: Callable[[R], Change[R] | None],
     reserve: Reserve[R] | None = None,
 ) -> R:
-    """Write what `decide` makes of the record; after a lost race, decide again from the winner.
+    """Write the change that `decide` returns; after a lost race, decide again from the winner.
 
-    Returns the record as written, or as it is where `decide` returns None. Raises StaleRecord
-    when the race is lost TRIES times, KeyHeld as `commit` does, and what `decide` raises.
+    Returns the record as written, or unchanged if `decide` returns None. Raises StaleRecord after
+    TRIES lost races, KeyHeld as `commit` does, and the errors of `decide`.
     """
     for _ in range(TRIES):
         decided = decide(record)
@@ -163,7 +162,7 @@ def _wanted(event_type: str, listeners: Listeners) -> bool:
 
 
 def _listeners(services: Services, merchant_id: str) -> Listeners:
-    """Return what counts the endpoints that get an event of a type; it reads the merchant once."""
+    """Return a function that counts the endpoints for an event type; it reads the merchant once."""
 
     @cache
     def endpoints() -> tuple[Endpoint, ...]:
@@ -181,7 +180,7 @@ def _left_behind(change: Change[R]) -> Cleanup | None:
     """
     before, after = change.before, change.after
     if not isinstance(before, InFlight) or not isinstance(after, InFlight):
-        return None  # a refund's approval is limited to it, and ends by itself
+        return None  # a refund's approval is limited to the refund, and expires
     # The holder of the continuation's lease redeems the grant or cancels it itself.
     held = before.phase is Phase.CONTINUING and before.lease_live(change.at)
     if before.grant is None or before.customer is None or after.grant is not None or held:

@@ -1,7 +1,7 @@
 """Approve a refund in the merchant's own wallet, and send it once (R2).
 
-The order of writes is the safety: the claim before the interact_ref is redeemed, R2 before the one
-call that moves money (domain/refund/transitions.py).
+Safety depends on the order of the writes: the claim before the interact_ref is redeemed, R2 before
+the one call that moves money (domain/refund/transitions.py).
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from checkout.ports import StaleRecord
 from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)
-# The customer's incoming payment lasts for the approval and for what is under way after it.
+# The customer's incoming payment lasts for the approval and the payment after it.
 LASTS: Final = timedelta(hours=2)
 APPROVE_WITHIN: Final = timedelta(hours=1)
 LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
 
 
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Ask for the price and for the merchant's approval, and return the refund with both.
+    """Request the price and the merchant's approval, and return the refund with both.
 
-    A refund whose token is lost asks for an approval that can only read. One that the budget was to
-    pay is left to this approval.
+    For a refund whose token is lost, the approval can only read. A refund that the budget was to
+    pay then waits for this approval.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
     WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
@@ -62,7 +62,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """
     refund = request.get(services, key, refund_id)
     request.require_own(key, refund)
-    # One that waits for the budget may be approved by hand, too.
+    # A refund that waits for the budget may also be approved by hand.
     waits = refund.approval_waits or refund.status is RefundStatus.NEEDS_APPROVAL
     if not waits or refund.lease_live(services.clock.now()):
         raise RefundUnexpectedState("This refund does not wait for your approval.")
@@ -75,7 +75,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     payer = refund.payer if refund.payment_in_flight else own_wallet(merchant)
     assert payer is not None
     fields: dict[str, Any] = {}
-    if refund.problem in NOT_BY_BUDGET:  # it still says why it asks for an approval
+    if refund.problem in NOT_BY_BUDGET:  # it is still the reason for the approval
         fields["problem"] = refund.problem
     limits: Limits | None = None
     if not refund.payment_in_flight:
@@ -105,7 +105,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
 
 
 def callback_url(base_url: str, refund_id: str) -> str:
-    """Return the address to which the merchant's wallet sends the browser back."""
+    """Return the URL to which the merchant's wallet sends the browser back."""
     return f"{base_url}/dashboard/refunds/{refund_id}/callback"
 
 
@@ -190,8 +190,8 @@ def finish(
     """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, and CallbackInvalid for
-    one that does not verify, without any write or wallet call. A repeated or late callback gets the
-    refund as it is.
+    a callback that does not verify, without any write or wallet call. A repeated or late callback
+    returns the refund unchanged.
     """
     refund = request.get(services, key, refund_id)
     request.require_own(key, refund)
@@ -225,7 +225,7 @@ def _pay(visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: 
 
 
 def send(visit: WalletVisit, refund: Refund, token: AccessToken) -> Refund:
-    """Send the payment once (C6), and look for it. No refusal decides."""
+    """Send the payment once (C6), and look for it. A refusal decides nothing."""
     try:
         payment = instruct.send_once(visit, refund, token)
     except instruct.NothingSent as nothing:
@@ -273,9 +273,9 @@ def _read_again(
 def _blame(
     refund: Refund, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem, and its field, which a refund that is under way does not get.
+    """Return the note on a problem of the merchant's wallet, and the field for it.
 
-    The wallet is the merchant's own.
+    A refund that is under way does not get the field.
     """
     if problem is Problem.WALLET_UNREACHABLE:
         return RefundProblem.MERCHANT_WALLET_ERROR.value, {}

@@ -57,12 +57,12 @@ from checkout.services import PayServices
 
 
 def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
-    """Ask the merchant's wallet to approve `amount` minor units a month; return the page too.
+    """Request the wallet's approval of `amount` minor units a month; return it with its page.
 
-    `margin` is what refunds may cost more without a person, once this is approved. A budget that is
-    in use stays so until then. Raises PermissionMissing as `budget_request.require_unlimited` does,
-    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
-    MerchantSuspended, MerchantWalletError.
+    `margin` is how much more refunds may cost without a person, once this is approved. A budget in
+    use remains in use until then. Raises PermissionMissing as `budget_request.require_unlimited`
+    does, AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState,
+    MerchantUnproven, MerchantSuspended, MerchantWalletError.
     """
     budget_request.require_unlimited(key)
     value = budget_request.in_wallet(key, amount).value
@@ -99,7 +99,7 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
 
 
 def callback_url(base_url: str) -> str:
-    """Return the address to which the merchant's wallet sends the browser back."""
+    """Return the URL to which the merchant's wallet sends the browser back."""
     return f"{base_url}/dashboard/budget/callback"
 
 
@@ -109,7 +109,7 @@ def limits_of(terms: Terms) -> Limits:
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return what is asked for. The months of one wallet stay, so that their count goes on."""
+    """Return the requested terms. The months of one wallet stay, so that their count continues."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
@@ -123,8 +123,8 @@ def finish(
 ) -> CallbackResult[Mandate | None]:
     """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
 
-    Raises CallbackInvalid for one that does not verify, without any write or wallet call. A
-    repeated or late callback gets the mandate as it is.
+    Raises CallbackInvalid for a callback that does not verify, without any write or wallet call. A
+    repeated or late callback returns the mandate unchanged.
     """
     mandate = mandates.of(services, key.merchant)
     if mandate is None or mandate.asked is None:
@@ -141,7 +141,7 @@ def finish(
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
         mandate = approval.claim(services, mandate)
-    except StaleRecord as stale:  # another approval was asked for, or has been given
+    except StaleRecord as stale:  # another approval was requested or given
         return CallbackResult(stale.current)
     except IllegalTransition as illegal:  # another request redeems it, or it comes too late
         return CallbackResult(illegal.record)
@@ -154,7 +154,7 @@ def finish(
 def _redeemed(
     visit: WalletVisit, mandate: Mandate, grant: sealed.Grant, interact_ref: str
 ) -> Mandate:
-    """Redeem the approval (A3), write what it gave (A4), and cancel the grant that it replaces."""
+    """Redeem the approval (A3), write its result (A4), and cancel the grant that it replaces."""
     services, asked, claimed = visit.services, mandate.asked, mandate
     assert asked is not None
     try:
@@ -215,15 +215,15 @@ def _not_redeemed(
 
 
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
-    """Return whether nobody else has claimed the approval, or asked for another, since then.
+    """Return whether no other request has claimed the approval, or requested another, since then.
 
-    The other one would cancel its grant.
+    The other request would cancel its grant.
     """
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
 
 def _cancel(services: PayServices, mandate: Mandate) -> None:
-    """Cancel the grant that a mandate had in use, best effort: its token is stored no more."""
+    """Cancel a mandate's former grant, whose token is no longer stored, best effort."""
     if mandate.handle is None or mandate.terms is None:
         return
     terms = mandate.terms
@@ -237,10 +237,10 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
 
 
 def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Pay a refund from the budget, as a person has confirmed it; return what became of it.
+    """Pay a refund from the budget, as a person has confirmed; return the refund.
 
     It costs no more than the price that was shown. Raises ResourceMissing, RefundUnexpectedState,
-    also if nobody has asked for its price yet.
+    also if its price was not requested yet.
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
@@ -267,17 +267,17 @@ def pay_now(services: PayServices, refund: Refund) -> Refund:
     """Pay a new refund from the budget as `pay` does; return it as it is then."""
     try:
         return pay(services, refund)
-    except (StaleRecord, IllegalTransition):  # the sweep pays it, or somebody has canceled it
+    except (StaleRecord, IllegalTransition):  # the sweep pays it, or it was canceled
         return services.refunds.get(refund.id) or refund
 
 
 def pay(
     services: PayServices, refund: Refund, *, shown: bool = False, within: timedelta = DEADLINE
 ) -> Refund:
-    """Pay a refund from the budget if that is due and it fits, else leave it to an approval.
+    """Pay a refund from the budget if due and within it; otherwise it waits for an approval.
 
-    `shown`: a person has seen the price that is stored, and confirmed it. Raises IllegalTransition,
-    and StaleRecord after a lost race.
+    `shown`: a person has seen the stored price, and confirmed it. Raises IllegalTransition, and
+    StaleRecord after a lost race.
     """
     now = services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
@@ -299,13 +299,13 @@ def pay(
         return _waits(services, refund, RefundProblem.CUSTOMER_WALLET_UNREACHABLE)
     except (MerchantWalletError, op.OpenPaymentsError):
         return _waits(services, refund, RefundProblem.MERCHANT_WALLET_ERROR)
-    except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # nor later
+    except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # would fail again later
         return _passed(services, refund, RefundProblem.CUSTOMER_WALLET_REFUSED)
     return approve.send(visit, refund, token)
 
 
 class _Passed(Exception):
-    """Report that the budget does not pay a refund, with its price, if it is known, as fields."""
+    """Report that the budget does not pay a refund; `fields` have its price if known."""
 
     def __init__(self, problem: RefundProblem, fields: dict[str, Any]) -> None:
         super().__init__(problem)
@@ -315,7 +315,7 @@ class _Passed(Exception):
 def _intended(
     visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[Refund, AccessToken]:
-    """Ask for the price, and write the intent to pay it. No money can move before that.
+    """Request the price, and write the intent to pay it. No money can move before that.
 
     Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and as
     `approve.price` does.
@@ -330,8 +330,8 @@ def _intended(
 def _most(refund: Refund, mandate: Mandate) -> int:
     """Return the most that the budget pays without a person, in units of the merchant's wallet.
 
-    The price is that of our own wallet, and the refund's amount what has arrived. What the
-    customer's wallet has quoted for the sale changes neither.
+    The price comes from the merchant's own wallet, and the refund's amount from the money received.
+    The quote of the customer's wallet for the sale changes neither.
     """
     assert mandate.terms is not None
     most = mandate.terms.margin.most(refund.cost.value)
@@ -341,7 +341,7 @@ def _most(refund: Refund, mandate: Mandate) -> int:
 def _price(
     visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[dict[str, Any], Quote]:
-    """Return the price that was shown, if it still is the price, or a new one, with its fields.
+    """Return the price that was shown if it is still valid, or a new one, with its fields.
 
     Raises _Passed, and as `approve.price` and `instruct.usable_quote` do.
     """
@@ -368,8 +368,8 @@ def _price(
 def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
     """Return the count of what the refund costs beyond its amount, in minor units rounded up.
 
-    The request has counted the amount. None if whoever asked for it has no limit of a day, or if it
-    costs no more.
+    The request has counted the amount. None if the requesting actor has no daily limit, or the cost
+    is not higher.
     """
     more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
     if refund.allowance is None or refund.allowance_most is None or more < 1:
@@ -389,7 +389,7 @@ def _intend(
 ) -> Refund:
     """Write the intent (R2), with its debit in the mandate, and in the limits of the actor.
 
-    Raises _Passed if it does not fit, NoToken if the mandate has another token by now,
+    Raises _Passed if it does not fit, NoToken if the mandate has another token now,
     IllegalTransition, StaleRecord.
     """
     services, known = visit.services, mandate.token
@@ -414,7 +414,7 @@ def _intend(
             counted = change(services, mandate, MandateEvent.SPENT, period=period, spent=spent)
             allowance = None if shown else _beyond(refund, quote.debit)
             return commit(services, intended, also=counted, allowance=allowance)
-        except IllegalTransition:  # a rotation stands
+        except IllegalTransition:  # during a rotation
             raise mandates.NoToken(gone=False) from None
         except AllowanceUsed:
             raise _Passed(RefundProblem.TOO_DEAR, fields) from None
@@ -435,13 +435,13 @@ def _fits(mandate: Mandate, debit: Amount, merchant: Merchant, now: datetime) ->
 
 
 def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fields: Any) -> Refund:
-    """Leave the refund to an approval, with the price, if it is known."""
+    """Make the refund wait for an approval, with the price if known."""
     note = problem.value
     return move(services, refund, RefundEvent.BUDGET_PASSED, note=note, problem=problem, **fields)
 
 
 def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
-    """Try again later; after a day and a half of it, leave the refund to an approval."""
+    """Try again later; after a day and a half, make the refund wait for an approval."""
     tries = refund.budget_tries
     if tries >= len(AGAIN_AFTER):
         return _passed(services, refund, problem or RefundProblem.MERCHANT_WALLET_ERROR)

@@ -1,4 +1,4 @@
-"""Read the refund budget, ask its owner for one, and end it. No wallet is called."""
+"""Read the refund budget, request one from an owner, and end it. No wallet is called."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BUSY: Final = "The budget is being changed by other requests; try again shortly
 
 
 def find(services: Services, key: Actor) -> Mandate | None:
-    """Return the merchant's budget, or None if none was ever asked for."""
+    """Return the merchant's budget, or None if none was ever requested."""
     return services.mandates.get(mandate_id(key.merchant))
 
 
@@ -46,14 +46,14 @@ def get(services: Services, key: Actor) -> Mandate:
 def request(
     services: Services, key: Actor, amount: int, reserve: Reserve[Mandate] | None = None
 ) -> Mandate:
-    """Ask an owner to approve `amount` minor units a month, and write what `reserve` makes with it.
+    """Ask an owner to approve `amount` minor units a month. `reserve`'s record is written with it.
 
-    A budget that is in use stays so. Raises PermissionMissing as `require_unlimited` does,
+    A budget in use remains in use. Raises PermissionMissing as `require_unlimited` does,
     AmountTooSmall, AmountTooLarge, AmountNotRepresentable, MerchantUnproven, MerchantSuspended,
     SessionBusy, KeyHeld.
     """
     require_unlimited(key)
-    if not isinstance(key, ApiKey) or key.suspended is not None:  # else the shop is known to sell
+    if not isinstance(key, ApiKey) or key.suspended is not None:  # otherwise the shop may sell
         require(merchants.get(services.merchants, key.merchant), Effect.BUDGET)
     wanted = in_wallet(key, amount)
     mandate = begun(services, key)
@@ -107,7 +107,7 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
 def require_unlimited(key: Actor) -> None:
     """Raise PermissionMissing for an actor whose refunds are limited.
 
-    The budget pays for everybody: what they ask for is typed into the owner's form.
+    The budget pays for all actors, and the requested amount is the default of the owner's form.
     """
     if key.refund_cap is not None:
         raise PermissionMissing(
@@ -128,7 +128,7 @@ def in_wallet(key: Actor, amount: int) -> Amount:
 
 
 def begun(services: Services, key: Actor) -> Mandate:
-    """Return the merchant's budget; if there is none, store one that nothing was asked for yet."""
+    """Return the merchant's budget; if there is none, store a new one without a request."""
     now = services.clock.now()
     return find(services, key) or services.mandates.begin(
         Mandate(

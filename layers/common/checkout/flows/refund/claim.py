@@ -1,7 +1,8 @@
-"""Let the customer of a refund name another wallet, by a link that the merchant sends them.
+"""Ask the customer of a refund for another wallet, by a link that the merchant sends.
 
-Their old wallet is gone, or refuses. Nothing here moves money: the merchant approves the new wallet
-in their own, as any refund (domain/refund/transitions.py). Only the hash of the link is stored.
+This is for a wallet that is gone, or refuses. Nothing here moves money: the merchant approves the
+refund to the new wallet like any refund (domain/refund/transitions.py). Only the hash of the link
+is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
 
 DEADLINE: Final = timedelta(seconds=12)
-CURRENCY: Final = "currency"  # the slip of a wallet that holds another one than the refund
+CURRENCY: Final = "currency"  # the slip of a wallet with another currency than the refund
 _MISSING: Final = "No such link. Ask the shop for a new one."
 
 
@@ -46,7 +47,7 @@ class Offer:
 
 
 def offer(services: Services, key: Actor, refund_id: str) -> Offer:
-    """Make the link; one that was made before ends.
+    """Make the link; an earlier link ends.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState.
     """
@@ -70,7 +71,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
 
 
 def find(services: Services, session_id: str, token: str) -> Refund:
-    """Return the refund of a link. Raises ResourceMissing for any that is not its last one."""
+    """Return the refund of a link. Raises ResourceMissing for any but the refund's last link."""
     session = lookup.load(services, session_id)
     ids = tuple(each.id for each in session.refunds or ())
     if not ids or len(token) != KEY_DIGITS:
@@ -91,9 +92,9 @@ def is_open(services: Services, refund: Refund) -> bool:
 def take(
     services: PayServices, session_id: str, token: str, typed: str, *, client: str | None
 ) -> Refund:
-    """Store the wallet that the customer at `client` `typed`, once its address was read.
+    """Read the wallet that the customer at `client` `typed`, and store it.
 
-    Returns the refund, unchanged if the link was used or is over. Raises ResourceMissing,
+    Returns the refund, unchanged if the link was used or has ended. Raises ResourceMissing,
     WalletInvalid, WalletUnreachable, RateLimited, SessionBusy.
     """
     refund = find(services, session_id, token)

@@ -1,4 +1,4 @@
-"""Decide what became of a refund that may have been sent (R3), and renew the token that reads it.
+"""Decide the result of a refund that may have been sent (R3), and renew the token that reads it.
 
 Every step is a conditional write, so the merchant's page and the sweep may do this at the same
 time. A wallet that does not answer decides nothing.
@@ -42,12 +42,12 @@ LIST_PAGES_MAX: Final = 10
 
 
 class CannotTell(Exception):
-    """Report that the merchant's wallet has not said what became of the payment."""
+    """Report that the merchant's wallet has not shown the payment's result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The answer of the merchant's wallet: the payment, or None where it certainly shows none."""
+    """The answer of the merchant's wallet: the payment, or None if there is certainly none."""
 
     payment: OutgoingPayment | None
 
@@ -80,7 +80,7 @@ def look(visit: WalletVisit, refund: Refund) -> Refund:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
         assert refund.payer is not None
         if refund.payer.id != visit.merchant.wallet_address:
-            return refund  # another client's payments are not shown to this one
+            return refund  # wallets do not show a payment to another client
         begun = services.clock.now()
         try:
             refund, own = _own(visit, refund)
@@ -107,7 +107,7 @@ def _next(services: Services, refund: Refund) -> dict[str, Any]:
 def _noted(
     services: Services, refund: Refund, payment: OutgoingPayment | None, at: datetime
 ) -> Refund:
-    """Write the payment's name, and when it was first seen to have failed."""
+    """Write the payment's URL, and when it was first seen to have failed."""
     new: dict[str, Any] = {}
     if payment is not None and refund.outgoing_payment is None:
         new["outgoing_payment"] = payment.id
@@ -168,10 +168,10 @@ def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
 
 
 def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
-    """Read the payment with the token of the merchant's mandate, which reads all of this client's.
+    """Read the payment with the mandate's token, which reads all payments of this client.
 
     So a refund whose own token is lost needs no approval either. Raises CannotTell if the mandate
-    has none to read with, open_payments errors, StaleRecord.
+    has no token, open_payments errors, StaleRecord.
     """
     services = visit.services
     mandate = mandates.of(services, refund.merchant)
@@ -193,7 +193,7 @@ def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
 def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
     """Rotate the token (M): the intent, the call, the new token.
 
-    Raises CannotTell if there is none to go on with, open_payments errors, StaleRecord.
+    Raises CannotTell without a new token, open_payments errors, StaleRecord.
     """
     assert refund.payer is not None
     services, known, auth_server = visit.services, refund.token, refund.payer.auth_server
@@ -210,7 +210,7 @@ def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Re
     new = sealed.seal_token(services.vault, refund.id, fresh)
 
     def renewed(current: Refund) -> Change[Refund] | None:
-        # A slow visit heals what another has called lost meanwhile.
+        # A late success overwrites a loss that another process has written.
         ours = current.token in (known, None) and current.instruction == sent
         if not ours or not current.payment_in_flight:
             return None
@@ -236,9 +236,9 @@ def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -
 def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
-    "Not found" is believed only as the merchant's own provider says it of an unknown payment.
-    Another client's payment is not "not found": then somebody of ours has made it. Raises
-    CannotTell, open_payments errors.
+    "Not found" is believed only in the form in which the merchant's own provider answers it. An
+    answer that another client made the payment is not "not found", because that client was the
+    merchant's. Raises CannotTell, open_payments errors.
     """
     assert refund.payer is not None
     assert refund.quote is not None
@@ -270,8 +270,8 @@ def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
 def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
     """Return what the customer's incoming payment has received; None if it cannot be read.
 
-    "Not found" is no word either: a stranger may say it of what has arrived, and a provider deletes
-    what has ended unpaid.
+    "Not found" also gives None: the wallet is not trusted, and providers delete expired unpaid
+    incoming payments.
     """
     assert refund.customer is not None
     assert refund.quote is not None

@@ -49,7 +49,7 @@ from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import Services
 
 REFUNDS_MAX: Final = 100  # of a session
-ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day: until it is over, and refunds are
+ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day is stored beyond its end
 TRIES: Final = 20  # many refunds of one session may be requested at once
 _MISSING: Final = "No such refund. Compare its id, and use a key of the same merchant."
 
@@ -58,10 +58,10 @@ _MISSING: Final = "No such refund. Compare its id, and use a key of the same mer
 class NewRefund:
     """A merchant's request. `amount` is in minor units; None is all that is left.
 
-    `mode` None is AS_PAID where it is known what the customer paid, else AT_COST. `wallet` is
+    A `mode` of None is AS_PAID if the customer's debit is known, otherwise AT_COST. `wallet` is
     another wallet than the payer's. `by_budget`: it is paid from the refund budget without an
-    approval, where it fits. With `elsewhere` it is no refund but a note: the merchant has paid the
-    customer back by other means, and says how.
+    approval, if it fits. With `elsewhere` it is not a refund but a note on how the merchant has
+    paid the customer back by other means.
     """
 
     session: str
@@ -77,7 +77,7 @@ class NewRefund:
 def create(
     services: Services, key: Actor, asked: NewRefund, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Request a refund, or note one, and write what `reserve` makes with it.
+    """Request a refund, or note one. The record that `reserve` makes is written with it.
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
     AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
@@ -147,8 +147,8 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    Their limit has counted what they have requested themselves, and nothing else. A refund that
-    an owner has requested could be turned to another wallet, or be kept from its customer.
+    The limit counts only the actor's own requests. Otherwise the actor could redirect a refund that
+    an owner has requested to another wallet, or cancel it.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -172,14 +172,14 @@ def _readable(key: Actor, value: int) -> str:
 
 
 def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:
-    """Return what makes the stored answer: the write is the session's, the answer the refund."""
+    """Return the function that makes the stored answer about the refund for the session's write."""
     if reserve is None:
         return None
     return lambda _, writer: reserve(refund, writer)
 
 
 def get(services: Services, key: Actor, refund_id: str) -> Refund:
-    """Return the merchant's refund. Raises ResourceMissing, also for another's."""
+    """Return the merchant's refund. Raises ResourceMissing, also for another merchant's refund."""
     refund = services.refunds.get(refund_id) if REFUND_ID.fullmatch(refund_id) else None
     if refund is None or refund.merchant != key.merchant:
         raise ResourceMissing(_MISSING)
@@ -229,7 +229,7 @@ def _page(
 def cancel(
     services: Services, key: Actor, refund_id: str, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Cancel a refund that was not sent yet, or take back a note that it was paid elsewhere.
+    """Cancel a refund that was not sent yet, or remove a note that it was paid back elsewhere.
 
     Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState,
     SessionBusy, KeyHeld.
@@ -260,10 +260,10 @@ def update_metadata(
     merge: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     reserve: Reserve[Refund] | None = None,
 ) -> Refund:
-    """Write what `merge` makes of the refund's metadata; nothing else of it changes.
+    """Write the metadata that `merge` returns; nothing else of the refund changes.
 
     Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState while it
-    is being sent, SessionBusy, KeyHeld, and what `merge` raises.
+    is being sent, SessionBusy, KeyHeld, and the errors of `merge`.
     """
     refund = get(services, key, refund_id)
     require_own(key, refund)
@@ -353,7 +353,7 @@ def _refund(
 
 
 def _no_payment(asked: NewRefund) -> None:
-    """Raise ParameterInvalid if a note says how a wallet is to be paid."""
+    """Raise ParameterInvalid if a note has parameters for the payment of a wallet."""
     for name, value in (("customer_wallet", asked.wallet), ("amount_mode", asked.mode)):
         if value is not None:
             raise ParameterInvalid(
@@ -363,10 +363,10 @@ def _no_payment(asked: NewRefund) -> None:
 
 
 def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
-    """Return the fields with which the budget pays the refund, or which say why it does not.
+    """Return the fields with which the budget pays the refund, or the reason why it does not.
 
-    By itself it pays only the wallet that has paid, so that a stolen key sends nobody's money to
-    the thief's.
+    Without a person it pays only the wallet that has paid, so that a stolen API key cannot refund
+    to the thief's wallet.
     """
     mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
     if mandate is None or mandate.terms is None:
@@ -380,7 +380,7 @@ def _from_budget(services: Services, session: Session, refund: Refund) -> dict[s
 
 
 def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
-    """Return the refund with the limits of the actor, which hold for what it costs, too."""
+    """Return the refund with the limits of the actor, which also apply to its cost."""
     once = key.refund_cap.once if key.refund_cap is not None else None
     return replace(
         refund,
@@ -391,7 +391,7 @@ def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
 
 
 def _left(session: Session) -> int:
-    """Return what is left to refund. Raises if it is not certain, or nothing."""
+    """Return the amount left to refund. Raises if it is not certain, or zero."""
     if session.partly_paid:
         raise PaymentInProgress(
             "Only a part of the payment has arrived. Accept it as paid, or give the session up; "
@@ -448,10 +448,10 @@ def _wallet(services: Services, typed: str | None) -> str | None:
 
 
 def _give(session: Session, amount: int) -> Amount:
-    """Return what the customer's wallet gets of a part of the session: what they paid for it.
+    """Return the amount that the customer paid for a part of the session, for their wallet.
 
-    It is counted from all refunds together, so that the parts add up to the whole, exactly. A
-    refund at cost, or a note, has given its share of what they paid. Raises AmountTooSmall.
+    It is computed from all refunds together, so that the parts add up exactly to the whole. A
+    refund at cost, or a note, counts with its share of the customer's debit. Raises AmountTooSmall.
     """
     paid, whole = session.amount_paid or 1, _given_of_all(session)
     given = sum(each.give or whole.value * each.amount // paid for each in session.refunds or ())
@@ -465,11 +465,11 @@ def _give(session: Session, amount: int) -> Amount:
 
 
 def _given_of_all(session: Session) -> Amount:
-    """Return what the customer's wallet gets of the whole session.
+    """Return the amount that the customer's wallet gets for the whole session.
 
-    Only that wallet has quoted what they paid. In the currency of the shop's wallet it is believed
-    up to what has arrived: the rest, if true, was a fee of their provider. In another currency the
-    price decides, which the shop's wallet quotes (budget.py).
+    Only that wallet has quoted the customer's debit. In the currency of the shop's wallet it is
+    believed up to the amount received: the rest, if true, was a fee of the customer's provider. In
+    another currency the price from the shop's wallet decides (budget.py).
     """
     assert session.quote is not None
     debit, receive = session.quote.debit, session.receive

@@ -31,8 +31,8 @@ def settle(
 ) -> Refund:
     """Write the end of the refund as it was read; its session keeps `kept` of it, in minor units.
 
-    Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if the refund
-    was changed by another, or its session too often.
+    Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if another
+    process has changed the refund, or its session too often.
     """
     for _ in range(TRIES):
         change = writes.change(services, refund, event, **changes)
@@ -47,10 +47,10 @@ def settle(
 def nothing_sent(
     services: Services, refund: Refund, problem: RefundProblem, *, note: str | None = None
 ) -> Refund:
-    """Write that nothing was sent: it needs an approval again, and the budget has its debit back.
+    """Write that nothing was sent: it needs an approval again, and the budget gets its debit back.
 
-    Returns the refund as written. Raises IllegalTransition, and StaleRecord if the refund was
-    changed by another, or its mandate too often.
+    Returns the refund as written. Raises IllegalTransition, and StaleRecord if another process has
+    changed the refund, or its mandate too often.
     """
     for _ in range(TRIES):
         named = {} if note is None else {"note": note}
@@ -66,7 +66,7 @@ def nothing_sent(
 def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
     """Return the change of the mandate that gives the refund's debit back.
 
-    None if it holds none, or if its month is over: then it is counted no more.
+    None if it holds none, or if its month is over, because that is no longer counted.
     """
     if refund.counted is None:
         return None
@@ -78,7 +78,7 @@ def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
 
 
 def _released(services: Services, refund: Refund, kept: int) -> Change[Session] | None:
-    """Return the change of the session that releases what was not sent; None if all is kept.
+    """Return the change of the session that releases the unsent part; None if all is kept.
 
     A session that was deleted after its retention has nothing left to release.
     """
@@ -92,6 +92,6 @@ def _released(services: Services, refund: Refund, kept: int) -> Change[Session] 
 
 
 def _of(ref: RefundRef, kept: int) -> RefundRef:
-    """Return the part of it that was sent, rounded up."""
+    """Return the sent part of the refund, rounded up."""
     give = -(-ref.give * kept // ref.amount) if ref.amount else 0
     return RefundRef(ref.id, kept, give)

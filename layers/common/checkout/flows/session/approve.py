@@ -1,8 +1,8 @@
 """Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
-The order of writes is the safety: W5 before the interact_ref is redeemed, W6 before the one call
-that moves money (domain/session/transitions.py). After W6 only certainty leads back to `open`; a
-payment whose outcome is unknown stays `paying` and belongs to reconciliation.
+Safety depends on the order of the writes: W5 before the interact_ref is redeemed, W6 before the one
+call that moves money (domain/session/transitions.py). After W6 only certainty leads back to `open`;
+a payment with an unknown outcome stays in `paying`, and reconciliation decides.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def finish(
 ) -> CallbackResult[Session]:
     """Act on a grant callback (RFC 9635 section 4.2.3).
 
-    `browser` is the proof that the browser presents, "" for none; it is None for a customer who was
-    asked. `client` is where the browser is.
+    `browser` is the proof that the browser presents, "" for none; None if the customer has
+    confirmed. `client` is the browser's network address.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
     Raises RateLimited, after which the same callback may come again. A repeated or late callback
-    gets the session as it is.
+    returns the session unchanged.
     """
     session = load(services, session_id)
     grant = approval.returned(
@@ -90,7 +90,7 @@ def finish(
 def _claim_and_pay(
     services: PayServices, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    """Claim the approval (W5) and go on. The loser of the claim shows the winner's session."""
+    """Claim the approval (W5) and pay. The loser of the claim returns the winner's session."""
     merchant = merchants.of(services.merchants, session)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
@@ -102,7 +102,7 @@ def _claim_and_pay(
         return apply_clock(services, illegal.record)
     try:
         return _continue_and_pay(visit, session, grant, interact_ref)
-    except StaleRecord as stale:  # our lease lapsed, or a sweep came first: its write stands
+    except StaleRecord as stale:  # our lease lapsed, or a sweep came first: its write counts
         current: Session = stale.current
         return current
     except IllegalTransition as illegal:
@@ -110,7 +110,7 @@ def _claim_and_pay(
 
 
 def _look_planned(session: Session, now: datetime) -> dict[str, Any]:
-    """Return when a claimed session is looked at: as W6 says, which leaves it."""
+    """Return the time of the check of a claimed session, which W6 does not change."""
     planned = now + instruct.SEND_WITHIN + instruct.CHECK_AFTER
     return {"look_at": session.look_at or planned}
 
@@ -133,19 +133,19 @@ def _continue_and_pay(
 def _blame(
     session: Session, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem, and its field. Of the shop's keys it is the shop's problem."""
+    """Return the note on a problem, and its field. A problem with the shop's keys is the shop's."""
     if isinstance(error, op.Refused) and error.of_key:
         problem = Problem.MERCHANT_WALLET_ERROR
     return note_of(problem, error), {"problem": problem}
 
 
 def note_reported(services: PayServices, session: Session, result: str, *, browser: str) -> Session:
-    """Note what the browser reports when it comes back without an approval (`result`).
+    """Store the report of a browser that returns without an approval (`result`).
 
-    It is unsigned and names no approval, so it decides nothing. It is noted on the waiting attempt,
-    once, if `browser` proves that this approval was begun in it or handed over to it.
+    It is unsigned and names no approval, so it decides nothing. It is stored once on the waiting
+    attempt, if `browser` proves that this approval was begun in or moved to this browser.
 
-    Returns the session as it is then. A lost race leaves it to the winner.
+    Returns the session as it is then. After a lost race nothing is stored.
     """
     reported, attempt = RESULTS.get(result), running(session)
     if reported is None or attempt is None or attempt.reported is not None:

@@ -1,6 +1,6 @@
-"""End a session as its merchant asks: expire, cancel, accept a part as paid, give up.
+"""End a session for its merchant: expire, cancel, accept a part as paid, give up.
 
-No wallet is called here: what an end leaves behind at the wallets goes to the task queue.
+No wallet is called here: the task queue gets the clean-up at the wallets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERB: Final = {
 def expire(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Expire an open or awaiting session, and write what `reserve` makes with it.
+    """Expire an open or awaiting session. The record that `reserve` makes is written with it.
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, SessionBusy.
     """
@@ -53,7 +53,7 @@ def cancel(
 def accept_as_paid(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Complete a session of which only a part has arrived, as its merchant decides.
+    """Complete a partly paid session, by the merchant's decision.
 
     Raises as `expire` does.
     """
@@ -65,7 +65,7 @@ def accept_as_paid(
 def give_up(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """End a session of which only a part has arrived, once no more can arrive; it is expired.
+    """Expire a partly paid session, once no more money can arrive.
 
     Raises as `expire` does. PaymentInProgress means that the incoming payment is being closed.
     """
@@ -103,7 +103,7 @@ def _end(
 def _ending(
     services: Services, session: Session, event: Event, changes: dict[str, Any]
 ) -> Change[Session]:
-    """Return the change that ends the session, if need be after what the clock has decided."""
+    """Return the change that ends the session, if necessary after a decision of the clock."""
     try:
         return change(services, session, event, **changes)
     except IllegalTransition:
@@ -114,7 +114,7 @@ def _ending(
 
 
 def _hasten(services: Services, session: Session) -> Session:
-    """Begin the fence of a payment in doubt, since its merchant wants the session to end."""
+    """Begin the fence of a payment in doubt, because its merchant wants to end the session."""
 
     def closing(current: Session) -> Change[Session] | None:
         now = services.clock.now()

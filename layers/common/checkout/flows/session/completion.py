@@ -1,6 +1,6 @@
-"""Decide a session by what its incoming payment received: completed, or flagged as partly paid.
+"""Decide a session by the money received: completed, or flagged as partly paid.
 
-The merchant's own incoming payment is the witness (C9, W8 in domain/session/transitions.py).
+The merchant's own incoming payment is the evidence (C9, W8 in domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from checkout.ports import CompletionPolicy, StaleRecord
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
 POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)
-# If it does not, the customer's wallet is asked whether the payment has failed, from then on.
+# If it does not, the customer's wallet is then asked repeatedly whether the payment has failed.
 ASK_AFTER: Final = timedelta(seconds=1)
 
 
@@ -49,8 +49,8 @@ def decide_by_money(
 def complete(visit: WalletVisit, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
-    `received` is in the wallet's scale; None if it is not known, which only the policy
-    `instructed` allows. If it is less than asked, the session is checked again after its end.
+    `received` is in the wallet's scale; None if not known, which only the policy `instructed`
+    allows. If it is less than asked, the session is checked again after its end.
     """
     services = visit.services
 
@@ -85,9 +85,9 @@ def await_money(
 ) -> Session:
     """Read the incoming payment of a processing session until the money shows (C9), complete it.
 
-    Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet says that
-    the `payment` has failed, or the incoming payment is completed with too little. Gives up after
-    `patience` seconds, which bound its calls too. With the policy `instructed` there is one read.
+    Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet reports
+    that the `payment` has failed, or the incoming payment is completed with too little. Ends after
+    `patience` seconds, which also limit its calls. With the policy `instructed` there is one read.
     Raises StaleRecord, IllegalTransition.
     """
     services = visit.services
@@ -122,7 +122,7 @@ def await_money(
 
 
 def _tell_part(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
-    """Write what has arrived, unless the payment may still turn out to be paid but for rounding."""
+    """Write the part received, unless the payment may still count as paid except for rounding."""
     if proof.enough(visit, session, seen.received, ended=True):
         return session
     return decide_by_money(visit, session, seen)
@@ -138,7 +138,7 @@ def paid_but_for_rounding(
     """Return whether the payment has ended, and no more is missing than a conversion may lose.
 
     It has ended if the customer's wallet shows the same sum as sent `before` and `after` a pause,
-    and no failure. No more depends on its word than the one unit (money.least_accepted).
+    and no failure. Only one unit depends on that wallet's answer (money.least_accepted).
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False
@@ -146,7 +146,7 @@ def paid_but_for_rounding(
 
 
 def seen_if_readable(visit: WalletVisit, session: Session) -> proof.Seen:
-    """Read the incoming payment; with the policy `instructed`, one that cannot be read is empty.
+    """Read the incoming payment; with the policy `instructed`, an unreadable one counts as empty.
 
     Raises open_payments errors with the policy `received`.
     """

@@ -37,8 +37,8 @@ def create_session(
 
     `request_id` finds the session once it can be paid.
 
-    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, MerchantUnproven, and
-    what `NewSession.opened` raises.
+    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, MerchantUnproven, and the
+    errors of `NewSession.opened`.
     """
     posted = Posted(
         merchant=key.merchant,
@@ -98,9 +98,9 @@ def open_session(
 
 
 def _refuse(services: Services, key: ApiKey) -> NoReturn:
-    """Raise why a key whose copy of the merchant says so does not sell.
+    """Raise the reason why a key may not sell whose copy of the merchant is suspended.
 
-    The merchant's own record, which other requests do not need, tells who can change that.
+    The merchant's own record, which other requests do not need, shows who can change that.
     """
     require(merchants.get(services.merchants, key.merchant), Effect.SALE)
     raise MerchantSuspended(SUSPENDED)
@@ -129,10 +129,10 @@ def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchan
 
 
 def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
-    """Store the session of a stored answer, if the first process did not get to it.
+    """Store the session of a stored answer, if the first process has not.
 
-    It is the one that process would have stored, whose id and times the answer tells. Raises
-    IdempotencyKeyReused if its time is over.
+    It is the session that the first process would have stored, with the id and the times of the
+    answer. Raises IdempotencyKeyReused if its time is over.
     """
     if held.session is None or services.sessions.get(held.session) is not None:
         return

@@ -1,12 +1,12 @@
 """Store, seal and open the details that a customer gives on the page of a session.
 
 They are kept for years, so they are sealed under a key of the merchant, which is itself sealed:
-after ENCRYPTION_KEY was rotated only the merchants' keys are sealed again
+after a rotation of ENCRYPTION_KEY only the merchants' keys are sealed again
 (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it has the merchant's key
 wrapped by KMS (decision 17).
 
-Details are stored in one conditional write. Corrections are taken until the customer gives a
-wallet: from then on the e-mail address has a row in the search. No wallet is called here.
+Details are stored in one conditional write. Corrections are accepted until the customer gives a
+wallet, because then the search gets a row for the e-mail address. No wallet is called here.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def new_keys(
 
 
 def wrap_key(services: DashboardServices, merchant_id: str) -> None:
-    """Wrap the merchant's key for details if DETAILS_KMS_KEY was set after the merchant was.
+    """Wrap the merchant's key for details if DETAILS_KMS_KEY was set after the merchant's setup.
 
     Raises Conflict, Unavailable.
     """
@@ -87,7 +87,7 @@ def wrap_key(services: DashboardServices, merchant_id: str) -> None:
 
 
 def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
-    """Return the merchant's key as KMS wraps it now, or what the merchant has if that opens.
+    """Return the merchant's wrapped key if it opens, otherwise a new wrapping by KMS.
 
     Raises SecretUnreadable if the sealed key does not open, and Unavailable.
     """
@@ -95,7 +95,7 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
     if keys is None:
         return before
     if before is not None:
-        with suppress(SecretUnreadable):  # by another KMS key, as after a move
+        with suppress(SecretUnreadable):  # wrapped by another KMS key, as after a move
             keys.vault(before, merchant=merchant.id)
             return before
     return keys.wrap(_key(vault, merchant), merchant=merchant.id)
@@ -103,7 +103,7 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A customer's details for one session, as two sealed texts; None where nothing was given.
+    """A customer's details for one session, as two sealed texts; None if nothing was given.
 
     `mark` finds the session by the e-mail address.
     """
@@ -127,7 +127,7 @@ def seal(vault: AesVault, merchant: Merchant, session_id: str, details: Customer
 def seal_by_api(
     services: Services, merchant: Merchant, session_id: str, details: CustomerDetails
 ) -> Sealed:
-    """Return the details sealed for this session, as the API does, which has no vault.
+    """Return the details sealed for this session, in the API, which has no vault.
 
     Raises Unavailable.
     """
@@ -158,7 +158,7 @@ def seal_said(vault: AesVault, merchant: Merchant, session_id: str, said: Custom
 
 
 def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
-    """Return what the customer said with a withdrawal; nothing if it was erased.
+    """Return the name and the address of a withdrawal; empty after an erasure.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
     """
@@ -172,17 +172,17 @@ def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> 
 def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
     """Return the text by which the merchant's sessions with this address are found.
 
-    It is a keyed hash, so that nobody who reads the index learns the address, or can try some.
+    It is a keyed hash, so that a reader of the index can neither see nor guess addresses.
     """
     return _mark(_key(vault, merchant), email)
 
 
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
-    """Return 128 bits in hexadecimal digits that prove what a browser did in a session.
+    """Return 128 bits in hexadecimal digits that prove an act of a browser in a session.
 
-    `act` says what that was. Nobody can make the proof without the merchant's key. It is None if
-    the merchant's key does not open: then there is nothing to show either. Raises Unavailable while
-    the key cannot be read.
+    The proof cannot be made without the merchant's key. It is None if the merchant's key does not
+    open, because then there is nothing to show either. Raises Unavailable while the key cannot be
+    read.
     """
     try:
         key = bytes.fromhex(_key(vault, merchant))
@@ -193,7 +193,7 @@ def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str
 
 
 def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> CustomerDetails:
-    """Return what the customer of a session has given, which may be nothing.
+    """Return the details of a session's customer, which may be empty.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
     """
@@ -203,10 +203,10 @@ def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> Cust
 
 
 def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
-    """Return what the customers of these sessions have given, by the session, as the API reads it.
+    """Return the details of these sessions' customers, by the session, in the API.
 
-    Nothing is read for sessions without details. Details that do not open are left out: the
-    operator gets an alarm, and the rest of the answer is true. Raises Unavailable.
+    Nothing is read for sessions without details. Details that do not open are left out, and the
+    operator gets an alarm. Raises Unavailable.
     """
     found: dict[str, CustomerDetails] = defaultdict(lambda: NONE_GIVEN)
     vaults: dict[str, AesVault | None] = {}
@@ -265,11 +265,11 @@ def may_give(services: PayServices, session: Session) -> bool:
 
 
 def give(services: PayServices, session: Session, given: CustomerDetails) -> Session:
-    """Store what was given in the place of what was given before; return the session.
+    """Store the details in place of earlier ones; return the session.
 
     An e-mail address that the shop gave stays until the customer gives another one. The details
-    must have been checked by what the session asks. Raises SessionUnexpectedState if it asks for
-    none or has ended, SessionBusy while a wallet is asked, PaymentInProgress, ResourceMissing,
+    must have been checked against the session's `collect`. Raises SessionUnexpectedState if it asks
+    for none or has ended, SessionBusy while a wallet is asked, PaymentInProgress, ResourceMissing,
     Unavailable; then nothing was stored.
     """
     if not session.collect:
@@ -301,9 +301,10 @@ def give(services: PayServices, session: Session, given: CustomerDetails) -> Ses
 def _with_known_email(
     services: PayServices, merchant: Merchant, session: Session, given: CustomerDetails
 ) -> CustomerDetails:
-    """Return what was given, with the stored e-mail address if the shop gave one and they did not.
+    """Return the details, with the shop's e-mail address if the customer has given none.
 
-    One that does not open is left out: the operator gets an alarm, and the purchase goes on.
+    An address that does not open is left out: the operator gets an alarm, and the purchase
+    continues.
     """
     if given.email is None and session.collect.email_known:
         with suppress(SecretUnreadable):

@@ -16,9 +16,9 @@ from checkout.services import Services
 
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
-READ_FOR: Final = timedelta(seconds=5)  # then the list returns what it has, and a cursor
-# A session is paid within a day of its creation, and its last check follows soon. One that takes
-# longer was flagged: it was undecided after an hour, or paid in part.
+READ_FOR: Final = timedelta(seconds=5)  # then the list returns its results so far, and a cursor
+# A session is paid within a day of its creation, and its last check follows soon. A session that
+# takes longer was flagged: it was undecided after an hour, or paid in part.
 PAID_WITHIN: Final = timedelta(days=2)
 
 
@@ -28,10 +28,10 @@ class ListQuery:
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
     minor units (both inclusive). `search` is a text in full (domain/reports/search_terms.py).
-    `statuses` are several to choose from. `paid_from` and `paid_before` bound `paid_at` of
-    completed sessions. `rounds` bounds the index pages that are read for one response, `patience`
-    those that are read while nothing is found. `upward` asks for the sessions just newer than the
-    cursor; the page is newest first all the same.
+    `statuses` are alternatives. `paid_from` and `paid_before` bound `paid_at` of completed
+    sessions. `rounds` limits the index pages that are read for one response, `patience` those that
+    are read while nothing is found. `upward` asks for the sessions just newer than the cursor; the
+    page is still newest first.
     """
 
     limit: int = 10
@@ -52,13 +52,13 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """Tell whether sessions must be read to be filtered: no index has these fields."""
+        """Return whether sessions must be read to be filtered, because no index has the fields."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
         return bool(self.statuses) or any(each is not None for each in by_field)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """The parts of the indexes in which all that match are found, from the newest on."""
+        """The parts of the indexes with all sessions that match, the newest first."""
         low, high = self.created_from, self.created_before
         if self.search:
             return (Stretch(last_part(self.search), low, high),)
@@ -76,14 +76,14 @@ class ListQuery:
         )
 
     def holds(self, session: Session, now: datetime) -> bool:
-        """Return whether the session, which no index has found, is one of them."""
+        """Return whether the session, which no index has found, matches."""
         low, high = self.created_from, self.created_before
         if low is not None and session.created_at < low:
             return False
         return (high is None or session.created_at < high) and self.matches(session, now)
 
     def matches(self, session: Session, now: datetime) -> bool:
-        """Return whether the session is one of them, its creation aside."""
+        """Return whether the session matches, apart from its creation time."""
         amount, paid_at = session.amount_total, session.paid_at
         return (
             (self.status is None or self.status is session.status_at(now))
@@ -99,7 +99,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The sessions that an index finds by a text, or all, of those created in this time."""
+    """The sessions of a time range by their creation: all, or those that a text finds."""
 
     found_by: str | None
     created_from: datetime | None
@@ -110,8 +110,8 @@ class Stretch:
 class SessionList:
     """A page of a list. All sessions created since `looked_to` were read.
 
-    With a filter, more may follow even if this page holds few sessions or none. `unreadable`: the
-    ids of damaged records, which are left out, as nothing is known of them.
+    With a filter, more may follow even if this page has few sessions or none. `unreadable` are the
+    ids of damaged records, which are left out.
     """
 
     sessions: tuple[Session, ...]
@@ -146,7 +146,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
         unreadable += page.unreadable
         for session in page.records:
             if query.matches(session, now):
-                if len(found) == query.limit:  # one more than asked: there is a next page
+                if len(found) == query.limit:  # one more than requested: there is a next page
                     more, last = cursor_behind(key, found[-1]), found[-1].created_at
                     return SessionList(_newest_first(found, query), more, last, unreadable)
                 found.append(session)
@@ -176,7 +176,7 @@ def cursor_behind(key: Actor, session: Session) -> str:
 
 
 def session_at(key: Actor, presented: str) -> str:
-    """Return the id of the session behind which a cursor of this list continues."""
+    """Return the id of the session after which a cursor of this list continues."""
     return (position_of(key.merchant, presented, SESSION_ID) or "").partition("#")[2]
 
 

@@ -1,7 +1,7 @@
-"""Read one session, with what the clock has decided about it.
+"""Read one session, after the decisions of the clock.
 
 The clock ends sessions (`Event.EXPIRY_PASSED`) and preparations and continuations whose lease has
-lapsed. Sessions that nobody asks for are ended by flows/schedule/expiries.py.
+lapsed. flows/schedule/expiries.py ends sessions that are not read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from checkout.services import Services
 
 
 def apply_clock(services: Services, session: Session) -> Session:
-    """Write what the clock has decided already; return the session as it is now.
+    """Write the decision of the clock, if any; return the session as it is now.
 
-    A session past its expiry is expired. A preparation or continuation whose lease has lapsed is
-    dead, and no money can come of it, so the session is open again. A session that nobody gave a
-    wallet, and that can change no more, is only shown as expired: nothing has to be written.
+    A session past its expiry is expired. The process of a preparation or continuation whose lease
+    has lapsed is dead, and no money can follow, so the session is open again. A session without a
+    wallet that can no longer change is only shown as expired, without a write.
     """
     if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
         ended_at = session.expires_at
@@ -35,7 +35,7 @@ def apply_clock(services: Services, session: Session) -> Session:
 
 
 def write_clock(services: Services, session: Session) -> Session:
-    """Write what the clock has decided, also where nobody needs it; return the session."""
+    """Write the decision of the clock, even if it could only be shown; return the session."""
     try:
         return write_decided(services, session, lambda current: _decided(services, current))
     except StaleRecord as stale:
@@ -71,15 +71,15 @@ def load(services: Services, session_id: str) -> Session:
 
 
 def get(services: Services, key: Actor, session_id: str) -> Session:
-    """Return the merchant's session with what the clock has decided.
+    """Return the merchant's session after `apply_clock`.
 
-    Raises ResourceMissing, also for another's.
+    Raises ResourceMissing, also for another merchant's session.
     """
     return apply_clock(services, own(services, key, session_id))
 
 
 def own(services: Services, key: Actor, session_id: str) -> Session:
-    """Read the merchant's session as it is stored. Raises ResourceMissing, also for another's."""
+    """Read the merchant's session as it is stored. Raises ResourceMissing."""
     session = load(services, session_id)
     if session.merchant != key.merchant:
         raise ResourceMissing(_MISSING)

@@ -30,10 +30,10 @@ def update(
     merge: Merge,
     reserve: Reserve[Session] | None = None,
 ) -> Session:
-    """Write what `merge` makes of the session's metadata, and what `reserve` makes with it.
+    """Write the metadata that `merge` returns, and the record that `reserve` makes with it.
 
     Raises ResourceMissing, PaymentInProgress while a payment may be under way, SessionBusy,
-    KeyHeld, and what `merge` raises.
+    KeyHeld, and the errors of `merge`.
     """
     for _ in range(TRIES):
         session = lookup.own(services, key, session_id)
@@ -53,7 +53,7 @@ def update(
 
 
 def _changed(services: Services, session: Session, text: str) -> Change[Session]:
-    """Return the change, if need be after what the clock has decided. Raises IllegalTransition."""
+    """Return the change, if necessary after a decision of the clock. Raises IllegalTransition."""
     try:
         return writes.change(services, session, Event.METADATA_CHANGED, metadata_json=text)
     except IllegalTransition:

@@ -39,9 +39,9 @@ def write(
 
 
 def deal_with(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
-    """Mark the session as dealt with, or as open again. A later case is open again by itself.
+    """Mark the session as dealt with, or as open again. A later case is open without this.
 
-    Raise ResourceMissing, ParameterInvalid if it needs nobody, and Conflict.
+    Raise ResourceMissing, ParameterInvalid if it does not need a person, and Conflict.
     """
     session = lookup.own(services, key, session_id)
     case = case_of(session)

@@ -1,8 +1,8 @@
 """Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
 
-Nothing here can move money. Any failure puts the session back to `open` with the reason on it, and
-the customer may try again. The stored incoming payment is read first, and used again unless it was
-paid or closed; if the customer's wallet calls it no receiver, it is read once more. The steps are
+Nothing here can move money. After a failure the session is `open` again, with the reason, and the
+customer may try again. The stored incoming payment is read first, and used again unless it was paid
+or closed; if the customer's wallet rejects it as receiver, it is read once more. The steps are
 described in domain/session/transitions.py.
 """
 
@@ -108,9 +108,9 @@ def address_in(services: PayServices, typed: str) -> str:
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
-    """Return the merchant as it is now, or as it was when the session's incoming payment was made.
+    """Return the merchant with the present identity, or that of the session's incoming payment.
 
-    Only that client can see the payment, and it is at that wallet. Raises ResourceMissing,
+    Only that client can see the payment, which is at that wallet. Raises ResourceMissing,
     Unavailable.
     """
     if session.incoming_payment is not None:
@@ -119,7 +119,7 @@ def _paid_to(services: PayServices, session: Session) -> Merchant:
 
 
 def refusal(session: Session, now: datetime) -> CheckoutError:
-    """Return the error for a wallet address submitted to `session` as it is."""
+    """Return the error for a wallet address submitted to `session` in its present state."""
     status = session.status_at(now)
     if session.payment_in_flight or session.phase is not None:
         return PaymentInProgress("A payment for this session is being confirmed.")
@@ -143,7 +143,7 @@ def _claim(
 ) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval.
 
-    It also stores as whom the merchant asks the wallets, before anything is asked.
+    It also stores the merchant's identity for the wallets, before the first call.
     """
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -198,7 +198,7 @@ def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
 
 
 def resolve(client: OpenPayments, url: str) -> WalletAddress:
-    """Read the wallet address document (C1). Its `id` is used from here on, not what was typed.
+    """Read the wallet address document (C1). Its `id` is used from here on, not the typed text.
 
     Raises WalletInvalid, WalletUnreachable.
     """
@@ -226,10 +226,10 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
 def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
-    Returns the session completed or processing if it holds money. Forgets one that was closed, once
-    that was FENCE ago and nothing has arrived; the next one is made as whom and where the merchant
-    is paid now. Until then raises MerchantWalletError. One that
-    cannot be read is used again: the quote shows whether it can be paid.
+    Returns the session completed or processing if money has arrived. Removes an incoming payment
+    that was closed FENCE ago without money; the next one is made with the merchant's present client
+    and wallet. Until then raises MerchantWalletError. If it cannot be read, it is used again: the
+    quote shows whether it can be paid.
     """
     if session.incoming_payment is None:
         return session
@@ -253,9 +253,9 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
 
 
 def _paid_meanwhile(visit: WalletVisit, session: Session) -> Session:
-    """Return the session completed or processing if its incoming payment holds money by now.
+    """Return the session completed or processing if its incoming payment has received money.
 
-    A payment that was just paid from outside is an invalid receiver too.
+    An incoming payment that was just paid from outside is also an invalid receiver.
     """
     try:
         seen = proof.read(visit, session)
@@ -351,7 +351,7 @@ def _request_approval(
 
 
 def _store(visit: WalletVisit, session: Session, **references: Any) -> Session:
-    """Store an external reference as soon as it is there (W2, W3)."""
+    """Store an external reference as soon as it exists (W2, W3)."""
     return move(visit.services, session, Event.REFERENCE_STORED, **references)
 
 
@@ -363,9 +363,9 @@ def _problem(error: CheckoutError) -> Problem:
 
 
 def note_of(problem: Problem, error: BaseException | None) -> str:
-    """Return a failure's note for the history: the problem, then what the provider answered.
+    """Return a failure's note for the history: the problem, then the provider's answer.
 
-    Of an error other than a refusal of the merchant's key it is the kind.
+    For errors other than a refusal of the merchant's key it has their kind.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"
@@ -375,9 +375,9 @@ def note_of(problem: Problem, error: BaseException | None) -> str:
 def _give_up(
     services: PayServices, claimed: Session, problem: Problem, cause: BaseException | None = None
 ) -> None:
-    """Open the session again while the lease is still ours (W4'); never raises.
+    """Open the session again while this process has the lease (W4'); never raises.
 
-    After that, the writer that took the session over has decided, or the sweep will.
+    Without the lease, the writer that took the session over has decided, or the sweep will.
     """
     try:
         session = services.sessions.get(claimed.id)

@@ -1,7 +1,7 @@
-"""Send the receipt of a completed session by e-mail, where the operator has set a sender.
+"""Send the receipt of a completed session by e-mail, if the operator has set a sender.
 
-A session's receipts are counted before they are sent, so nobody gets more e-mail by a payment than
-`RECEIPTS_MAX`, and none without one. The address is in no record.
+A session's receipts are counted before they are sent, so a payment causes at most `RECEIPTS_MAX`
+e-mails. The address is in no record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OFFERED_FOR: Final = timedelta(days=30)  # after the payment
 
 
 def offered(services: PayServices, session: Session) -> bool:
-    """Return whether the receipt can be had by e-mail now."""
+    """Return whether the receipt can be sent by e-mail now."""
     if services.mail is None or session.status is not Status.COMPLETED:
         return False
     assert session.completed_at is not None

@@ -1,6 +1,6 @@
 """Reconcile payments in doubt with what the wallets show.
 
-The engine reads and closes (flows/payment); here it is decided what follows for the session
+The engine reads and closes (flows/payment); this module decides the session
 (domain/session/transitions.py). Every step is a conditional write, so the callback, the customer's
 open page and the sweep may all do this at the same time.
 """
@@ -29,7 +29,7 @@ from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
-# After this, a wallet that cannot be asked about an ended session is not asked any more.
+# After this time, a wallet that cannot be asked about an ended session is no longer asked.
 ACCOUNT_FOR: Final = timedelta(days=7)
 # After the callback, which looks for the money itself, the customer's page looks this soon.
 FIRST_LOOK: Final = timedelta(seconds=3)
@@ -44,8 +44,8 @@ def view(services: PayServices, session_id: str) -> Session:
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
     """Return `view`, after one step of reconciliation if it is due, or the first after a callback.
 
-    The session itself limits the rate: however many pages poll, its wallets are asked once per
-    interval. The pages of a `client` with many such sessions leave the rest to the sweep.
+    The session itself limits the rate: its wallets are asked once per interval, however many pages
+    poll. For the pages of a `client` with many such sessions, the sweep does the rest.
     """
     session = view(services, session_id)
     now = services.clock.now()
@@ -62,7 +62,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
 
 
 def _callback_over(session: Session, now: datetime) -> bool:
-    """Return whether nobody looks for the money of a payment: its callback is over.
+    """Return whether the callback of a payment is over, so that it no longer looks for the money.
 
     The sweep's first check comes later, so that W7 costs no write of the index.
     """
@@ -75,8 +75,8 @@ def _callback_over(session: Session, now: datetime) -> bool:
 class Checked:
     """A session after its merchant's wallet was asked.
 
-    `seen`: what that showed, where the session is not decided yet. `paid`: it will be, whatever the
-    customer's wallet says, which only adds the payment's address.
+    `seen` is that wallet's answer, if the session is not decided yet. `paid`: the session will be
+    completed in any case, and the customer's wallet only adds the payment's URL.
     """
 
     session: Session
@@ -88,8 +88,8 @@ class Checked:
 class Asked:
     """A session after its customer's wallet was asked, and the payment that the wallet shows.
 
-    The session is the one to go on with, whether the wallet has `answered` or not: a token may have
-    been renewed before the answer failed.
+    This session must be used even if the wallet has not `answered`, because a token may have been
+    renewed before the failure.
     """
 
     session: Session
@@ -111,7 +111,7 @@ def step(services: PayServices, session: Session, *, within: timedelta = DEADLIN
 def ask_merchant(
     services: PayServices, session: Session, *, within: timedelta = DEADLINE
 ) -> Checked:
-    """Take the first half of a step: ask the merchant's wallet, the witness.
+    """Take the first half of a step: ask the merchant's wallet.
 
     Raises as `step` does.
     """
@@ -129,10 +129,10 @@ def ask_merchant(
 def ask_customer(
     services: PayServices, checked: Checked, *, within: timedelta = DEADLINE
 ) -> Session:
-    """Take the second half of a step: ask the customer's wallet, if it is its turn.
+    """Take the second half of a step: ask the customer's wallet, if that is due.
 
-    One that hangs is noted on the record, and left alone for a while; what was seen at the merchant
-    decides then, as it does where there is no time. Raises as `step` does.
+    A wallet that hangs is noted on the record, and not asked for a while. Then the merchant's
+    wallet alone decides, and so it does if no time is left. Raises as `step` does.
     """
     session, seen = checked.session, checked.seen
     if seen is None:
@@ -144,7 +144,7 @@ def ask_customer(
         if schedule.may_ask(session, begun, within):
             asked = _ask_wallet(visit, session)
             session, payment = asked.session, asked.payment
-            if not asked.answered:  # the witness alone decides
+            if not asked.answered:  # the merchant's wallet alone decides
                 session = schedule.note_if_hung(services, session, begun)
         if session.status is Status.PROCESSING:
             session = _decide(visit, session, seen, payment)
@@ -178,7 +178,7 @@ def _checked(visit: WalletVisit, session: Session) -> Checked:
 def arrived(
     visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None = None
 ) -> Session:
-    """Write that the instructed payment is there (W7), as a wallet or its money shows; decide."""
+    """Write that the instructed payment exists (W7), as a wallet or its money shows; decide."""
     now = visit.services.clock.now()
     paid_by = payment.id if payment else None
     session = instruct.note_created(visit.services, session, paid_by, check_at=lambda current: now)
@@ -191,9 +191,9 @@ def arrived(
 def _decide(
     visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None
 ) -> Session:
-    """Decide on a processing session that is not paid by what the customer's wallet says."""
+    """Decide on a processing session that is not paid by the customer's wallet's answer."""
     if proof.enough(visit, session, seen.received):
-        return session  # it is, and lost its turn: the next check completes it
+        return session  # it is paid, but a race was lost: the next check completes it
     if payment is not None and payment.failed:
         return schedule.start_closing(visit.services, session)
     if payment is not None and proof.enough(visit, session, seen.received, ended=True):
@@ -209,7 +209,7 @@ def _decide(
 
 
 def _fence(visit: WalletVisit, session: Session) -> Session:
-    """Take one step of the fence, and decide by the money that it shows; a part is told before."""
+    """Take one step of the fence, and decide by the money; a part is reported before."""
     session, seen, decides = proof.fence(visit, session)
     told = session.status is Status.PROCESSING
     if seen.received == 0 or not (told or decides):
@@ -225,7 +225,7 @@ def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
     A token that has expired is rotated once.
     """
     if session.token is None or session.customer is None:
-        return Asked(session, answered=False)  # there is nothing to ask with
+        return Asked(session, answered=False)  # there is no token
     vault = visit.services.vault
     token = sealed.open_token(vault, session.id, session.token)
     try:
@@ -242,10 +242,10 @@ def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
 
 
 def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Session:
-    """Store the token that has replaced the session's, which the wallet no longer takes.
+    """Store the token that has replaced the session's, which the wallet no longer accepts.
 
-    It is written on top of what others have written meanwhile; then raises StaleRecord, since this
-    visit has nothing more to decide.
+    If other processes have written meanwhile, it is written over their version, and StaleRecord is
+    raised, because this visit has nothing more to decide.
     """
     services, known = visit.services, session.token
     new = sealed.seal_token(services.vault, session.id, fresh)
@@ -264,7 +264,7 @@ def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Ses
 def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingPayment | None:
     """Return the session's outgoing payment, by its stored URL if there is one, or None.
 
-    Raises open_payments errors where the wallet cannot be asked.
+    Raises open_payments errors if the wallet cannot be asked.
     """
     if session.outgoing_payment is not None:
         return visit.client.get_outgoing_payment(session.outgoing_payment, token)
@@ -281,7 +281,7 @@ def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingP
 
 
 def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
-    """Return the fields that schedule the next check, in case this one decides nothing."""
+    """Return the fields that schedule the next check, if this one decides nothing."""
     now = services.clock.now()
     if session.terminal:
         return _next_account(services, session, now)
@@ -289,7 +289,7 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
 
 
 def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
-    """Return the same for an ended session. After ACCOUNT_FOR the merchant has to look."""
+    """Return the same for an ended session. After ACCOUNT_FOR the merchant has to decide."""
     last_end = session.incoming_payment_ends_at + FENCE
     if now >= last_end + ACCOUNT_FOR:
         return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}

@@ -1,7 +1,7 @@
 """Account for money that arrives outside of the payment flow.
 
-Anybody who knows an incoming payment can pay it until it is closed: before the customer approves,
-and after the session has ended (domain/session/transitions.py, "Money from outside").
+Anybody with the URL of an incoming payment can pay it until it is closed: before the customer
+approves, and after the session has ended (domain/session/transitions.py, "Money from outside").
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.session import completion
 from checkout.ports import CompletionPolicy
 
-# The customer's open page has the incoming payment of a waiting session read this often.
+# The customer's open page causes a read of a waiting session's incoming payment this often.
 LOOK_EVERY: Final = timedelta(minutes=1)
 
 
@@ -30,7 +30,7 @@ def may_look(session: Session, now: datetime) -> bool:
 
 
 def found(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
-    """Decide a session before its approval by the money that its incoming payment holds.
+    """Decide a session before its approval by the money in its incoming payment.
 
     Without money, returns the session as it is. Raises IllegalTransition, StaleRecord.
     """
@@ -44,10 +44,10 @@ def found(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
 def account(visit: WalletVisit, session: Session) -> Session:
     """Take one step to find out what the incoming payment of an ended session received.
 
-    Closes it, and records what a read shows that begins FENCE after it was seen closed. Money in
+    Closes it, and records the result of a read that begins FENCE after it was seen closed. Money in
     an expired or canceled session is flagged, and makes an event, as soon as it is seen. With the
-    policy `instructed`, the payment of a completed session may be on its way: it is not closed.
-    Raises open_payments errors.
+    policy `instructed`, the payment of a completed session may still be on its way, so it is not
+    closed. Raises open_payments errors.
     """
     paid = session.status is Status.COMPLETED
     instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED

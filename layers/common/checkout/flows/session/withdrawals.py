@@ -1,12 +1,12 @@
 """File a customer's withdrawal from a purchase, which asks the shop to pay back; mark it answered.
 
-Anybody who has the page's address can file it, as with all of that page: it moves no money, and the
-shop decides. It is filed once; filing again changes nothing.
+Anybody with the page's address can file it, because it moves no money, and the shop decides. It is
+filed once; filing again changes nothing.
 
 Its acknowledgement is due until it is sent, or for `WITHIN` at most:
 
     1  Write when it is due next, if the record is still as it was read: the first time with the
-       withdrawal itself, later by the sweep. One of two processes goes on.
+       withdrawal itself, later by the sweep. So one of two processes continues.
     2  Send it.
     3  Write that it was sent.
 
@@ -38,7 +38,7 @@ NONE: Final = "There is no withdrawal from this purchase."
 
 
 def find(services: PayServices, merchant: Merchant, session: Session) -> Withdrawal | None:
-    """Return the withdrawal that was filed, or None. Nothing is read of a shop without any."""
+    """Return the filed withdrawal, or None. For a shop without withdrawals nothing is read."""
     if last_moment(session, merchant.withdrawal_days) is None:
         return None
     return services.withdrawals.get(session.id)
