@@ -1,4 +1,4 @@
-"""DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
+"""The stores in DynamoDB, one file per store. `wiring.py` makes the client."""
 
 from checkout.adapters.dynamo.client import (
     Client,

@@ -49,7 +49,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """The address of the tables, named `prefix-<table>`. Without an endpoint it is AWS itself."""
+    """The address of the tables, named `prefix-<table>`. Without an endpoint it is AWS."""
 
     prefix: str
     endpoint_url: str | None
@@ -70,7 +70,7 @@ def parse_database_url(url: str) -> DatabaseUrl:
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """Entries of an index, oldest first. `total` also counts entries that were not kept."""
+    """Entries of an index, oldest first. `total` also counts entries beyond the limit."""
 
     kept: list[T]
     total: int
@@ -161,15 +161,15 @@ def readable(
 ) -> tuple[list[T], list[str]]:
     """Read the rows of a list; return the records, and the keys of rows that cannot be read.
 
-    One damaged record hides no other. It is logged by the reference of its `key`, the table's:
-    docs/operating.md.
+    A damaged record does not hide the others. It is logged by the reference of its `key`, the
+    table's key (docs/operating.md).
     """
     found: list[T] = []
     unreadable: list[str] = []
     for row in rows:
         try:
             found.append(read(row))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it
+        except Exception as error:  # noqa: BLE001 - for any damage
             unreadable.append(text_from(row[key]))
             logger.warning(
                 "a record cannot be read: %s",
@@ -193,9 +193,9 @@ def due(
 ) -> Entries[T]:
     """Return the entries of a range of shards of a lane of the `due` index up to `until`.
 
-    Of each shard `limit` entries are kept, and all are counted. Of more, half are the oldest and
-    half the newest: records that cannot be processed stay the oldest, and would else hide all
-    others. One query per shard and page.
+    From each shard `limit` entries are returned, and all are counted. If there are more, half are
+    the oldest and half the newest: records that cannot be processed stay the oldest, and would
+    otherwise hide all others. One query per shard and page.
     """
     half = limit // 2
 

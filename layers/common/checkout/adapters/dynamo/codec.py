@@ -9,13 +9,13 @@ an attribute of its name:
     bytes             B
 
 DynamoDB charges a write by the size of the whole item, names included, and allows 400 KB. So fields
-that no condition and no index needs are stored in little space:
+that neither conditions nor indexes need are stored in little space:
 
     deflated   a text, compressed (B)
     groups     fields as one JSON object by their names, compressed (B). A dataclass in it is a row:
                its values in the order of the fields; a row may lack the last ones, if they have
-               defaults. A field that is None is left out. One field of a group may hold the
-               members that only a later release knows, so that they are written again
+               defaults. A field that is None is left out. One field of a group may contain the
+               members that only a later release has, so that they are written again
 
 In JSON, times are epoch milliseconds.
 
@@ -318,7 +318,7 @@ class _Group:
             for name, (_, back) in self.members.items()
             if name in stored
         }
-        if stored and self._later is not None:  # a later release may have more
+        if stored and self._later is not None:  # members of a later release
             found[self._later] = compact(stored)
         return found
 
@@ -334,7 +334,7 @@ def _optional(hint: Any) -> bool:
 
 
 def _given(hint: Any) -> Any:
-    """Return the type of a value that is there."""
+    """Return the type of a value that is not None."""
     return get_args(hint)[0] if _optional(hint) else hint
 
 

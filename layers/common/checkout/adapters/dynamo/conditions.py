@@ -34,12 +34,12 @@ from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the item in a transaction
-# A chance of a chance of 2^-130, or a mistake.
+# By chance with a probability of about 2^-130, or by a mistake.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
 def update(table: str, change: Change[Session], retention: timedelta = RETENTION) -> dict[str, Any]:
-    """Return the UpdateItem of the changed attributes: over the version read, and still in time."""
+    """Return the UpdateItem of the changed attributes, if the version is as read and in time."""
     before, after = changed_items(change.before, change.after, retention)
     names = {"#status": "status", "#version": "version"}
     values = {
@@ -63,8 +63,8 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # Another release may have put it into the index, and a changed cart may have been stored in
-    # either place.
+    # Another release may have added it to the index, and a changed cart may be stored in either
+    # place.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
@@ -81,9 +81,9 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
 
 
 def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) -> dict[str, Any]:
-    """Return the UpdateItem of all attributes of a record that is small, over the version read.
+    """Return the UpdateItem of all attributes of a small record, if the version is as read.
 
-    Attributes of `maybe` that it no longer has are removed.
+    Attributes of `maybe` that the record no longer has are removed.
     """
     request = _written(table, after, maybe)
     request["ExpressionAttributeValues"] |= {":from": before["status"], ":read": before["version"]}
@@ -116,9 +116,9 @@ def row_updates(table: str, change: Change[Session], retention: timedelta) -> li
 
 
 def keep_longer(table: str, row: Item) -> dict[str, Any]:
-    """Return the UpdateItem that lets a stored row live as long as `row` does.
+    """Return the UpdateItem that gives a stored row the time to live of `row`.
 
-    It writes no more than the time, since an operator may have erased a customer's text meanwhile.
+    It writes only the time, because an operator may have erased a customer's text meanwhile.
     """
     return {
         "TableName": table,
@@ -175,7 +175,7 @@ def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
 
 
 def count_in(table: str, allowance: Allowance) -> dict[str, Any]:
-    """Return the UpdateItem that counts in an allowance, if there is room for it."""
+    """Return the UpdateItem that counts in an allowance, within its maximum."""
     return {
         "TableName": table,
         "Key": {"id": text(f"allowance#{allowance.id}")},
@@ -192,15 +192,15 @@ def count_in(table: str, allowance: Allowance) -> dict[str, Any]:
 
 
 def counted_in(item: Item | None) -> int:
-    """Return what the item of an allowance has counted."""
+    """Return the count in the item of an allowance."""
     return number_from(item["used"]) if item else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """The items of a transaction by name. The failure of a condition is looked up by it.
+    """The items of a transaction by name, under which a condition's failure is looked up.
 
-    DynamoDB reports a failure by the item's place, so items are sent in the order of the names.
+    DynamoDB reports a failure by the item's position, so items are sent in the order of the names.
     """
 
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -285,7 +285,7 @@ def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
 
 
 def at_version(version: int) -> dict[str, Any]:
-    """Return the condition that a record is as it was read."""
+    """Return the condition that a record has the version that was read."""
     return {
         "ConditionExpression": "#version = :read",
         "ExpressionAttributeNames": {"#version": "version"},
@@ -294,7 +294,7 @@ def at_version(version: int) -> dict[str, Any]:
 
 
 def condition_failed(error: ClientError, *, index: int = 0) -> bool:
-    """Return whether a condition failed; `index` is the item's place in a transaction."""
+    """Return whether a condition failed; `index` is the item's position in a transaction."""
     canceled = reasons(error)
     if canceled:
         return canceled[index].get("Code") == CONDITION_FAILED
@@ -330,7 +330,7 @@ def transaction(*items: dict[str, Any], writer: str = "") -> dict[str, Any]:
     """Return the request of a transaction.
 
     Its token is the request's digest, so a repetition after a lost answer changes nothing. The
-    digest includes the writer; if the items have none, `writer` tells two equal requests apart.
+    digest includes the writer; if the items have none, `writer` distinguishes equal requests.
     """
     digest = hashlib.sha256(
         json.dumps(items, sort_keys=True, default=bytes.hex).encode() + writer.encode()

@@ -1,4 +1,4 @@
-"""The reading of all records, for the operator's commands. No request does this."""
+"""Read all records, only for the operator's commands."""
 
 from __future__ import annotations
 

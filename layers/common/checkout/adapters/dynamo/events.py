@@ -2,8 +2,8 @@
 
 The next attempt is made from `retry_at`; `next_at` is its place in an index (places.py).
 
-The copies for each further endpoint are a list of their own: their `merchant` includes the
-endpoint, as `mer_…/we_…`.
+The copies for each further endpoint are a separate list: their `merchant` includes the endpoint, as
+`mer_…/we_…`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class DynamoEvents(PacedStore):
         return tuple(found.kept)
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
-        """Hide the event from the due index until `until`.
+        """Postpone the event's entry in the due index to `until`.
 
         Returns False if it was delivered, given up or postponed meanwhile.
         """
@@ -125,7 +125,7 @@ class DynamoEvents(PacedStore):
             )
         except ClientError as error:
             found = failed_item(error) or {}
-            # As intended: our own write, whose answer was lost, or one that did the same.
+            # As intended: our own write, whose answer was lost, or an equal one.
             return found.get("due_at") == instant(until)
         return True
 
@@ -163,7 +163,7 @@ class DynamoEvents(PacedStore):
 
 
 def log_of(merchant: str, endpoint: str | None) -> str:
-    """Return the owner of a list of events: the merchant, or an endpoint for its copies."""
+    """Return the owner of a list of events: the merchant, or the endpoint of copies."""
     return f"{merchant}{_OF}{endpoint}" if endpoint else merchant
 
 

@@ -1,8 +1,8 @@
 """Payment links in DynamoDB: rows among the sessions, whose transactions change their stock.
 
-The index `by_search` lists a merchant's links. A stock that lies in several
-rows has an equal part of it in the link's own row and in each of the others, which hold nothing
-else; sessions take from any of them and give back to the same (docs/decisions/0015).
+The index `by_search` lists a merchant's links. A stock in several rows has an equal part in the
+link's own row and in each of the others, which contain nothing else; a session takes items from one
+row and returns them to the same row (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def take_items(table: str, row_id: str, items: int) -> dict[str, Any]:
 
 
 def give_back(table: str, row_id: str, items: int) -> dict[str, Any]:
-    """Return the update that gives items back, even to a stopped link."""
+    """Return the update that returns items, even to a stopped link."""
     return _of_stock(table, row_id, items)
 
 
@@ -96,7 +96,7 @@ class DynamoLinks(PacedStore):
         return Page(tuple(self._with_stock(shown)), found.next_key)
 
     def _with_stock(self, links: Sequence[PaymentLink]) -> list[PaymentLink]:
-        """Return the links, as decoded from their own rows, with what is left in all rows."""
+        """Return the links, as decoded from their own rows, with the items left in all rows."""
         found = self._left_in([row for link in links for row in link.row_ids[1:]])
         return [
             link
@@ -106,7 +106,7 @@ class DynamoLinks(PacedStore):
         ]
 
     def _left_in(self, rows: Sequence[str]) -> dict[str, int]:
-        """Read what is left in each of these rows, strongly consistent."""
+        """Read the number of items left in each of these rows, strongly consistent."""
         read = ("id", "left")
         items = self._persistent.batch_get(self._client, self._sessions, list(rows), read)
         return {row: number_from(item["left"]) for row, item in items.items()}
@@ -135,7 +135,7 @@ class DynamoLinks(PacedStore):
         writes = Writes(
             {row: {"Update": change} for row, change in zip(link.row_ids, changes, strict=True)}
         )
-        writer = new_nonce(self._random_bytes)  # the same change may be wanted again, after another
+        writer = new_nonce(self._random_bytes)  # the same change may be repeated after another
         request = writes.request(writer=writer)
         try:
             self._persistent.ask(self._client.transact_write_items, **request)
@@ -146,9 +146,9 @@ class DynamoLinks(PacedStore):
         return True
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
-        """Stop the link, or let it sell again if `at` is None."""
-        # The page and each purchase begin with the link's own row, so it is the first that stops
-        # and the last that starts: a call that was interrupted can be repeated.
+        """Stop the link, or start it again if `at` is None."""
+        # The page and each purchase begin with the link's own row, so that row is stopped first and
+        # started last: an interrupted call can be repeated.
         rows = link.row_ids if at is not None else link.row_ids[::-1]
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
         request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}

@@ -18,8 +18,8 @@ from checkout.domain.ground.grammar import position
 
 _OWNERS: Final = {"by_merchant": "merchant", "by_search": "search_key"}  # keys of the indexes
 _FIRST: Final = "0"
-_LAST: Final = ":"  # sorts behind every digit
-_BEHIND: Final = "\U0010ffff"  # sorts behind every text
+_LAST: Final = ":"  # sorts after every digit
+_BEHIND: Final = "\U0010ffff"  # sorts after every text
 
 
 @dataclass(frozen=True, slots=True)

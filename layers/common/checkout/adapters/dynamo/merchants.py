@@ -1,6 +1,6 @@
 """Merchants and API keys in DynamoDB.
 
-Beside the merchants lies one guard row per wallet, which keeps a wallet from having two merchants.
+The merchants' table has one guard row per wallet, which prevents a second merchant for the wallet.
 Each change of keys is one transaction. The last key without an expiry date cannot be revoked, even
 if two browsers each revoke one of the last two: every revocation checks in its transaction that
 another key stays.
@@ -114,7 +114,7 @@ class DynamoMerchants(Store):
                 found = writes.stored(error, "merchant")
                 if found is not None and found != item:
                     raise StaleMerchant(merchant_from(found)) from None
-            self.replace(merchant)  # back to a wallet of before, or our own write
+            self.replace(merchant)  # back to an earlier wallet, or our own write
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
@@ -198,8 +198,8 @@ class DynamoApiKeys(Store):
     """Stores API keys, in the tables of `DynamoMerchants`.
 
     A `merchant` argument is the version that was read: if another version is stored, nothing is
-    written and the method returns False. `courtesy` is the client for writes that no request waits
-    for.
+    written and the method returns False. `courtesy` is the client for optional writes with short
+    timeouts.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -231,7 +231,7 @@ class DynamoApiKeys(Store):
                 },
             )
         except (CheckoutError, *AWS_ERRORS):
-            return  # the time of last use is a courtesy; the request must not fail for it
+            return  # the time of last use is optional; the request must not fail because of it
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
         """Return all keys of a merchant, unordered, by an index that lags a little.
@@ -243,10 +243,10 @@ class DynamoApiKeys(Store):
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         """Write the key and the merchant's next version, if the merchant is as it was read.
 
-        So a limit holds that was counted after the merchant was read. Return False otherwise. The
+        So a limit that was checked after the read cannot be exceeded. Return False otherwise. The
         reservation is written in the same transaction. Raises KeyHeld.
         """
-        # The next version, so that of two keys that were counted for at once one is added.
+        # The next version, so that of two keys at the same time only one is added.
         after = merchant_item(merchant.changed())
         request = put_next(self._merchants, after, merchant.version + 1)
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
@@ -270,7 +270,7 @@ class DynamoApiKeys(Store):
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write its copied fields to these keys, or write nothing.
 
-        Keys copy the return hosts, the number of parts, whether keys sign in, and `suspended`.
+        Keys copy the return hosts, the number of parts, whether keys may sign in, and `suspended`.
 
         Raises StaleMerchant.
         """

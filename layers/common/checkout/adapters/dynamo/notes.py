@@ -1,8 +1,8 @@
 """Notes of the shop and withdrawals in DynamoDB: rows beside the sessions.
 
-They are not the sessions' (docs/howto/add-a-note.md). The id of a row is a prefix and the session's
-id. A note is in no index; a withdrawal finds its session among those that need somebody, and the
-sweep finds it until it is acknowledged.
+They are stored apart from the sessions (docs/howto/add-a-note.md). The id of a row is a prefix and
+the session's id. A note is in no index. A withdrawal lists its session among those that need a
+person, and the sweep finds it until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DynamoNotes(_Rows[Note]):
     def put(self, note: Note) -> bool:
         """Write the note if the stored version is one less; a first version if there is none.
 
-        Returns False if somebody else has written meanwhile.
+        Returns False if another person has written meanwhile.
         """
         return self._put(note, note.at, {})
 
@@ -93,8 +93,8 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
         """Write it if the stored version is one less; a first version if there is none.
 
-        From then on its session is among those that need somebody (domain/reports/search_terms.py),
-        if there still is one. Returns False if somebody else has written meanwhile.
+        From then on its session, if it still exists, is listed among those that need a person
+        (domain/reports/search_terms.py). Returns False if another process has written meanwhile.
         """
         place = {} if session is None else needing_somebody(session)
         if withdrawal.acknowledge_at is not None:

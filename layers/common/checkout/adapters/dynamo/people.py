@@ -96,7 +96,8 @@ class DynamoPeople(Store):
     def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
         """Write a new merchant with its first member, and the end of the invitation, if any.
 
-        The invitation must have been open at that time. The wallet is not taken for the merchant.
+        The invitation must have been open at that time. The wallet is not reserved for the
+        merchant.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         shop = put_new(self._merchants, merchant_item(merchant), "id")

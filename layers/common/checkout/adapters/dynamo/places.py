@@ -1,24 +1,24 @@
-"""Decide the place of each record in every index, and until when DynamoDB keeps it.
+"""Decide the position of each record in every index, and until when DynamoDB keeps it.
 
-The rules say when a record needs something (`Session.needed_at`) and how long it is wanted
-(domain/session/retention.py); what an index costs is known here only.
+The domain decides when a record needs a check (`Session.needed_at`) and how long it is kept
+(domain/session/retention.py); this module decides by the costs of the indexes.
 
     index                   key                        entries
     by_merchant             merchant, created_key      sessions and events, by creation
-    by_search               search_key, created_key    what finds a session (records.py); completed
-                                                       sessions themselves; links
-    due                     due_shard, due_at          what the sweep looks at, in two lanes: what
-                                                       may have left money is urgent
+    by_search               search_key, created_key    search rows (records.py); completed sessions;
+                                                       links
+    due                     due_shard, due_at          records for the sweep, in two lanes: records
+                                                       that may have left money are urgent
     uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
                                                        a write, or by the clock. They stay in it
 
-An index has several shards, since a partition takes 1 000 write units a second, and an index by
-time grows at one end only (docs/decisions/0009). To move an entry costs two units, so an entry of
-`due` is moved only if it must be.
+An index has several shards, because a partition accepts 1 000 write units a second, and an index by
+time grows only at one end (docs/decisions/0009). Moving an entry costs two units, so an entry of
+`due` is moved only if necessary.
 
-Shard 0 of a merchant's list has its owner as the index's key, as all lists had before there were
-shards, and shard 3 has `owner#3`. So the attribute `merchant` of a record holds its merchant and
-its shard, which the rules call the record's `part`.
+Shard 0 of a merchant's list has its owner as the index's key, as all lists had before shards, and
+shard 3 has `owner#3`. So the attribute `merchant` of a record contains its merchant and its shard,
+which the domain calls the record's `part`.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ URGENT_SHARDS: Final = 16  # of the first lane of `due`, to which each payment w
 # by the clock.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
-# The sweep looks once a minute. An entry stays where it is if that is not later than needed, nor
+# The sweep runs once a minute. An entry is not moved if its time is not later than needed, nor
 # earlier by more than this.
 LOOK_EARLIER: Final = timedelta(seconds=60)
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, nothing depends on it
 
 
 def of_session(session: Session, retention: timedelta) -> Item:
-    """Return the attributes that the indexes and the time to live need of a session."""
+    """Return a session's attributes for the indexes and the time to live."""
     place = {"created_key": text(position(session.created_at, session.id))}
     due = due_at(session)
     if due is not None:
@@ -70,7 +70,7 @@ def of_session(session: Session, retention: timedelta) -> Item:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))
         place["uncounted_at"] = instant(session.over_at)
-    if session.status is Status.COMPLETED:  # found beside any number of others
+    if session.status is Status.COMPLETED:  # found among any number of other sessions
         place["search_key"] = owned(search_key(session.merchant, PAID), session.part)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
@@ -81,8 +81,8 @@ def of_session(session: Session, retention: timedelta) -> Item:
 def due_at(session: Session) -> datetime | None:
     """Return when the sweep looks at the session; None if nothing is left.
 
-    A look that is planned stays where it is, if that serves what is needed. Most customers approve
-    before the sweep comes by, so the entry of a session that awaits them is not moved either.
+    A planned look is not moved if its time suffices. Most customers approve before the sweep's
+    look, so the entry of a session that awaits them is not moved either.
     """
     needed, planned = session.needed_at, session.look_at
     if needed is None or planned is None:
@@ -94,17 +94,16 @@ def due_at(session: Session) -> datetime | None:
 def urgent(session: Session) -> bool:
     """Return whether the sweep looks at the session before all others.
 
-    A process may have left money. A session that awaits its look has not yet left the lane of a
-    lease.
+    A process may have left money. A session that awaits its look is still in the lane of a lease.
     """
     return session.payment_in_flight or session.lease_until is not None or session.awaits_look
 
 
 def of_event(event: WebhookEvent) -> Item:
-    """Return the attributes that the indexes and the time to live need of an event.
+    """Return an event's attributes for the indexes and the time to live.
 
     It is in `due` while an attempt is due, at `next_at`, which a lease does not move; `due_at` is
-    where it was put off to. Its time to live begins with its end.
+    its postponed time. Its time to live begins with its end.
     """
     place = {"created_key": text(position(event.created_at, event.id))}
     if event.status is EventStatus.PENDING:
@@ -131,7 +130,7 @@ def ttl(at: datetime) -> Value:
 
 
 def needing_somebody(session: Session) -> Item:
-    """Return the attributes of a row that finds a session among those that need somebody."""
+    """Return the attributes of a row that lists a session among those that need a person."""
     return {
         "search_key": owned(search_key(session.merchant, NEEDS_SOMEBODY), session.part),
         "created_key": text(position(session.created_at, session.id)),
@@ -158,11 +157,11 @@ def unsharded(item: Item) -> Item:
 
 
 def search_key(merchant: str, typed: str) -> str:
-    """Return the key of a text in `by_search`. It is a hash: a wallet address is private."""
+    """Return the key of a text in `by_search`, which is a hash, because wallets are private."""
     found = f"search\n{merchant}\n{same_text(typed)}"
     return hashlib.sha256(found.encode()).hexdigest()[:32]
 
 
 def prefix_key(merchant: str, typed: str) -> str:
-    """Return the key of all order numbers that begin as this text does."""
+    """Return the key of all order numbers with the same beginning as this text."""
     return search_key(merchant, "order\n" + same_text(typed)[:PREFIX_LEAST])

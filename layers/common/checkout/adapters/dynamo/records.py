@@ -3,11 +3,11 @@
 DynamoDB charges each write by the size of the whole item, and a checkout writes its session nine
 times. So the item is small (docs/decisions/0003):
 
-    CART       what is given at creation and hardly ever changes: one compressed attribute. A larger
-               cart is an item of its own, `cart#` and the session's id
-    PAYMENT    what is known of the payment, and the history: one compressed attribute
-    the rest   an attribute each: what conditions and indexes need, what is sealed, and what most
-               checks write, so that a check does not write PAYMENT again
+    CART       the fields from the creation that rarely change: one compressed attribute. A larger
+               cart is a separate item, `cart#` and the session's id
+    PAYMENT    the fields of the payment, and the history: one compressed attribute
+    the rest   one attribute for each field that conditions and indexes need, that is sealed, or
+               that most checks write, so that a check does not write PAYMENT again
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from checkout.ports import Reservation
 
 SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
 FLAG_ROW: Final = "flag#"  # prefix of the id of the row that finds a flagged session
-CART_ROW: Final = "cart#"  # prefix of the id of a cart's own item
+CART_ROW: Final = "cart#"  # prefix of the id of a cart's separate item
 # The largest cart, in bytes, that is stored in its session's item: with more, several writes would
 # cost two units.
 CART_INSIDE_MAX: Final = 100
@@ -121,8 +121,8 @@ def session_item(
 ) -> Item:
     """Return the session's item, index attributes and time to live included.
 
-    The cart is in it unless `cart_item` returns an item of its own. If `groups` are given, only
-    these of CART and PAYMENT are in it.
+    The cart is in it unless `cart_item` returns a separate item. If `groups` are given, only these
+    of CART and PAYMENT are in it.
     """
     item = sharded(_SESSION.encode(session, groups))
     if "cart" in item and _large(item["cart"]):
@@ -131,7 +131,7 @@ def session_item(
 
 
 def cart_item(session: Session, retention: timedelta = RETENTION) -> Item | None:
-    """Return a cart's own item if it is too large for its session's item, else None."""
+    """Return a cart's separate item if it is too large for its session's item, otherwise None."""
     cart = cart_of(session)
     if not _large(cart):
         return None
@@ -151,7 +151,7 @@ def cart_id(session_id: str) -> str:
 
 
 def same_cart(one: Session, other: Session) -> bool:
-    """Return whether both have the same cart. Erasure changes it, and the merchant its metadata."""
+    """Return whether both have the same cart, which an erasure or new metadata changes."""
     return "cart" not in _SESSION.changed_groups(one, other)
 
 
@@ -160,13 +160,13 @@ def _large(cart: Value) -> bool:
 
 
 def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
-    """Return the rows by which the session is found (domain/reports/search_terms.py).
+    """Return the search rows of the session (domain/reports/search_terms.py).
 
-    The id of a payment, a quote or a request is the key of a row that names the session. Everything
-    else is in the index `by_search`: order numbers in the order of their texts, other texts in the
+    The id of a payment, a quote or a request is the key of a row that names the session. All other
+    texts are in the index `by_search`: order numbers in the order of their texts, others in the
     order of all lists. The rows of ids are in the index for the wallet and for words, which saves
-    rows of their own. Until a wallet is given, the order number alone finds the session: each cart
-    that is left would pay for the further values.
+    separate rows. Until a wallet is given, only the order number finds the session, because rows
+    for each abandoned cart would be expensive.
     """
     merchant, place = session.merchant, position(session.created_at, session.id)
     kept_until = rows_kept_until(session, retention)
@@ -196,9 +196,9 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
 
 
 def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
-    """Return the row by which a session is found that was flagged for its merchant.
+    """Return the row that finds a session that was flagged for its merchant.
 
-    It stays when the flag goes, and is the same each time; it is not among `rows_of`.
+    It stays after the flag is removed, and is the same each time; it is not among `rows_of`.
     """
     return {
         "id": text(FLAG_ROW + session.id),

@@ -170,8 +170,8 @@ class DynamoSessions(PacedStore):
     def save(self, transaction: Transaction[R]) -> R:
         """Write the change on its condition, and all that is in the transaction, or nothing.
 
-        An item goes back to the stock of the link that the change `restocks`. Returns the record as
-        written. A write of ours whose response was lost counts as written. Raises KeyHeld if a live
+        If the change restocks, items return to the link's stock. Returns the record as written. A
+        write of ours whose response was lost counts as written. Raises KeyHeld if a live
         record holds the reservation's key, AllowanceUsed if the allowance has less left,
         LookupError if there is no such record, and StaleRecord if the record has changed since it
         was read. If `also` has lost a race, StaleRecord has the change's own record as it was read.
@@ -183,7 +183,7 @@ class DynamoSessions(PacedStore):
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        late = change.event == Event.PAYMENT_CREATED  # nothing may come between a 201 and its W7
+        late = change.event == Event.PAYMENT_CREATED  # W7 must not be lost after a 201
         if not late:
             self._put_rows(found_by)
         saved = change.after
@@ -347,16 +347,16 @@ class DynamoSessions(PacedStore):
                 raise Unavailable(TAKEN) from error
 
     def _keep_longer(self, row: Item) -> None:
-        """Let a stored row live as long as `row`; one that is not stored is not made."""
+        """Give a stored row the time to live of `row`; a missing one is not created."""
         try:
             self._persistent.ask(self._client.update_item, **keep_longer(self._sessions, row))
         except ClientError as error:
-            failed_item(error)  # it is not there: another release has the cart in the session
+            failed_item(error)  # it does not exist: another release has the cart in the session
 
     def _stale_unless_ours(self, kind: Kind[R], error: ClientError, change: Change[R]) -> R:
-        """Return our own write, whose answer was lost. Raise StaleRecord for another's.
+        """Return our own write, whose answer was lost. Raise StaleRecord for another write.
 
-        A cart in an item of its own is read again: the other write may have changed it.
+        A cart in a separate item is read again, because the other write may have changed it.
         """
         item = failed_item(error)
         if not condition_failed(error):
@@ -376,11 +376,11 @@ class DynamoSessions(PacedStore):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[R]):
-    """How the records of one kind are stored; all lie in the sessions' table.
+    """The functions that store the records of one kind, all in the sessions' table.
 
-    `update` is the write of a change, `beside` the writes in its transaction, `found_by` the rows
-    by which what the change has brought is found, `kept_longer` the rows that must live longer from
-    now on. `stored` reads the item that a write returned.
+    `update` returns the write of a change, `beside` the writes in its transaction, `found_by` the
+    new search rows, `kept_longer` the rows that must be kept longer from now on. `stored` reads the
+    item that a write returned.
     """
 
     update: Callable[[str, Change[R], timedelta], dict[str, Any]]
@@ -393,7 +393,7 @@ class Kind(Generic[R]):
 def _beside_session(
     table: str, change: Change[Session], retention: timedelta
 ) -> list[dict[str, Any]]:
-    """Return the writes to the session's other rows, and to the stock that it gives back to."""
+    """Return the writes to the session's other rows, and to the stock that gets items back."""
     rows, link = row_updates(table, change, retention), given_back(change)
     if link is None:
         return rows
@@ -401,7 +401,7 @@ def _beside_session(
 
 
 def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:
-    """Return the rows that find the changed session by what the change has brought."""
+    """Return the search rows for the texts that the change has added to the session."""
     before, after = change.before, change.after
     flagged = after.needs_attention and not before.needs_attention
     flag = [flag_item(after, retention)] if flagged else []
@@ -415,8 +415,8 @@ def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:
 def _first_wallet(change: Change[Session]) -> bool:
     """Return whether the change gives the session its first wallet.
 
-    From then on it is kept longer, and found by more. Its rows are written first: a session whose
-    cart ages out before it could not be read.
+    From then on it is kept longer, and has more search rows. Its rows are written first, because a
+    session whose cart expires before it could not be read.
     """
     return change.after.wallet_given and not change.before.wallet_given
 
@@ -427,7 +427,7 @@ def _kept_longer(change: Change[Session], retention: timedelta) -> list[Item]:
 
 
 def _with_cart_of(change: Change[Session], item: Item) -> Session:
-    """Return the stored session of a change. A cart in an item of its own is as it was read."""
+    """Return the stored session of a change. A cart in a separate item is as it was read."""
     return session_from({"cart": cart_of(change.before)} | item)
 
 
@@ -461,7 +461,7 @@ def _of_wallets(session: Session) -> tuple[list[str], list[str]]:
 
 
 def with_cart(client: Client, table: str, item: Item) -> Item:
-    """Return a session's item with its cart, which is read if it is an item of its own.
+    """Return a session's item with its cart, which is read if it is a separate item.
 
     A cart is stored before its session, so a read after the session's read finds it.
     """

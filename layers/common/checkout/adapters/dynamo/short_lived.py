@@ -1,6 +1,6 @@
 """Sign-ins, challenges, counters and refused requests in DynamoDB.
 
-They are rows among the idempotency keys: that is the table of records that are found by a hash and
+They are rows among the idempotency keys, in the table of records that are found by a hash and
 expire (docs/decisions/0004).
 """
 
@@ -36,7 +36,7 @@ class DynamoSignIns(Store):
     """Stores the sign-ins to the dashboard.
 
     Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is the client for
-    writes that no request waits for.
+    optional writes with short timeouts.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -78,7 +78,7 @@ class DynamoSignIns(Store):
                 },
             )
         except (CheckoutError, *AWS_ERRORS):
-            return  # a failure costs a minute of the idle time
+            return  # a failure only shortens the idle time by a minute
 
     def end(self, sign_in_id: str) -> None:
         """End the sign-in; the next request with it is rejected."""
@@ -165,7 +165,7 @@ class DynamoCounters(Store):
         )
 
     def give_back(self, counter: str, by: int = 1) -> None:
-        """Subtract from a counter that has as much. Best effort: raises nothing."""
+        """Subtract from a counter that is large enough. Best effort: raises nothing."""
         try:
             met(
                 self._client.update_item,
@@ -181,7 +181,7 @@ class DynamoCounters(Store):
 
 
 def _counter_key(counter: str) -> Value:
-    digest = hashlib.sha256(counter.encode()).hexdigest()  # it may name a client's address
+    digest = hashlib.sha256(counter.encode()).hexdigest()  # it may contain a client's address
     return text(f"attempts#{digest}")
 
 

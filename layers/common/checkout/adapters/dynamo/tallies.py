@@ -1,6 +1,6 @@
 """Daily tallies in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
-The index `uncounted` holds sessions by the time of their end, in two lanes: sessions that end by
+The index `uncounted` has the sessions by the time of their end, in two lanes: sessions that end by
 the clock, and sessions whose end is written. They stay in it (docs/decisions/0004).
 """
 
@@ -34,7 +34,7 @@ from checkout.ports import Positions, Stretch, Walk
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")
-# Of a day's row: amounts by hour (`hour#9`), and what was not paid (`unpaid#reason#provider`).
+# Of a day's row: amounts by hour (`hour#9`), and unpaid sessions (`unpaid#reason#provider`).
 _HOUR, _UNPAID = "hour", "unpaid"
 
 
@@ -47,7 +47,7 @@ class DynamoTallies(PacedStore):
 
     @property
     def shards(self) -> range:
-        """Return the shards along which walks go."""
+        """Return the shards of the walks."""
         return range(due_shards())
 
     def positions(self) -> Positions:
@@ -101,7 +101,7 @@ class DynamoTallies(PacedStore):
             rows += page
             more = len(page) == limit
             last = rows[-1]["uncounted_at"] if rows else None
-            if more and rows[0]["uncounted_at"] != last:  # the last millisecond may go on
+            if more and rows[0]["uncounted_at"] != last:  # the last millisecond may be incomplete
                 rows = [row for row in rows if row["uncounted_at"] != last]
                 break
         if not rows:
@@ -159,13 +159,13 @@ class DynamoTallies(PacedStore):
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
-            # As intended: our own write, whose answer was lost. If two pass the same stretch, they
-            # add the same numbers, and the transaction's token lets only one of them through.
+            # As intended: our own write, whose answer was lost. If two runs pass the same stretch,
+            # they add the same numbers, and the transaction's token applies only one of them.
             return not tallies and found.get(stretch.walk.value) == instant(stretch.to)
         return True
 
     def told(self, shard: int, was: frozenset[str], untold: frozenset[str]) -> None:
-        """Store the shard's `untold` sessions, unless another run has changed them as they were."""
+        """Store the shard's `untold` sessions, unless another run has changed them since `was`."""
         try:
             self._persistent.ask(
                 self._client.update_item,
@@ -205,7 +205,7 @@ class DynamoTallies(PacedStore):
         )
 
     def counted(self, session: Session, positions: Positions) -> bool:
-        """Return whether the walks had passed this ended session when they had these positions."""
+        """Return whether walks at these positions have passed this ended session."""
         assert session.over_at is not None
         walk = Walk.COUNT if session.left_to_clock else Walk.ENDS
         mark = positions.marks.get((walk, int(due_shard(session.id))))
