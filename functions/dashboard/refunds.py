@@ -77,7 +77,7 @@ PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.TOO_DEAR: "It costs more than your refund budget may pay for it without you.",
     RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
     RefundProblem.OTHER_WALLET: "It goes to another wallet than the one that paid, so your refund "
-    "budget did not pay it by itself.",
+    "budget did not pay it without you.",
     RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
     "the customer's wallet did not take it. Nothing was sent.",
     RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
@@ -120,8 +120,8 @@ BAD: Final = frozenset[str](
     }
 )
 WAITING: Final = (
-    "The payment may have been sent. Your wallet is asked until it says what became of it. If it "
-    "shows nothing, that takes up to 15 minutes; nothing is ever sent twice."
+    "The payment may have been sent. Your wallet is asked until it shows the result. If it shows "
+    "nothing, that takes up to 15 minutes; nothing is ever sent twice."
 )
 REDEEMING: Final = (
     "You have approved it, and your wallet is being asked for it. If nothing is sent within a "
@@ -133,7 +133,7 @@ TRIED_AGAIN: Final = (
     "it waits for your approval. You need not wait: you can approve it yourself, or cancel it."
 )
 READ_AGAIN: Final = (
-    "Your wallet has ended our access to this payment, so we cannot see what became of it. Approve "
+    "Your wallet has ended our access to this payment, so we cannot see its result. Approve "
     "once more: this approval can only read your payments, and pays nothing."
 )
 UNCONFIRMED: Final = (
@@ -344,7 +344,7 @@ async def cancel(request: Form, refund_id: str) -> Response:
 
 @router.form(
     "/refunds/{refund_id}/claim",
-    Door(Right.REFUND, "lets whoever has the link name the wallet that gets a refund", doors.OWN),
+    Door(Right.REFUND, "lets anybody with the link name the wallet of a refund", doors.OWN),
     again=_page,
 )
 async def offer_claim(request: Form, refund_id: str) -> Response:

@@ -18,12 +18,12 @@ from checkout.flows.notices import Case
 from checkout.open_payments.errors import Reason
 
 USED_ALREADY: Final = (
-    "This form has been used already, with something else in it. Look at what that has made. If "
-    "you want this, too, send it again from this page."
+    "This form was already sent, with other values. Look at its result. If you want this, too, "
+    "send it again from this page."
 )
 SENT_TWICE: Final = (
-    "This form was sent twice, and what it asks for was done once. A key, link or secret is only "
-    "in the first answer. If you have not seen it, replace or withdraw it here."
+    "This form was sent twice, and its action was done once. A key, link or secret is only in the "
+    "first answer. If you have not seen it, replace or withdraw it here."
 )
 
 STATUS: Final[dict[Status, str]] = {

@@ -191,7 +191,7 @@ def test_a_key_with_an_end_makes_none_that_outlives_it(shop: Dashboard, browser:
     for ends in ("", str(day + timedelta(days=1))):
         answer = ending.post("/keys", {"name": "Longer", "ends": ends})
         assert answer.status == 400
-        assert "ends no later" in answer.page.one("div", role="alert").text[0]
+        assert "cannot end later" in answer.page.one("div", role="alert").text[0]
     assert ending.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"}).status == 400
     assert ending.post("/keys", {"name": "As long", "ends": str(day)}).status == 200
     names = sorted(each.name for each in keys(shop))

@@ -132,7 +132,7 @@ def test_late_money_that_a_refund_sends_back_needs_nobody(
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ("dealt-with", "This session needs nobody."),
+        ("dealt-with", "This session does not need a person."),
         ("withdrawal", "There is no withdrawal from this purchase."),
     ],
 )

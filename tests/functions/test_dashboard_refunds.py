@@ -163,7 +163,7 @@ def test_a_used_form_makes_nothing_else_and_its_page_is_a_new_form(
     first = owner.post(form, typed)
     used = owner.post(form, {**typed, "amount": "6"})
     assert used.status == 400
-    assert "This form has been used already" in used.page.main
+    assert "This form was already sent" in used.page.main
     assert world.session(sold.id).refunded == 500
     names = {each.attributes["value"] for each in used.page.all("input", name="form_name")}
     assert len(names - {typed["form_name"]}) == 1

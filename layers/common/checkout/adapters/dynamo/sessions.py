@@ -183,7 +183,7 @@ class DynamoSessions(PacedStore):
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        late = change.event == Event.PAYMENT_CREATED  # W7 must not be lost after a 201
+        late = change.event == Event.PAYMENT_CREATED  # W7 is the first write after a 201
         if not late:
             self._put_rows(found_by)
         saved = change.after

@@ -54,7 +54,7 @@ class Effect(Enum):
     EVENT = ("webhook, an event", "any server", _KNOWN)
     HOST = ("look-up of the host of a webhook URL", "name servers", _ALWAYS)
     LINK = ("page of a payment link", "anybody", _KNOWN)
-    INVITATION = ("page of a member's invitation", "whoever has its link", _KNOWN)
+    INVITATION = ("page of a member's invitation", "anybody with its link", _KNOWN)
     NEW_LINK = ("new payment link", "anybody", _KNOWN)
     SALE = ("new session, its page and its events", "customers", _SELLING)
     CUSTOMER = ("requests to the wallet that a customer names", "any wallet", _SELLING)

@@ -68,7 +68,7 @@ ASKED = When(
     ),
 )
 CLAIMED = When("an approval was claimed", lambda m, now: m.lease_until is not None)
-NOT_ROTATING = When("no rotation stands", lambda m, now: m.rotating is None)
+NOT_ROTATING = When("no rotation is open", lambda m, now: m.rotating is None)
 FREE = When("no process is rotating", lambda m, now: not m.rotation_live(now))
 
 APPROVAL: Final = ("asked", "grant", "interact_url", "approve_until", "lease_until")

@@ -193,12 +193,12 @@ def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | 
     """
     if not given(actor).issuperset(scopes):
         raise PermissionMissing(
-            "This key would do more than you may. Ask an owner of your shop to make it."
+            "This key would have more rights than you. Ask an owner of your shop to create it."
         )
     last = actor.lasts_until
     if last is not None and (ends_at is None or ends_at > last):
         raise ParameterInvalid(
-            "The key that you signed in with has an end: a key that it makes ends no later.",
+            "The key that you signed in with has an end, so a new key cannot end later.",
             param="ends_at",
         )
 

@@ -46,7 +46,7 @@ def deal_with(services: DashboardServices, key: Actor, session_id: str, *, done:
     session = lookup.own(services, key, session_id)
     case = case_of(session)
     if case is None:
-        raise ParameterInvalid("This session needs nobody.")
+        raise ParameterInvalid("This session does not need a person.")
     before = services.notes.get(session.id)
     after = _next(services, key, session.id, before)
     _put(services, replace(after, dealt_with=case if done else None))
