@@ -293,7 +293,7 @@ def _events_of(form: dict[str, str]) -> tuple[str, ...]:
 
 
 def _format_of(form: dict[str, str]) -> Format:
-    """Return the chosen format; the native one for anything else."""
+    """Return the chosen format; the native one for other values."""
     return Format.STRIPE if form.get("format") == Format.STRIPE else Format.NATIVE
 
 

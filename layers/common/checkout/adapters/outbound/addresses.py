@@ -22,7 +22,7 @@ Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 WITHIN: Final = 3.0  # seconds
 _HTTPS_PORT: Final = 443
 
-# IPv4 has no prefix that says "public": it is all of unicast space without these (IANA's registry
+# IPv4 has no prefix for public addresses: they are the unicast space without these (IANA's registry
 # of special-purpose addresses, RFC 6890).
 _NOT_PUBLIC_V4: Final = tuple(
     map(

@@ -153,7 +153,7 @@ def page_of(typed: str) -> str | None:
 
 
 def email_of(typed: str) -> str | None:
-    """Return an e-mail address in the ASCII form for mail services; None for anything else."""
+    """Return an e-mail address in the ASCII form for mail services; None for other texts."""
     text = typed.strip()
     name, _, host = text.rpartition("@")
     fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)

@@ -120,7 +120,7 @@ class InFlight(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return what its quote asks for: what arrives, or else what is debited."""
+        """Return the side that its quote fixes: the amount to arrive, or the debit."""
         return self.receive, None
 
     @property

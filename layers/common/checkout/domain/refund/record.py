@@ -17,7 +17,7 @@ from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Ins
 from checkout.domain.payment.machine import Record
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 
-# A refund that nobody approves is canceled after this time.
+# A refund without an approval is canceled after this time.
 APPROVAL_AWAITED: Final = timedelta(days=30)
 # The shop is notified of a refund whose payment shows nothing this long after its quote's end.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
@@ -239,7 +239,7 @@ class Refund(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return what its quote asks for: what arrives, or else what is debited."""
+        """Return the side that its quote fixes: the amount to arrive, or the debit."""
         return self.give, None if self.give is not None else self.cost
 
     @property
@@ -256,7 +256,7 @@ class Refund(Record):
 
     @property
     def ends_at(self) -> datetime:
-        """Return when a refund that nobody approves is canceled. Its links end then, too."""
+        """Return when a refund without an approval is canceled. Its links also end then."""
         return self.created_at + APPROVAL_AWAITED
 
     @property

@@ -79,7 +79,7 @@ Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
 METADATA_CHANGED changes only the merchant's metadata; it is refused while an approval is redeemed
 and while the payment is under way.
 
-A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
+A refund is canceled only before R2. After 30 days without an approval the sweep cancels it.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def case_of(session: Session) -> str | None:
 
 
 def needs_somebody(session: Session, note: Note | None) -> bool:
-    """Return whether the session needs a person and nobody has dealt with it."""
+    """Return whether the session needs a person and is not marked as dealt with."""
     case = case_of(session)
     return case is not None and (note is None or note.dealt_with != case)
 

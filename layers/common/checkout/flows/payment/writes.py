@@ -1,4 +1,4 @@
-"""Write every change of a record. Nothing else calls the store's `save`.
+"""Write every change of a record. Only this module calls the store's `save`.
 
 A change is one row of the record's table (domain/record_kinds.py). It is written on condition that
 the record is still as it was read, in one transaction with the webhook events that the row names.

@@ -116,8 +116,7 @@ def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
     """Return the sign-in of a cookie's token: two reads, and at most one write a minute.
 
-    Raises ApiKeyMissing if nobody is signed in with it, ApiKeyInvalid if its key or member has
-    ended.
+    Raises ApiKeyMissing without a sign-in, ApiKeyInvalid if its key or member has ended.
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()

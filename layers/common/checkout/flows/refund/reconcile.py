@@ -53,7 +53,7 @@ class Own:
 
 
 def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE) -> Refund:
-    """Look once if a look is due; cancel a refund that nobody has approved in time.
+    """Look once if a look is due; cancel a refund that was not approved in time.
 
     Raises StaleRecord after a lost race.
     """

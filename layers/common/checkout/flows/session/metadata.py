@@ -1,4 +1,4 @@
-"""Change the metadata of a session. Nothing else of it changes, and no wallet is called."""
+"""Change only the metadata of a session. No wallet is called."""
 
 from __future__ import annotations
 
