@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Final, cast, overload
 
 from checkout.adapters.dynamo.codec import Item
-from checkout.adapters.dynamo.places import CLOCK, due_shard, prefix_key, search_key
+from checkout.adapters.dynamo.index_keys import CLOCK, due_shard, prefix_key, search_key
 from checkout.adapters.dynamo.records import SEARCH_ROW, id_row, rows_of, session_item
 from checkout.domain.reports.search_terms import PAID, metadata_texts, outer_ids, words
 from checkout.domain.session.record import Session

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from checkout.domain.payment.in_flight import IncomingPaymentRef
 from checkout.domain.session.record import Status
 from checkout.flows.session import completion
-from checkout.flows.session.approve import PATIENCE
+from checkout.flows.session.approve import WAIT_FOR_MONEY
 from checkout.open_payments.models import Amount
 from checkout.ports import CompletionPolicy
 from tests.support.basics import NOW, HandClock, a_session
@@ -99,7 +99,7 @@ def waits(pauses: tuple[float, ...], round_trip: float) -> Iterator[tuple[float,
             provider.clock.pass_time(STORE)  # W7
             work: Any = provider
             try:
-                completion.await_money(work, session, NOT_FAILED, TOKEN, patience=PATIENCE)
+                completion.await_money(work, session, NOT_FAILED, TOKEN, time_budget=WAIT_FOR_MONEY)
             except Completed:
                 yield provider.passed, provider.reads
 

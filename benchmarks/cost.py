@@ -25,13 +25,13 @@ from urllib.parse import urlsplit
 from benchmarks.meter import Metered, Rows, Usage, keeping, stored
 from benchmarks.prices import EDGE, EDGE_FUNCTION, FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
-from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.index_keys import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.runtime import WIDTH, run_in_turn
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
 from checkout.open_payments.transport import Request
-from checkout.ports import Walk
+from checkout.ports import Scan
 from sandbox.cloud import table_definitions
 from sandbox.template import resources, template
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -305,12 +305,12 @@ def polls(page: str, seconds: float) -> int:
 
 
 def _polled(observed: Observed, session: Session, times: int) -> Usage:
-    def visit() -> Any:
+    def calls() -> Any:
         answer = observed.deployed.visit("GET", session, "/status")
         assert answer.status == 200
         return answer
 
-    return sum((observed.used(visit) for _ in range(times)), Usage())
+    return sum((observed.used(calls) for _ in range(times)), Usage())
 
 
 def _documents(observed: Observed, urls: list[str]) -> Usage:
@@ -328,10 +328,10 @@ def sums(observed: Observed) -> Usage:
     for _ in range(COUNTED):
         close.cancel(world.services, world.key(), world.create().id)
     world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds())
-    services = replace(world.services, side_by_side=run_in_turn)
+    services = replace(world.services, run_concurrently=run_in_turn)
     observed.meter.usage = Usage()
     until = world.clock.now() + MINUTE
-    followed = expiries.run(services, until=until, walks=[Walk.ENDS])
+    followed = expiries.run(services, until=until, walks=[Scan.ENDS])
     assert followed.counted >= COUNTED
     usage, observed.meter.usage = observed.meter.usage, Usage()
     lasts(usage, usage.calls * AWS_SECONDS, function_of("count it in the day's sums"))

@@ -22,13 +22,13 @@ from urllib.parse import urlencode
 from benchmarks.bulk import ORDER, Bulk, Samples, grow
 from benchmarks.cost import Observed
 from checkout import telemetry
-from checkout.adapters.dynamo import places
-from checkout.domain.reports.daily_totals import DayTally
+from checkout.adapters.dynamo import index_keys
+from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
-from checkout.ports import Stretch, Walk
+from checkout.ports import Batch, Scan
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.dashboard_pages import Browser, dashboard_of
@@ -158,7 +158,7 @@ class Grown:
         world.clock.pass_time(600)
         world.sweep()
         awaiting = world.session(awaiting.id)
-        assert not places.urgent(awaiting)
+        assert not index_keys.urgent(awaiting)
         paid = world.pay(self._create_session())
         assert paid.status is Status.COMPLETED
         return Samples(self._create_session(), paid, awaiting)
@@ -167,9 +167,9 @@ class Grown:
         """Store that the walks have passed the ended sessions of the bulk and counted its days."""
         world = self._world
         now = world.clock.now()
-        tallies = world.services.tallies
+        daily_totals = world.services.daily_totals
         days = [
-            DayTally(
+            DayTotals(
                 merchant=world.merchant.id,
                 currency="usd",
                 day=(now - timedelta(days=ago)).date(),
@@ -182,13 +182,13 @@ class Grown:
             )
             for ago in range(60)
         ]
-        marks = tallies.positions().marks
-        for shard in tallies.shards:
-            for walk in Walk:
+        marks = daily_totals.positions().marks
+        for shard in daily_totals.shards:
+            for walk in Scan:
                 since = marks.get((walk, shard))
-                stretch = Stretch(walk=walk, shard=shard, since=since, to=now, sessions=())
-                first = shard == 0 and walk is Walk.ENDS
-                assert tallies.passed(stretch, days if first else ())
+                batch = Batch(walk=walk, shard=shard, since=since, to=now, sessions=())
+                first = shard == 0 and walk is Scan.ENDS
+                assert daily_totals.passed(batch, days if first else ())
 
     def _make_due(self) -> None:
         """Create the sessions that a round finds, and let time pass until they are due."""

@@ -50,7 +50,7 @@ def decided_after(hanging: int) -> tuple[float, float]:
     quotes = [each.quote.id.rsplit("/", 1)[-1] for each in hostile if each.quote is not None]
     assert len(quotes) == hanging
     honest = world.in_doubt()
-    world.services = replace(world.services, side_by_side=Threads())
+    world.services = replace(world.services, run_concurrently=Threads())
     world.clock.pass_time(LATER.total_seconds())
 
     def wait(request: Request) -> None:

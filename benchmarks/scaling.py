@@ -20,7 +20,7 @@ from benchmarks.cost import AWS_SECONDS, Observed, checkout, function_of, left
 from benchmarks.meter import Metered, Usage, index_writes
 from checkout import telemetry
 from checkout.adapters.dynamo.codec import Item
-from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.index_keys import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.runtime import WIDTH
 from checkout.domain.ground.parts import PARTS
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER

@@ -12,13 +12,13 @@ import pytest
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
-from checkout.adapters.dynamo.places import search_key
+from checkout.adapters.dynamo.index_keys import search_key
 from checkout.adapters.dynamo.records import session_item
 from checkout.domain.erasure import Customer
 from checkout.domain.ground.addresses import Address
 from checkout.domain.merchant.audit import Action
 from checkout.domain.reports.search_terms import last_part
-from checkout.domain.session.collect import Kind
+from checkout.domain.session.collect import QuestionKind
 from checkout.domain.session.customer_details import NONE_GIVEN, Answer, CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.withdrawal import Withdrawal
@@ -169,7 +169,7 @@ class Shop:
 
     def count(self) -> None:
         """Have the daily sums counted."""
-        count_ends(self.world.services.tallies, self.world.clock)
+        count_ends(self.world.services.daily_totals, self.world.clock)
 
 
 @pytest.fixture
@@ -582,7 +582,7 @@ GIVEN = CustomerDetails(
     phone="+44 20 7946 0958",
     shipping=Address("US", "Ana Bel", "1 Main St", None, None, "Springfield", "IL", "62701"),
     billing=Address("DE", "Ana Bel", "Am Weg 1", None, None, "Berlin", None, "10115"),
-    answers=(Answer("size", "Size", Kind.TEXT, "Extra large", "Extra large"),),
+    answers=(Answer("size", "Size", QuestionKind.TEXT, "Extra large", "Extra large"),),
 )
 VALUES = ("ana@example.com", "Ana Bel", "7946", "Main St", "62701", "Am Weg 1", "Extra large")
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from checkout import telemetry, web, wiring
-from checkout.clients import client_of
+from checkout.client_address import client_of
 from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError
 from tests.support.basics import seeded

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from api.v1 import parity
 from api.v1.http import IGNORED, status_of, type_of
-from api.v1.parity import Does, Kind, Parameter
+from api.v1.parity import Does, Parameter, ParameterKind
 from checkout.domain.ground import errors as e
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.grammar import EMAIL_MAX, EVENT_ID, REFUND_ID, SESSION_ID
@@ -379,7 +379,7 @@ def _leaf(row: Parameter) -> Object:
     schema: Object = {"type": row.kind.value}
     if row.only:
         schema["enum"] = list(row.only)
-    elif row.kind is Kind.TEXT and not row.path.endswith("[*]"):
+    elif row.kind is ParameterKind.TEXT and not row.path.endswith("[*]"):
         schema["minLength"] = 1
     return schema
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from checkout.answers import Amount, Currency, RefundBudget
 from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
-from checkout.domain.session.collect import Kind
+from checkout.domain.session.collect import QuestionKind
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import Format
 from docs.openapi.parts import ABSENT, Answer
@@ -117,7 +117,7 @@ class CustomField(Answer):
     numeric: Typed = ABSENT
     optional: bool
     text: Typed = ABSENT
-    type: Kind
+    type: QuestionKind
 
 
 class CustomerDetails(Answer):

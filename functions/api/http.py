@@ -20,7 +20,7 @@ from checkout import telemetry, wiring
 from checkout.adapters.runtime import SystemClock
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import SESSION_ID
-from checkout.domain.merchant.failed_requests import Refusal
+from checkout.domain.merchant.failed_requests import FailedRequest
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of
 from checkout.flows.merchant import api_keys
@@ -146,7 +146,7 @@ def _note(
     services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
 ) -> None:
     # A secret in a wrong place, such as a key as the name of a field, is in message or param.
-    refusal = Refusal(
+    refusal = FailedRequest(
         at=services.clock.now(),
         method=request.method,
         route=request.scope["route"].path,

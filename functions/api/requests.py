@@ -37,9 +37,9 @@ from checkout.domain.session.collect import (
     QUESTIONS_MAX,
     Collect,
     Detail,
-    Kind,
     Place,
     Question,
+    QuestionKind,
     listed_countries,
 )
 from checkout.domain.session.new import NewSession
@@ -300,8 +300,8 @@ class CollectQuestion(Form):
 
     def question(self, number: int) -> Question:
         """Return the question of the domain. Raise ParameterInvalid."""
-        kind, param = Kind(self.kind), f"collect.questions[{number}].options"
-        if (kind is Kind.DROPDOWN) is not bool(self.options):
+        kind, param = QuestionKind(self.kind), f"collect.questions[{number}].options"
+        if (kind is QuestionKind.DROPDOWN) is not bool(self.options):
             raise ParameterInvalid("Give choices to a dropdown, and only to one.", param=param)
         if len(set(self.options)) != len(self.options):
             raise ParameterInvalid("Each choice must be another one.", param=param)

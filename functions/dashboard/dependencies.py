@@ -20,7 +20,7 @@ from typing import Annotated, Final, Generic, TypeVar
 from fastapi import Depends, Request
 
 from checkout import wiring
-from checkout.clients import client_of
+from checkout.client_address import client_of
 from checkout.domain.ground.errors import (
     ContentTypeInvalid,
     IdempotencyKeyReused,
@@ -78,7 +78,7 @@ FILE_FIELD: Final = "logo"  # of the one form with a file
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class BrowserSession:
     """A browser, before the sign-in is checked.
 
     `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
@@ -105,7 +105,7 @@ async def services() -> DashboardServices:
 Injected = Annotated[DashboardServices, Depends(services)]
 
 
-async def visit(injected: Injected, request: Request) -> Visit:
+async def visit(injected: Injected, request: Request) -> BrowserSession:
     """Return the visit, and store it for the pages, which send its cookie and its form token.
 
     With the prefix `__Host-`, browsers refuse the cookie from any other host and without TLS; the
@@ -119,12 +119,12 @@ async def visit(injected: Injected, request: Request) -> Visit:
     if fresh:
         token = sign_in.new_token(injected.random_bytes)
     name = new_nonce(injected.random_bytes)
-    found = Visit(f"{base.path}/dashboard", cookie, secure, token, fresh, name)
+    found = BrowserSession(f"{base.path}/dashboard", cookie, secure, token, fresh, name)
     request.state.visit = found
     return found
 
 
-Visited = Annotated[Visit, Depends(visit)]
+Visited = Annotated[BrowserSession, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
@@ -188,7 +188,7 @@ class OpenRequest:
 
     services: DashboardServices
     http: Request
-    visit: Visit
+    visit: BrowserSession
     form: dict[str, str] = field(default_factory=dict, repr=False)
     file: bytes = field(default=b"", repr=False)
 
@@ -276,7 +276,7 @@ async def posted_fields(request: OpenRequest) -> dict[str, str]:
     return fields
 
 
-def verify_token(visited: Visit, fields: dict[str, str]) -> None:
+def verify_token(visited: BrowserSession, fields: dict[str, str]) -> None:
     """Remove the token from `fields`. Raise ParameterInvalid unless it belongs to this browser."""
     _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
 
@@ -324,7 +324,7 @@ def _require(request: Request, injected: DashboardServices, wanted: str) -> None
         raise ContentTypeInvalid(f"Send the form as {wanted}.")
 
 
-def _verify(visited: Visit, presented: bytes) -> None:
+def _verify(visited: BrowserSession, presented: bytes) -> None:
     if visited.fresh:
         raise ParameterInvalid(
             "Your browser did not send this page's cookie. Allow cookies for this site, reload the "

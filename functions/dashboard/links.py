@@ -18,9 +18,9 @@ from checkout.domain.session.collect import (
     QUESTIONS_MAX,
     Collect,
     Detail,
-    Kind,
     Place,
     Question,
+    QuestionKind,
 )
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
@@ -207,7 +207,7 @@ def _field(asked: Detail | Place) -> str:
 def _question(form: dict[str, str], number: int) -> TypedQuestion:
     return TypedQuestion(
         label=form.get(f"question_{number}", ""),
-        kind=form.get(f"kind_{number}", Kind.TEXT.value),
+        kind=form.get(f"kind_{number}", QuestionKind.TEXT.value),
         required=form.get(f"answer_{number}", REQUIRED) == REQUIRED,
         options=form.get(f"options_{number}", ""),
     )

@@ -21,7 +21,7 @@ from checkout.domain.ground.errors import ParameterInvalid
 from checkout.domain.ground.money import minor_unit_digits
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
-from checkout.domain.reports.daily_totals import OTHER, DayTally
+from checkout.domain.reports.daily_totals import OTHER, DayTotals
 from checkout.domain.reports.statement import less, statement, total
 from checkout.flows import reports
 from checkout.flows.reports import READ_FOR, refunds_of
@@ -75,7 +75,7 @@ _PERIODS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FunnelStep:
     """A step of the conversion; `share` and `before` are its shares of the first step, as text."""
 
     name: str
@@ -137,7 +137,7 @@ async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) ->
     )
 
 
-def _sum(days: Sequence[DayTally]) -> DayTally:
+def _sum(days: Sequence[DayTotals]) -> DayTotals:
     total = days[0]
     for each in days[1:]:
         total = total.with_all(each)
@@ -145,7 +145,7 @@ def _sum(days: Sequence[DayTally]) -> DayTally:
 
 
 def _figures(
-    now: DayTally, before: DayTally, period: Period, money: Money
+    now: DayTotals, before: DayTotals, period: Period, money: Money
 ) -> tuple[Figure, Figure, Figure]:
     average = f"; on average {money(_rounded(now.amount, now.paid))}" if now.paid else ""
     rates = [_share(each.paid, each.priced) for each in (now, before)]
@@ -161,7 +161,7 @@ def _figures(
 
 
 def _refunded(
-    services: DashboardServices, key: Actor, these: Sequence[DayTally], money: Money
+    services: DashboardServices, key: Actor, these: Sequence[DayTotals], money: Money
 ) -> Figure:
     """Return the sum of the refunds and their cost, by the days of the statement.
 
@@ -198,8 +198,8 @@ def _direction(now: int, before: int) -> str:
 
 
 def _chart(
-    these: Sequence[DayTally],
-    before: Sequence[DayTally],
+    these: Sequence[DayTotals],
+    before: Sequence[DayTotals],
     period: Period,
     now: datetime,
     key: Actor,
@@ -241,9 +241,9 @@ def _rounded(value: int, by: int) -> int:
     return (2 * value + by) // (2 * by)
 
 
-def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
+def _steps(now: DayTotals, before: DayTotals) -> tuple[FunnelStep, ...]:
     return tuple(
-        Step(
+        FunnelStep(
             name,
             getattr(now, attribute),
             _share(getattr(now, attribute), now.ended),
@@ -260,7 +260,7 @@ def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
     )
 
 
-def _unpaid(now: DayTally, before: DayTally) -> tuple[Unpaid, ...]:
+def _unpaid(now: DayTotals, before: DayTotals) -> tuple[Unpaid, ...]:
     """Return the reasons, the most frequent first."""
     counts, earlier = _by_reason(now), _by_reason(before)
     most = max(counts.values(), default=0)
@@ -276,14 +276,14 @@ def _unpaid(now: DayTally, before: DayTally) -> tuple[Unpaid, ...]:
     )
 
 
-def _by_reason(tally: DayTally) -> Counter[str]:
+def _by_reason(tally: DayTotals) -> Counter[str]:
     found: Counter[str] = Counter()
     for (reason, _), count in tally.unpaid.items():
         found[reason] += count
     return found
 
 
-def _providers(tally: DayTally, reason: str) -> str:
+def _providers(tally: DayTotals, reason: str) -> str:
     """Return the providers of a reason with their numbers, the most frequent first."""
     found = [(name, count) for (why, name), count in tally.unpaid.items() if why == reason]
     found.sort(key=lambda each: (each[0] == OTHER, -each[1], each[0]))

@@ -349,9 +349,9 @@ async def cancel(request: Form, refund_id: str) -> Response:
 )
 async def offer_claim(request: Form, refund_id: str) -> Response:
     """Show a new link by which the customer names another wallet."""
-    from checkout.flows.refund import claim  # it loads the wallets' client
+    from checkout.flows.refund import alternative_wallet  # it loads the wallets' client
 
-    offer = claim.offer(request.services, request.key, refund_id)
+    offer = alternative_wallet.offer(request.services, request.key, refund_id)
     request.note(Action.CLAIM_OFFERED, refund_id)
     return _page(request, refund_id, link=offer.link)
 

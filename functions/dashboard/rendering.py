@@ -29,7 +29,7 @@ from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
 from checkout.web import ErrorResponse, status_of
 from dashboard.banner import Banner, banner_of
-from dashboard.dependencies import PREFIX, Visit, lacks_scope
+from dashboard.dependencies import PREFIX, BrowserSession, lacks_scope
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
@@ -56,7 +56,7 @@ def page(
     **values: Any,
 ) -> Response:
     """Return `template` rendered; `section` is the path of its section in the navigation bar."""
-    visit: Visit | None = getattr(request.state, "visit", None)
+    visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
     context = {
         "nonce": nonce_of(request),
@@ -114,12 +114,12 @@ def session_of(request: Request, session_id: str) -> Session | None:
     return found
 
 
-def see(visit: Visit, path: str = "") -> Response:
+def see(visit: BrowserSession, path: str = "") -> Response:
     """Return a 303 to `path` under the dashboard."""
     return see_other(visit.home + path)
 
 
-def set_cookie(response: Response, visit: Visit, token: str) -> None:
+def set_cookie(response: Response, visit: BrowserSession, token: str) -> None:
     """Set the browser's cookie."""
     response.set_cookie(visit.cookie, token, secure=visit.secure, httponly=True, samesite="lax")
 
@@ -149,7 +149,7 @@ def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any
 
 def render_problem(request: Request, problem: ErrorResponse) -> Response:
     """Return the response to an error: a redirect to the sign-in for a 401, or an error page."""
-    visit: Visit | None = getattr(request.state, "visit", None)
+    visit: BrowserSession | None = getattr(request.state, "visit", None)
     if visit is not None and problem.status == 401:
         return see(visit, f"/sign-in?next={quote(_requested(request))}")
     home = visit.home if visit else _relative_home(request)

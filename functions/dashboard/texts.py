@@ -11,7 +11,7 @@ from checkout.domain.payment.attempt import EndedBy, Outcome
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Problem
 from checkout.domain.session.attempts import Concern
-from checkout.domain.session.collect import Detail, Kind, Place
+from checkout.domain.session.collect import Detail, Place, QuestionKind
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import EventStatus, Format, GivenUp
 from checkout.flows.notices import Case
@@ -145,10 +145,10 @@ ASKED: Final[dict[Detail | Place, str]] = {
     Place.SHIPPING: "Shipping address",
     Place.BILLING: "Billing address",
 }
-ANSWER: Final[dict[Kind, str]] = {
-    Kind.TEXT: "Text",
-    Kind.NUMERIC: "Digits",
-    Kind.DROPDOWN: "One of a list",
+ANSWER: Final[dict[QuestionKind, str]] = {
+    QuestionKind.TEXT: "Text",
+    QuestionKind.NUMERIC: "Digits",
+    QuestionKind.DROPDOWN: "One of a list",
 }
 OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"

@@ -36,7 +36,7 @@ from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
-from dashboard.story import story
+from dashboard.timeline import timeline
 from dashboard.view import (
     delivered,
     look_of,
@@ -249,7 +249,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
     """
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
-    chapters, incoming, failure = story(session), session.incoming_payment, failure_of(session)
+    chapters, incoming, failure = timeline(session), session.incoming_payment, failure_of(session)
     wallet = wallet_of(session)
     return {
         "url": f"{base_url}/pay/{session.id}",

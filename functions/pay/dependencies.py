@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from checkout import wiring
-from checkout.clients import client_of
+from checkout.client_address import client_of
 from checkout.domain.ground.limits import REQUEST, Rule
 from checkout.flows import limits
 from checkout.services import PayServices

@@ -22,9 +22,9 @@ from checkout.domain.ground import addresses, grammar
 from checkout.domain.ground.addresses import PART_MAX, Fault, Part, PartAsked
 from checkout.domain.ground.errors import EmailInvalid, ParameterInvalid
 from checkout.domain.ground.providers import Provider, has_fields
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import ANSWER, MAX, SAME, country_of
-from checkout.open_payments.slips import Slip, slip_in
+from checkout.open_payments.address_mistakes import AddressMistake, mistake_in
 from checkout.open_payments.urls import MAX_URL
 from checkout.web import validated
 from pay.language import HEADER_MAX, Reader
@@ -268,9 +268,9 @@ def _part(form: _Form, place: Place, asked: PartAsked, *, required: bool) -> Ask
 def _question(form: _Form, question: Question) -> Ask:
     texts = form.reader.texts
     said = {
-        Kind.TEXT: texts["buy.invalid.length"],
-        Kind.NUMERIC: texts["buy.invalid.number"],
-        Kind.DROPDOWN: texts["buy.invalid.choice"],
+        QuestionKind.TEXT: texts["buy.invalid.length"],
+        QuestionKind.NUMERIC: texts["buy.invalid.number"],
+        QuestionKind.DROPDOWN: texts["buy.invalid.choice"],
     }
     return form.ask(
         f"{ANSWER}{question.key}",
@@ -278,7 +278,7 @@ def _question(form: _Form, question: Question) -> Ask:
         longest=question.longest,
         said=said[question.kind],
         required=question.required,
-        inputmode="numeric" if question.kind is Kind.NUMERIC else None,
+        inputmode="numeric" if question.kind is QuestionKind.NUMERIC else None,
         options=question.options,
     )
 
@@ -292,7 +292,15 @@ def _sorted_as(name: str) -> str:
 BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and a margin
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
 # A mobile money provider may use phone numbers as names.
-_NO_NAMES: Final = frozenset({Slip.CARD, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO, Slip.SECRET})
+_NO_NAMES: Final = frozenset(
+    {
+        AddressMistake.CARD,
+        AddressMistake.IBAN,
+        AddressMistake.EMAIL,
+        AddressMistake.CRYPTO,
+        AddressMistake.SECRET,
+    }
+)
 
 
 class WalletForm(BaseModel):
@@ -342,7 +350,7 @@ def provider_of(fields: dict[str, Any]) -> str:
         return ""
     first = fields.get("wallet_address", "")
     if second and isinstance(first, str) and len(first) + len(second) <= MAX_URL:
-        wrong = [each for each in (first, second) if slip_in(each) in _NO_NAMES]
+        wrong = [each for each in (first, second) if mistake_in(each) in _NO_NAMES]
         if not _is_whole(first) or wrong:
             joined = f"{first.strip()}{Provider('', form, '').between or '/'}{second.strip()}"
             fields["wallet_address"] = wrong[0] if wrong else joined
@@ -359,7 +367,7 @@ def address_of(form: str, typed: str) -> str:
         return typed
     provider = Provider("", form, "")
     name = typed.strip().removeprefix("@").removeprefix(provider.stem)
-    if not name or _is_whole(name) or slip_in(name) in _NO_NAMES:
+    if not name or _is_whole(name) or mistake_in(name) in _NO_NAMES:
         return typed
     return provider.address(name)
 

@@ -21,8 +21,8 @@ from checkout.domain.session.customer_details import NONE_GIVEN
 from checkout.domain.session.record import Session
 from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.session import details, receipt_mail, withdrawals
+from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.open_payments.models import Amount
-from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures, see_other, use_policy
 from checkout.ports import Email
@@ -64,12 +64,19 @@ _ANOTHER_WANTED: Final = frozenset(
 )
 
 _TYPED: Final = "typed."  # the prefix of names of typing mistakes
-_OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
+_OWN_ADVICE: Final = frozenset({AddressMistake.CARD, AddressMistake.SECRET, AddressMistake.NAME})
 AT_PROVIDER: Final = "at_provider"
 _TYPED_MAX: Final = 60  # characters of it in a sentence
 # These slips have the same text in a provider's tile as at the address.
 _NOT_OF_TILES: Final = frozenset(
-    {Slip.NOTHING, Slip.CARD, Slip.SECRET, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO}
+    {
+        AddressMistake.NOTHING,
+        AddressMistake.CARD,
+        AddressMistake.SECRET,
+        AddressMistake.IBAN,
+        AddressMistake.EMAIL,
+        AddressMistake.CRYPTO,
+    }
 )
 
 
@@ -121,13 +128,13 @@ def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> A
 
     `provider` is the name of the provider in whose tile `typed` was typed.
     """
-    if provider and error.slip not in _NOT_OF_TILES:
+    if provider and error.mistake not in _NOT_OF_TILES:
         shown_typed = typed.strip()[:_TYPED_MAX]
         return Alert(AT_PROVIDER, at_field=True, provider=provider, typed=shown_typed)
-    if not error.slip:
+    if not error.mistake:
         return Alert(error.code, at_field=True)
-    name = f"{_TYPED}{error.slip}"
-    advice = name if error.slip in _OWN_ADVICE else "typed"
+    name = f"{_TYPED}{error.mistake}"
+    advice = name if error.mistake in _OWN_ADVICE else "typed"
     return Alert(name, at_field=True, advice=advice, character=error.character)
 
 

@@ -14,7 +14,7 @@ from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.grammar import EMAIL_MAX, SESSION_ID
 from checkout.flows.links import purchase
 from checkout.flows.session import reconcile
-from checkout.open_payments.slips import Slip
+from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.pages import FORM, media_type, see_other
 from checkout.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
@@ -60,7 +60,7 @@ def form_again(
     if isinstance(error, WalletInvalid):
         bank = next((each.name for each in now_shown.offers if each.form == at), "")
         alert = pages.typing_alert(error, bank, typed)
-        if error.slip and Slip(error.slip).confidential:
+        if error.mistake and AddressMistake(error.mistake).confidential:
             typed = ""
     else:
         known = f"fault.{problem.code}" in now_shown.reader.texts

@@ -24,7 +24,7 @@ class Progress(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """A step of the course. `text` is the name of its text; `at` is its time.
 
     The current step is `now`; it and later steps have no time.
@@ -45,7 +45,7 @@ _NEXT: Final = {
 _BEGINS: Final = (Event.APPROVAL_CLAIMED, Event.MONEY_FOUND)  # money from outside has no approval
 
 
-def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
+def course_of(session: Session, progress: Progress | None) -> tuple[ProgressStep, ...]:
     """Return the steps of the session's payment, or none if the customer did not approve it."""
     if progress not in _NEXT:
         return ()
@@ -57,10 +57,12 @@ def course_of(session: Session, progress: Progress | None) -> tuple[Step, ...]:
     if progress is not Progress.CLOSING:  # accepted by the wallet, and no money yet
         texts[Event.PAYMENT_CREATED.value] = "course.accepted"
     past = [
-        Step(texts[entry.event], _clock(entry.at)) for entry in happened if entry.event in texts
+        ProgressStep(texts[entry.event], _clock(entry.at))
+        for entry in happened
+        if entry.event in texts
     ]
     now, following = _NEXT[progress]
-    return (*past, Step(now, now=True), Step(following))
+    return (*past, ProgressStep(now, now=True), ProgressStep(following))
 
 
 def _clock(at: datetime) -> Moment:

@@ -32,7 +32,7 @@ from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
 from pay.language import Reader
 from pay.looks import Accent, accent, logo_mark
-from pay.progress import Progress, Step, course_of
+from pay.progress import Progress, ProgressStep, course_of
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters
@@ -185,7 +185,7 @@ class Shown:
     part: int | None
     asked: int
     seconds_left: int | None
-    course: tuple[Step, ...]
+    course: tuple[ProgressStep, ...]
     arrived: str | None
     late: bool
     refunded: str | None

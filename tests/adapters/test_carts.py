@@ -18,7 +18,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
-from checkout.ports import StaleRecord, Transaction, Walk
+from checkout.ports import Scan, StaleRecord, Transaction
 from tests.support.basics import NOW, a_session
 from tests.support.samples import LARGE_CART, a_reservation, an_event, cancel, session_id
 from tests.support.stores import Store
@@ -113,7 +113,8 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
     assert list(page.records) == both[::-1]
     assert store.client.calls == {"query": 1, "batch_get_item": 2}
     walked = [
-        store.tallies.ahead(Walk.COUNT, n, NOW, since=None, limit=9) for n in store.tallies.shards
+        store.daily_totals.ahead(Scan.COUNT, n, NOW, since=None, limit=9)
+        for n in store.daily_totals.shards
     ]
     assert {each for found in walked if found for each in found.sessions} == set(both)
 
@@ -124,7 +125,8 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
         for each in both
     ]
     walked = [
-        store.tallies.ahead(Walk.ENDS, n, NOW, since=None, limit=9) for n in store.tallies.shards
+        store.daily_totals.ahead(Scan.ENDS, n, NOW, since=None, limit=9)
+        for n in store.daily_totals.shards
     ]
     assert {each for found in walked if found for each in found.sessions} == set(ended)
     every = DynamoRecords(store.client, store.prefix).sessions()

@@ -15,8 +15,8 @@ from checkout.adapters.dynamo import (
     DynamoDatabase,
     DynamoSubscribers,
     codec,
+    index_keys,
     parse_database_url,
-    places,
 )
 from checkout.adapters.runtime import Threads, run_in_turn
 from checkout.domain.ground.errors import Unavailable
@@ -31,15 +31,15 @@ from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.record import WebhookEvent
 from checkout.ports import (
     WHOLE,
+    Batch,
     DueSessions,
     KeyHeld,
     Reservation,
+    Scan,
     ShardRange,
     StaleMerchant,
     StaleRecord,
-    Stretch,
     Transaction,
-    Walk,
 )
 from tests.support.basics import GAVE_A_WALLET, NOW, HandClock, a_link, a_session, words
 from tests.support.samples import (
@@ -266,7 +266,7 @@ def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
 def due_ids(
     store: Store, now: datetime, *, urgent: bool = False, limit: int = 100
 ) -> tuple[str, ...]:
-    return store.sessions.due(now, urgent=urgent, limit=limit, side_by_side=run_in_turn).ids
+    return store.sessions.due(now, urgent=urgent, limit=limit, run_concurrently=run_in_turn).ids
 
 
 def test_the_due_index_follows_the_session(store: Store) -> None:
@@ -427,8 +427,8 @@ def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Sto
     for number, age in enumerate(ages):
         saved(store, touched(id=session_id(number), expires_at=NOW - age * MS))
     ordered = [session_id(ages.index(age)) for age in range(12, -1, -1)]
-    assert len({places.due_shard(session_id(number)) for number in range(len(ages))}) > 4
-    found = store.sessions.due(NOW, urgent=False, limit=100, side_by_side=Threads(3))
+    assert len({index_keys.due_shard(session_id(number)) for number in range(len(ages))}) > 4
+    found = store.sessions.due(NOW, urgent=False, limit=100, run_concurrently=Threads(3))
     assert found == DueSessions(tuple(ordered), 13, NOW - 12 * MS)
     assert due_ids(store, NOW - 10 * MS) == tuple(ordered[:3])
     assert due_ids(store, NOW, urgent=True) == ()
@@ -438,8 +438,8 @@ def test_of_each_shard_the_oldest_are_named_and_all_are_counted(store: Store) ->
     ids = [session_id(number) for number in range(40)]
     for age, each in enumerate(reversed(ids)):
         saved(store, touched(id=each, expires_at=NOW - age * MS))
-    found = store.sessions.due(NOW, urgent=False, limit=1, side_by_side=run_in_turn)
-    oldest = {places.due_shard(each): each for each in reversed(ids)}
+    found = store.sessions.due(NOW, urgent=False, limit=1, run_concurrently=run_in_turn)
+    oldest = {index_keys.due_shard(each): each for each in reversed(ids)}
     assert set(found.ids) == set(oldest.values())
     assert (found.ids[0], found.total, found.oldest) == (ids[0], 40, NOW - 39 * MS)
 
@@ -460,17 +460,17 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     session = saved(store, a_session(expires_at=NOW))
     assert session.left_to_clock
     assert due_ids(store, NOW) == due_ids(store, NOW, urgent=True) == ()
-    shard = int(places.due_shard(session.id))
-    stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9)
-    assert stretch == Stretch(Walk.COUNT, shard, None, NOW, (session,))
+    shard = int(index_keys.due_shard(session.id))
+    batch = store.daily_totals.ahead(Scan.COUNT, shard, NOW, since=None, limit=9)
+    assert batch == Batch(Scan.COUNT, shard, None, NOW, (session,))
     ended = store.sessions.save(
         Transaction(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
     )
     assert ended.left_to_clock  # it is counted once, written or not
-    assert store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9) == replace(
-        stretch, sessions=(ended,)
+    assert store.daily_totals.ahead(Scan.COUNT, shard, NOW, since=None, limit=9) == replace(
+        batch, sessions=(ended,)
     )
-    assert store.tallies.ahead(Walk.ENDS, shard, NOW + DAY, since=None, limit=9) is None
+    assert store.daily_totals.ahead(Scan.ENDS, shard, NOW + DAY, since=None, limit=9) is None
 
 
 def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None:
@@ -481,8 +481,8 @@ def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None
             advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
         )
     )
-    shard = int(places.due_shard(session.id))
-    assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, since=None, limit=9) is None
+    shard = int(index_keys.due_shard(session.id))
+    assert store.daily_totals.ahead(Scan.COUNT, shard, NOW + DAY, since=None, limit=9) is None
     assert due_ids(store, lease, urgent=True) == (session.id,)
 
 
@@ -504,10 +504,10 @@ def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: 
     saved_many(store, 40, expires_at=NOW, history=GAVE_A_WALLET)
     store.client.calls.clear()
     assert len(due_ids(store, NOW)) == 40
-    assert store.client.calls == {"query": places.DUE_SHARDS}
+    assert store.client.calls == {"query": index_keys.DUE_SHARDS}
     store.client.calls.clear()
     assert due_ids(store, NOW, urgent=True) == ()
-    assert store.client.calls == {"query": places.URGENT_SHARDS}
+    assert store.client.calls == {"query": index_keys.URGENT_SHARDS}
 
 
 @pytest.mark.parametrize("urgent", [True, False])
@@ -517,7 +517,7 @@ def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: b
 
     def due(part: ShardRange) -> tuple[str, ...]:
         found = store.sessions.due(
-            NOW, urgent=urgent, limit=99, side_by_side=run_in_turn, part=part
+            NOW, urgent=urgent, limit=99, run_concurrently=run_in_turn, part=part
         )
         assert found.total == len(found.ids)
         return found.ids
@@ -532,7 +532,9 @@ def test_the_parts_of_due_events_are_together_the_whole(store: Store) -> None:
     for number in range(30):
         store.events.add(an_event(id=f"evt_{number}"))
     parts = [
-        store.events.due(NOW + DAY, limit=99, side_by_side=run_in_turn, part=ShardRange(number, 8))
+        store.events.due(
+            NOW + DAY, limit=99, run_concurrently=run_in_turn, part=ShardRange(number, 8)
+        )
         for number in range(8)
     ]
     assert len({each.id for part in parts for each in part}) == sum(map(len, parts)) == 30

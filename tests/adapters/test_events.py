@@ -42,7 +42,7 @@ def added(store: Store, event: WebhookEvent) -> WebhookEvent:
 
 
 def due(store: Store, until: datetime) -> tuple[DueEvent, ...]:
-    return store.events.due(until, limit=9, side_by_side=run_in_turn)
+    return store.events.due(until, limit=9, run_concurrently=run_in_turn)
 
 
 def added_due(store: Store) -> tuple[WebhookEvent, DueEvent]:

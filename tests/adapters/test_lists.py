@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.meter import Metered
+from checkout.adapters.dynamo.index_keys import due_shard, prefix_key
 from checkout.adapters.dynamo.lists import page
-from checkout.adapters.dynamo.places import due_shard, prefix_key
 from checkout.adapters.dynamo.records import search_items, session_item
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.parts import PARTS, Lists, part_of
 from checkout.domain.payment.machine import HistoryEntry
-from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session
 from checkout.open_payments.models import WalletAddress
-from checkout.ports import Stretch, Transaction, Walk
+from checkout.ports import Batch, Scan, Transaction
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, a_session
@@ -157,7 +157,7 @@ def test_events_are_listed_as_sessions_are(made: list[Any], limit: int, upward: 
 
 def test_what_is_due_names_the_merchant_without_its_shard(store: Store) -> None:
     store.events.add(an_event(part=3))
-    [due] = store.events.due(NOW + DAY, limit=9, side_by_side=run_in_turn)
+    [due] = store.events.due(NOW + DAY, limit=9, run_concurrently=run_in_turn)
     assert due.merchant == "mer_1"
 
 
@@ -194,14 +194,14 @@ def test_counters_of_several_shards_are_one_sum(store: Store) -> None:
     day = NOW.date()
     since = None
     for number, (ended, shard) in enumerate(((1, 0), (2, 0), (3, 3))):
-        part = DayTally(merchant="mer_1", currency="usd", day=day, part=shard, ended=ended)
+        part = DayTotals(merchant="mer_1", currency="usd", day=day, part=shard, ended=ended)
         to = NOW + number * DAY
-        assert store.tallies.passed(Stretch(Walk.ENDS, 0, since, to, ()), [part])
+        assert store.daily_totals.passed(Batch(Scan.ENDS, 0, since, to, ()), [part])
         since = to
     days = [day, (NOW + DAY).date()]
-    whole, empty = store.tallies.days(Lists("mer_1", 4), "usd", days)
+    whole, empty = store.daily_totals.days(Lists("mer_1", 4), "usd", days)
     assert (whole.ended, empty.ended) == (6, 0)
-    assert store.tallies.days(Lists("mer_1"), "usd", days)[0].ended == 3
+    assert store.daily_totals.days(Lists("mer_1"), "usd", days)[0].ended == 3
 
 
 def test_a_page_has_one_to_a_hundred_entries(store: Store) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.index_keys import ttl
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention

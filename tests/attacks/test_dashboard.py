@@ -365,7 +365,7 @@ def of_the_other(doors: Doors) -> dict[str, str]:
     doors.submit(session, visitor=buyer)
     doors.follow(world.network.approve(str(world.session(session.id).interact_url)), buyer)
     assert world.session(session.id).status is Status.COMPLETED
-    count_ends(services.tallies, world.clock)
+    count_ends(services.daily_totals, world.clock)
     for role in (Role.OWNER, Role.OWNER):
         invited = people.invite_to(services, other.id, name="Mallory", role=role)
     member = a_member(merchant=other.id)

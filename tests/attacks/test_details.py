@@ -25,7 +25,7 @@ from checkout.adapters.dynamo import DynamoRecords
 from checkout.adapters.instrumented import InstrumentedSessions, InstrumentedTransport
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.ground.ids import session_ref
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import Format
 from checkout.flows.payment import sealed
@@ -63,7 +63,7 @@ ASKED = Collect(
     asked=frozenset({Detail.EMAIL, Place.SHIPPING}),
     required=frozenset({Detail.EMAIL, Place.SHIPPING}),
     ships_to=("DE", "US"),
-    questions=(Question("question1", "Wish", Kind.TEXT),),
+    questions=(Question("question1", "Wish", QuestionKind.TEXT),),
 )
 OURS = {"sec-fetch-site": "same-origin"}
 

@@ -25,7 +25,7 @@ import expirer.app  # noqa: F401
 import webhook_sender.app  # noqa: F401
 from checkout.domain.merchant.people import SignUp
 from dashboard import people, sign_in
-from pay import claims, links, routes, withdrawals
+from pay import alternative_wallet, links, routes, withdrawals
 from tests.attacks.steps import (
     PRODUCT,
     Matcher,
@@ -289,7 +289,7 @@ def test_every_public_route_is_here() -> None:
     open_to_all = {(method, f"/dashboard{path}") for method, path in OPEN}
     of_pages = {
         (method, route.path)
-        for router in (routes.router, claims.router, withdrawals.router, links.router)
+        for router in (routes.router, alternative_wallet.router, withdrawals.router, links.router)
         for route in router.routes
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}

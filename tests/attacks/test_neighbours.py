@@ -17,7 +17,7 @@ from starlette.requests import Request as WebRequest
 
 import pay.app
 from checkout.adapters.queue import SqsTaskQueue
-from checkout.clients import client_of
+from checkout.client_address import client_of
 from checkout.domain.ground.limits import POLL, REQUEST, RETURN, SUBMISSION
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.record import Session, Status

@@ -25,7 +25,7 @@ from checkout.domain.merchant.people import USUAL, RefundCap, Role, Scope
 from checkout.domain.refund.record import Refund, RefundRef, RefundStatus
 from checkout.domain.session.record import Session, Status
 from checkout.flows.people import sign_in
-from checkout.flows.refund import claim
+from checkout.flows.refund import alternative_wallet
 from checkout.flows.refund import request as refunds
 from checkout.services import PayServices
 from dashboard.app import DOORS
@@ -710,7 +710,7 @@ def by_table(staff: Staff, who: str, chance: random.Random) -> None:
     if 'id="secret"' in answer.body:
         token = answer.secret.rpartition("/")[2]
         with suppress(CheckoutError):
-            claim.take(staff.world.services, staff.sold.id, token, FRIEND, client=None)
+            alternative_wallet.take(staff.world.services, staff.sold.id, token, FRIEND, client=None)
 
 
 class Missing(dict[str, str]):

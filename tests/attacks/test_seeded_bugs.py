@@ -21,7 +21,7 @@ import pytest
 import api.http
 import dashboard.sign_in
 from api.v1 import forms
-from checkout import clients, pages, telemetry, web
+from checkout import client_address, pages, telemetry, web
 from checkout.adapters import instrumented, passkeys, vault
 from checkout.adapters import limits as allowances
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters, DynamoRecords
@@ -47,13 +47,13 @@ from checkout.flows.refund import request as refund_request
 from checkout.flows.session import approve, lookup, prepare, reconcile
 from checkout.flows.webhooks import deliver, endpoints, event_log
 from checkout.open_payments import (
+    address_mistakes,
     answers,
     client,
     exchange,
     interaction,
     reasons,
     signatures,
-    slips,
     urls,
 )
 from checkout.open_payments.client import OpenPayments
@@ -130,7 +130,7 @@ def the_edges_address_as_often_as_it_stands(patch: Patch) -> None:
         named = [part.strip() for part in header.split(",")]
         return next((each for each in reversed(named) if each != source), source)
 
-    patch.setattr(clients, "_forwarded", forwarded)
+    patch.setattr(client_address, "_forwarded", forwarded)
 
 
 def any_row_of_the_table(patch: Patch) -> None:
@@ -165,7 +165,7 @@ def with_dashboard(test: Callable[..., None], *arguments: Any) -> None:
 
 def repeats_that_overlap(patch: Patch) -> None:
     slow = r"[^\s@/:]+@[^\s@/:]+|[^/]*[^\s@/<]+@[^\s@/>]+\.[^/]+"
-    patch.setattr(slips, "_EMAIL", re.compile(slow, re.DOTALL))
+    patch.setattr(address_mistakes, "_EMAIL", re.compile(slow, re.DOTALL))
 
 
 def names_in_many_places(patch: Patch) -> None:
@@ -379,7 +379,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "the_whole_id_in_a_receipt": (emails, "session_ref", lambda session_id: session_id),
     "numbers_in_many_forms": (forms, "_INDEX", re.compile("-?[0-9e]{1,6}")),
     "pages_of_any_site": (guarded_emulator, "_BROWSERS", ()),
-    "any_length": (slips, "MAX_URL", 10**9),
+    "any_length": (address_mistakes, "MAX_URL", 10**9),
     "any_event": (web, "_readable", lambda event: event),
     "any_place": (vault, "_associated", lambda place: b""),
     "pages_without_end": (api.http, "PAGE_BYTES", 10**9),
@@ -392,7 +392,7 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "anybodys_cursor": (cursors, "_checksum", lambda merchant, position: "0" * 16),
     "anybodys_answer": (idempotency, "_place", lambda merchant, key: key),
     "any_hash": (interaction, "matches", lambda presented, **of: "grant_url"),
-    "any_claim": (proof, "enough", lambda visit, record, received: True),
+    "any_claim": (proof, "enough", lambda calls, record, received: True),
     "any_answer": (Delivery, "succeeded", property(lambda delivery: delivery.status is not None)),
     "any_receiver": (grammar, "_webhook_problem", lambda url, allow_loopback: None),
     "anybodys_event": (event_log, "get", lambda services, _, found: services.events.get(found)),
@@ -400,18 +400,18 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_form_token": (dependencies, "_verify", lambda visited, presented: None),
     "a_cookie_for_all": (sign_in, "new_token", lambda random_bytes: "ab" * 32),
     "any_signature": (WebAuthnPasskeys, "used", lambda own, answer, challenge, passkey: passkey),
-    "any_edge": (clients, "proven", lambda presented, edge_secret: True),
+    "any_edge": (client_address, "proven", lambda presented, edge_secret: True),
     "an_empty_secret_proves": (
-        clients,
+        client_address,
         "proven",
         lambda given, edge_secret: given in edge_secret.split(","),
     ),
     "the_first_address_named": (
-        clients,
+        client_address,
         "_forwarded",
         lambda header, source: header.split(",")[0].strip(),
     ),
-    "each_ipv6_address_by_itself": (clients, "_V6_PREFIX", 128),
+    "each_ipv6_address_by_itself": (client_address, "_V6_PREFIX", 128),
     "everybody_is_proven": (reach, "standing", lambda merchant: Standing.PROVEN),
     "events_of_anybody": (deliver, "allows", lambda merchant, effect: True),
     "fillers_are_letters": (names, "_HIDDEN", ()),

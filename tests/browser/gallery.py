@@ -17,7 +17,7 @@ from checkout.domain.merchant.record import Footer
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.payment.machine import HistoryEntry
-from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.collect import Collect, Detail, Question, QuestionKind
 from checkout.domain.session.record import Session, Status
 from tests.browser.served import PICTURES, Served
 from tests.support.basics import NOW
@@ -114,9 +114,11 @@ _QUESTIONS: Final = Collect(
     asked=frozenset({Detail.EMAIL}),
     email_known=True,
     questions=(
-        Question("long", _LONG_TEXTS[0], Kind.TEXT, required=False),
-        Question("sentence", _LONG_TEXTS[1], Kind.NUMERIC),
-        Question("choice", "C" * 100, Kind.DROPDOWN, options=(("a", "O" * 100), ("b", "B"))),
+        Question("long", _LONG_TEXTS[0], QuestionKind.TEXT, required=False),
+        Question("sentence", _LONG_TEXTS[1], QuestionKind.NUMERIC),
+        Question(
+            "choice", "C" * 100, QuestionKind.DROPDOWN, options=(("a", "O" * 100), ("b", "B"))
+        ),
     ),
 )
 STATES: Final[dict[str, State]] = {

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from checkout.domain.merchant.failed_requests import Refusal, Refusals
+from checkout.domain.merchant.failed_requests import FailedRequest, FailedRequests
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Status
 from dashboard.app import app
@@ -69,7 +69,7 @@ def shop() -> Iterator[Dashboard]:
         paid(shop, id=SESSION, event=event.id, client_reference_id="A-1")
         shop.store(status=Status.CANCELED)
         shop.services.links.add(a_link())
-        refused = Refusal(
+        refused = FailedRequest(
             shop.clock.now(),
             "POST",
             "/api/checkout/sessions/{session_id}/accept_as_paid",
@@ -79,9 +79,9 @@ def shop() -> Iterator[Dashboard]:
             "req_0123456789abcdefABCDEF",
             "line_items[0][unit_amount]",
         )
-        log = Refusals(key=shop.key.id).with_one(refused)
+        log = FailedRequests(key=shop.key.id).with_one(refused)
         assert log is not None
-        shop.services.refusals.put(log)
+        shop.services.failed_requests.put(log)
         yield shop
 
 

@@ -27,7 +27,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from checkout.adapters.dynamo.codec import inflated
-from checkout.adapters.dynamo.places import search_key
+from checkout.adapters.dynamo.index_keys import search_key
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_cart
 from checkout.domain.session.record import Session

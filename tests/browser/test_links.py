@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.collect import Collect, Detail, Question, QuestionKind
 from checkout.domain.session.collect import Place as Asked
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.flows.session import details
@@ -263,7 +263,7 @@ def test_a_text_in_another_direction_stands_at_the_edge_of_the_page(
     browser: Browser, pages: Served, tag: str
 ) -> None:
     name = "House beans" if tag == "ar" else "قهوة"
-    asked = (Question("grind", name, Kind.TEXT),)
+    asked = (Question("grind", name, QuestionKind.TEXT),)
     link = pages.world.link(name=name, description=name, **asking(asked))
     context = new_context(browser, wide=False, tag=tag)
     page = context.new_page()
@@ -302,7 +302,7 @@ GOODS: dict[str, Any] = {
         asked=frozenset({Detail.EMAIL, *Asked}),
         required=frozenset({Detail.EMAIL, *Asked}),
         ships_to=("DE", "JP", "US"),
-        questions=(Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"),)),),
+        questions=(Question("size", "Size", QuestionKind.DROPDOWN, options=(("s", "Small"),)),),
     ).to_json()
 }
 

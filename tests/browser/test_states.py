@@ -359,17 +359,17 @@ def test_the_receipt_is_a_slip_with_one_big_sum_and_the_whole_order(
     with pages.merchant(contact="help@shop.example"):
         show("confirmation", page, pages, client_reference_id="A-2026-044203")
     assert page.locator("main .sum").all_inner_texts() == ["€18.53"]
-    slip = page.locator(".slip")
+    mistake = page.locator(".slip")
     for said in (
         "Harbor Coffee received $20.00", "House beans", "$15.50", "Filter papers", "Total",
         "A-2026-044203", "Harbor Coffee Ltd, 1 Quay Street", "help@shop.example",
     ):  # fmt: skip
-        assert said in slip.inner_text().translate(ISOLATES), said
-    assert slip.locator(".copy:visible").count() == 3
+        assert said in mistake.inner_text().translate(ISOLATES), said
+    assert mistake.locator(".copy:visible").count() == 3
     edge = "one => getComputedStyle(one, '::after').backgroundImage"
-    assert slip.evaluate(edge).startswith("conic-gradient")
+    assert mistake.evaluate(edge).startswith("conic-gradient")
     page.emulate_media(forced_colors="active")
-    assert slip.evaluate("one => getComputedStyle(one).borderStyle") == "solid"
+    assert mistake.evaluate("one => getComputedStyle(one).borderStyle") == "solid"
     page.emulate_media(forced_colors="none", media="print")
     shown = [one for one in page.locator("main > *, .action > *").all() if one.is_visible()]
     names = [one.get_attribute("class") for one in shown]

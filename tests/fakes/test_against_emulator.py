@@ -86,7 +86,7 @@ def recorded() -> list[Call]:
             expiries.run(world.services, until=until)
         _merchant(world)
         _webhooks(world)
-        count_ends(world.services.tallies, world.clock)
+        count_ends(world.services.daily_totals, world.clock)
         _dashboard(world)
         with suppress(setup.AlreadyMerchant):
             world.join(world.shop)

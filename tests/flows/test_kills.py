@@ -272,15 +272,15 @@ def assert_seen(world: World, session: Session) -> None:
     assert (merchant.client or merchant.wallet_address) == incoming.client
     assert merchant.wallet_address == incoming.wallet
     until = world.clock.now() + timedelta(seconds=9)
-    visit = world.services.wallets.client(merchant, deadline=until)
+    calls = world.services.wallets.client(merchant, deadline=until)
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
     read = world.services.wallets.tokens.use(
-        visit,
+        calls,
         merchant.auth_server,
         merchant.resource_server,
         Access.INCOMING_PAYMENT,
-        lambda token: visit.get_incoming_payment(url, token),
+        lambda token: calls.get_incoming_payment(url, token),
     )
     assert read.received.value == 2000
 

@@ -16,7 +16,7 @@ from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
 from checkout.flows import reports
 from checkout.open_payments.models import Amount
-from checkout.ports import Walk
+from checkout.ports import Scan
 from dashboard import overview, texts
 from tests.support.basics import NOW, a_refund, count_ends
 from tests.support.dashboard_pages import Browser, Dashboard
@@ -64,7 +64,7 @@ def test_a_period_stands_beside_the_one_before(shop: Dashboard, browser: Browser
     for amount, days_ago in ((123456, 0), (123456, 0), (100000, 1), (5000, 6), (100000, 7)):
         sold(shop, amount, days_ago=days_ago)
     shop.store(status=Status.CANCELED)
-    count_ends(shop.services.tallies, shop.clock)
+    count_ends(shop.services.daily_totals, shop.clock)
     today = browser.get("/overview").page
     assert "Paid 2,469.12 USD yesterday 1,000.00 USD" in today.main
     assert "Payments 2 yesterday 1; on average 1,234.56 USD" in today.main
@@ -121,7 +121,7 @@ def test_less_than_before_is_said(shop: Dashboard, browser: Browser) -> None:
         updated_at=NOW - DAY,
         history=story(Event.WALLET_SUBMITTED, Event.PREPARED),
     )
-    count_ends(shop.services.tallies, shop.clock)
+    count_ends(shop.services.daily_totals, shop.clock)
     main = browser.get("/overview?period=yesterday").page.main
     assert "Paid 1.00 USD down 67 %; the day before 3.00 USD" in main
     assert "Price seen, then paid 50 % down 50 points; the day before 100 %" in main
@@ -134,7 +134,7 @@ def test_there_is_no_such_period(browser: Browser) -> None:
 def test_what_ended_and_is_not_counted_yet_is_among_it(shop: Dashboard, browser: Browser) -> None:
     sold(shop, 2000)
     assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
-    count_ends(shop.services.tallies, shop.clock)
+    count_ends(shop.services.daily_totals, shop.clock)
     assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
     shop.clock.pass_time(60)
     at = shop.clock.now()
@@ -152,34 +152,34 @@ def test_a_count_while_it_reads_neither_doubles_nor_hides(
 ) -> None:
     """Between the positions and the days the walks go on: then it reads once more."""
     sold(shop, 2000)
-    tallies: Any = shop.services.tallies
-    read = tallies.days
+    daily_totals: Any = shop.services.daily_totals
+    read = daily_totals.days
 
     def days(*args: Any) -> Any:
         if first == "the count":
-            count_ends(tallies, shop.clock)
+            count_ends(daily_totals, shop.clock)
         found = read(*args)
-        count_ends(tallies, shop.clock)
+        count_ends(daily_totals, shop.clock)
         return found
 
-    tallies.days = days
+    daily_totals.days = days
     assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
-    assert any(walk is Walk.ENDS for walk, _ in tallies.positions().marks)
+    assert any(walk is Scan.ENDS for walk, _ in daily_totals.positions().marks)
 
 
 def test_a_count_that_goes_on_and_on_is_not_waited_for(shop: Dashboard, browser: Browser) -> None:
-    tallies: Any = shop.services.tallies
-    read, rounds = tallies.days, list[Session]()
+    daily_totals: Any = shop.services.daily_totals
+    read, rounds = daily_totals.days, list[Session]()
 
     def days(*args: Any) -> Any:
         found = read(*args)
         shop.clock.pass_time(3600)
         at = shop.clock.now() - timedelta(minutes=30)
         rounds.append(paid(shop, updated_at=at, completed_at=at))
-        count_ends(tallies, shop.clock)
+        count_ends(daily_totals, shop.clock)
         return found
 
-    tallies.days = days
+    daily_totals.days = days
     assert browser.get("/overview").status == 200
     assert len(rounds) == 3
 

@@ -12,7 +12,7 @@ import pytest
 from checkout.domain.payment.in_flight import Instruction
 from checkout.domain.refund.record import AmountMode, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session.record import Session
-from checkout.flows.refund import claim
+from checkout.flows.refund import alternative_wallet
 from checkout.flows.refund.request import get as get_refund
 from checkout.flows.session import close, reconcile
 from checkout.open_payments.errors import OutcomeUnknown
@@ -321,7 +321,7 @@ def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
     assert link not in owner.get(path).page.main
     assert "A link was made" in owner.get(path).page.main
     assert "Made a link on which a customer names another wallet" in owner.get("/audit").page.main
-    claim.take(world.services, sale.id, link.rpartition("/")[2], carol, client=None)
+    alternative_wallet.take(world.services, sale.id, link.rpartition("/")[2], carol, client=None)
     page = owner.get(path).page.main
     made_by = world.key().label
     assert f"Your customer has named this wallet by a link that {made_by} made." in page

@@ -26,7 +26,7 @@ from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
 from checkout.open_payments.models import Amount
-from checkout.ports import Walk
+from checkout.ports import Scan
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, rows
 from tests.support.flows import CEDAR, World
@@ -315,14 +315,14 @@ class Shop:
     def count(self) -> None:
         """A round of the walks, as the schedule begins one."""
         services: Any = SimpleNamespace(
-            tallies=self.shop.services.tallies,
+            daily_totals=self.shop.services.daily_totals,
             clock=self.shop.clock,
-            side_by_side=run_in_turn,
+            run_concurrently=run_in_turn,
             merchants=self.shop.services.merchants,
             providers=(),
         )
         until = self.shop.clock.now() + timedelta(seconds=50)
-        expiries.run(services, until=until, walks=[Walk.COUNT, Walk.ENDS])
+        expiries.run(services, until=until, walks=[Scan.COUNT, Scan.ENDS])
 
     def compare(self, browser: Browser) -> None:
         paid_sum, payments = self.books.paid.total(), self.books.payments.total()

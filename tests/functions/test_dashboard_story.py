@@ -19,7 +19,7 @@ from checkout.domain.session.attempts import Concern
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.record import Delivery
 from dashboard import texts
-from dashboard.story import Chapter, span, story
+from dashboard.timeline import AttemptGroup, span, timeline
 from tests.support.attempts import PAID, after, awaiting, of, paying, processing, refused, submitted
 from tests.support.basics import NOW, a_session
 from tests.support.cases import ORDER_NUMBERS
@@ -37,7 +37,7 @@ def stored(shop: Dashboard, session: Session, **more: Any) -> Session:
     return shop.store(**{name: getattr(session, name) for name in (*names, *also)}, **more)
 
 
-def titles(chapters: tuple[Chapter, ...]) -> list[str | None]:
+def titles(chapters: tuple[AttemptGroup, ...]) -> list[str | None]:
     return [chapter.title for chapter in chapters]
 
 
@@ -57,7 +57,7 @@ def test_no_chapter_of_the_story_shows_anything_of_another_attempt(
     first: Session, second: Callable[[Session, int], Session]
 ) -> None:
     session = second(first, 2)
-    told = story(session)
+    told = timeline(session)
     assert told.wallets_given == 2
     for chapter in told.chapters:
         shown = [chapter.facts, [(step.detail, step.resource) for step in chapter.steps]]
@@ -69,7 +69,7 @@ def test_no_chapter_of_the_story_shows_anything_of_another_attempt(
 
 
 def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
-    told = story(PAID)
+    told = timeline(PAID)
     assert titles(told.chapters) == [
         None,
         "Attempt 1: refused by the wallet",
@@ -100,7 +100,7 @@ def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
 def test_an_attempt_is_one_line_that_says_how_long_it_took(
     shop: Dashboard, browser: Browser
 ) -> None:
-    told = story(PAID)
+    told = timeline(PAID)
     assert [each.number for each in told.chapters] == [None, 1, 2]
     assert [each.took for each in told.chapters] == [None, "6 seconds", "7 seconds"]
     shop.services.sessions.create(replace(PAID, merchant="mer_1"), None)
@@ -112,12 +112,12 @@ def test_a_step_that_follows_at_once_does_not_say_so() -> None:
     second = after(awaiting(), Event.RETURN_REPORTED, note="declined")
     at = second.history[-2].at + timedelta(milliseconds=999)
     entries = (*second.history[:-1], replace(second.history[-1], at=at))
-    assert story(replace(second, history=entries)).chapters[-1].steps[-1].after is None
+    assert timeline(replace(second, history=entries)).chapters[-1].steps[-1].after is None
 
 
 def test_what_ends_the_session_is_not_told_of_the_attempt() -> None:
     late = after(after(awaiting(), Event.CANCEL_REQUESTED), Event.CLOSED)
-    told = story(replace(late, check_at=NOW))
+    told = timeline(replace(late, check_at=NOW))
     assert titles(told.chapters) == [None, "Attempt 1: canceled", None]
     assert [step.text for step in told.chapters[2].steps] == [
         texts.STEP[Event.CANCEL_REQUESTED],
@@ -126,12 +126,12 @@ def test_what_ends_the_session_is_not_told_of_the_attempt() -> None:
 
 
 def test_a_running_attempt_is_under_way_until_the_browser_reports_a_decline() -> None:
-    assert titles(story(awaiting()).chapters) == [None, "Attempt 1: under way"]
-    (_, chapter) = story(DECLINED).chapters
+    assert titles(timeline(awaiting()).chapters) == [None, "Attempt 1: under way"]
+    (_, chapter) = timeline(DECLINED).chapters
     assert chapter.title == f"Attempt 1: declined ({texts.NOT_PROVEN})"
     assert ("Reported by the browser", texts.REPORTED["declined"]) in chapter.facts
     assert chapter.steps[-1].detail == texts.REPORTED["declined"]
-    ended = story(submitted(DECLINED, 2)).chapters[1]
+    ended = timeline(submitted(DECLINED, 2)).chapters[1]
     assert ("Ended by", "the customer, as far as their browser says") in ended.facts
 
 
@@ -139,20 +139,20 @@ def test_an_attempt_of_which_a_part_has_arrived_says_so() -> None:
     part = replace(PAID, status=Status.PROCESSING, received=1, attention=Attention.PARTIAL_PAYMENT)
     running = replace(part.payment_attempts[-1], outcome=None, ended_at=None)
     part = replace(part, payment_attempts=(*part.payment_attempts[:-1], running))
-    assert titles(story(part).chapters)[-1] == "Attempt 2: a part has arrived"
+    assert titles(timeline(part).chapters)[-1] == "Attempt 2: a part has arrived"
 
 
 def test_older_attempts_are_counted() -> None:
-    told = story(replace(PAID, payment_attempts=PAID.payment_attempts[1:]))
+    told = timeline(replace(PAID, payment_attempts=PAID.payment_attempts[1:]))
     assert (told.older, told.wallets_given) == (1, 2)
-    assert story(a_session()).older == 0
+    assert timeline(a_session()).older == 0
 
 
 def test_an_erased_wallet_is_told_as_erased() -> None:
     gone: dict[str, Any] = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
     attempts = tuple(replace(each, **gone) for each in PAID.payment_attempts)
     ended = replace(PAID, payment_attempts=attempts, customer=None, quote=None, check_at=None)
-    told = story(after(ended, Event.ERASED))
+    told = timeline(after(ended, Event.ERASED))
     assert told.chapters[1].facts[0] == ("Wallet", "erased")
     assert titles(told.chapters)[-1] is None
 
@@ -210,7 +210,7 @@ def test_errors_of_deliveries_are_in_words(
 )
 def test_a_report_of_a_later_release_is_told_as_it_is(note: str | None, said: str | None) -> None:
     session = after(awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=note)
-    assert story(session).chapters[-1].steps[-1].detail == said
+    assert timeline(session).chapters[-1].steps[-1].detail == said
 
 
 def listed(browser: Browser, query: str) -> list[str]:

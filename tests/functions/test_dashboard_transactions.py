@@ -22,7 +22,7 @@ from checkout.domain.payment.in_flight import (
 )
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.refund.record import RefundRef, RefundStatus
-from checkout.domain.session.collect import Kind
+from checkout.domain.session.collect import QuestionKind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED
@@ -661,7 +661,7 @@ def test_a_wallet_is_named_by_the_provider_that_the_page_offers(
 
 HOME = Address("DE", "Ana Bel", "Am Weg 1", None, None, "Berlin", None, "10115")
 WORK = Address("US", "Ana Bel", "1 Main St", None, None, "Springfield", "IL", "62701")
-SIZE = Answer("size", "Size <b>", Kind.DROPDOWN, "l", "Large")
+SIZE = Answer("size", "Size <b>", QuestionKind.DROPDOWN, "l", "Large")
 
 
 def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: Browser) -> None:
@@ -670,13 +670,13 @@ def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: B
     assert "Ship to Ana Bel Am Weg 1 10115 BERLIN GERMANY" in page.main
     assert "Bill to Ana Bel 1 Main St SPRINGFIELD, IL 62701 UNITED STATES" in page.main
     assert "Size <b> Large" in page.main
-    slip = browser.get(f"/transactions/{session.id}/packing").page
-    assert "10115 BERLIN" in slip.main
-    assert "Main St" not in slip.main
-    assert "Size <b> Large" in slip.main
+    mistake = browser.get(f"/transactions/{session.id}/packing").page
+    assert "10115 BERLIN" in mistake.main
+    assert "Main St" not in mistake.main
+    assert "Size <b> Large" in mistake.main
     for item in session.line_items:
-        assert f"{item.name} {item.quantity}" in slip.main
-    assert "20.00" not in slip.main
+        assert f"{item.name} {item.quantity}" in mistake.main
+    assert "20.00" not in mistake.main
     same = given_by(shop, name="Ana Bel", shipping=HOME, billing=HOME)
     assert "Bill to The same address" in browser.get(f"/transactions/{same.id}").page.main
     table = browser.get(f"/export/transactions.csv?q={session.id}").body
@@ -687,8 +687,8 @@ def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: B
 
 def test_a_packing_slip_without_an_address_has_the_items(shop: Dashboard, browser: Browser) -> None:
     session = shop.store()
-    slip = browser.get(f"/transactions/{session.id}/packing").page
-    assert session.line_items[0].name in slip.main
+    mistake = browser.get(f"/transactions/{session.id}/packing").page
+    assert session.line_items[0].name in mistake.main
 
 
 @pytest.mark.parametrize("query", ["", "?status=open", "?q=order-1042"])

@@ -24,8 +24,9 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.record import Status
 from checkout.flows.people import people
-from checkout.flows.refund import claim
-from pay import claims, details, links, routes, withdrawals
+from checkout.flows.refund import alternative_wallet
+from pay import alternative_wallet as claim_page
+from pay import details, links, routes, withdrawals
 from sandbox.cloud import table_definitions
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import Browser, dashboard_over
@@ -147,7 +148,9 @@ class Shop:
         """Return where the form is sent."""
         if form == "/pay/{session_id}/claim/{token}":
             refund = self.refund_id(form)
-            return urlsplit(claim.offer(self.world.services, self.world.key(), refund).link).path
+            return urlsplit(
+                alternative_wallet.offer(self.world.services, self.world.key(), refund).link
+            ).path
         if form.endswith("callback"):
             back = urlsplit(self.world.network.approve(str(self.world.awaiting()[0].interact_url)))
             self.world.clock.pass_time(10)  # the wallet wants to be asked again no earlier
@@ -247,7 +250,7 @@ def each_twice(*, at_once: bool) -> dict[str, Twice]:
 def test_a_form_that_is_sent_twice_makes_one_thing() -> None:
     posts = {
         route.path
-        for each in (routes, details, claims, links, withdrawals)
+        for each in (routes, details, claim_page, links, withdrawals)
         for route in each.router.routes
         if isinstance(route, APIRoute) and "POST" in (route.methods or ())
     }

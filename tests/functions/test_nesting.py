@@ -15,7 +15,7 @@ from jinja2 import Environment, nodes
 
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.payment.in_flight import Problem
-from checkout.flows.refund import claim
+from checkout.flows.refund import alternative_wallet
 from dashboard import rendering
 from pay import render
 from tests.support.dashboard_pages import Browser, Dashboard
@@ -150,6 +150,10 @@ def test_each_page_of_a_customer_nests(buyer: Customer, rendered: set[str]) -> N
         read(browser.back_at_once(url))
     fund(world)
     refund = ask(world, world.pay(world.create(2000), f"{CEDAR}/alice"))
-    read(buyer.get(urlsplit(claim.offer(world.services, world.key(), refund.id).link).path))
+    read(
+        buyer.get(
+            urlsplit(alternative_wallet.offer(world.services, world.key(), refund.id).link).path
+        )
+    )
     # The two letters, and the page that only the dashboard shows.
     assert unrendered("pay", rendered) == {"letter.html", "notice.html", "preview.html"}

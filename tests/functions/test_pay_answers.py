@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 
 from checkout.domain.merchant.record import Footer, Logo
 from checkout.domain.session.record import Status
-from pay import claims, details, links, pages, routes, withdrawals
+from pay import alternative_wallet, details, links, pages, routes, withdrawals
 from pay.app import handler
 from pay.view import paths_of
 from tests.support.basics import a_session
@@ -127,7 +127,7 @@ def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(visitor: Custome
 def test_the_address_of_a_form_leads_back_to_the_checkout(visitor: Customer) -> None:
     """After a reload or from the history, at every address that takes POST only."""
     taken: dict[str, set[str]] = {}
-    for module in (claims, details, links, routes, withdrawals):
+    for module in (alternative_wallet, details, links, routes, withdrawals):
         for route in module.router.routes:
             assert isinstance(route, APIRoute)
             taken.setdefault(route.path, set()).update(route.methods or ())

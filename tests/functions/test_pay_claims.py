@@ -12,7 +12,7 @@ import pytest
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
-from checkout.flows.refund import claim, request
+from checkout.flows.refund import alternative_wallet, request
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.support.flows import CEDAR, HARBOR, World, on, raising
 from tests.support.hosted_pages import Customer, customer
@@ -41,7 +41,7 @@ def refund(buyer: Customer, sold: Session) -> Refund:
 
 @pytest.fixture
 def path(buyer: Customer, refund: Refund) -> str:
-    made = claim.offer(buyer.world.services, buyer.world.key(), refund.id)
+    made = alternative_wallet.offer(buyer.world.services, buyer.world.key(), refund.id)
     return urlsplit(made.link).path
 
 
@@ -74,7 +74,7 @@ def test_a_refund_at_cost_shows_what_it_costs(buyer: Customer, sold: Session) ->
     from checkout.domain.refund.record import AmountMode
 
     refund = ask(buyer.world, sold, 500, mode=AmountMode.AT_COST)
-    made = claim.offer(buyer.world.services, buyer.world.key(), refund.id)
+    made = alternative_wallet.offer(buyer.world.services, buyer.world.key(), refund.id)
     assert "Your refund $5.00" in words(buyer.get(urlsplit(made.link).path))
 
 

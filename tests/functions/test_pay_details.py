@@ -9,7 +9,14 @@ import pytest
 
 from api.requests import CreateSession
 from checkout.domain.ground.languages import LANGUAGES
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question, from_json
+from checkout.domain.session.collect import (
+    Collect,
+    Detail,
+    Place,
+    Question,
+    QuestionKind,
+    from_json,
+)
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import details
@@ -21,7 +28,9 @@ ASKED = Collect(
     required=frozenset({Detail.EMAIL, Place.SHIPPING}),
     ships_to=("DE", "US"),
     questions=(
-        Question("size", "Size", Kind.DROPDOWN, required=True, options=(("s", "S"), ("l", "L"))),
+        Question(
+            "size", "Size", QuestionKind.DROPDOWN, required=True, options=(("s", "S"), ("l", "L"))
+        ),
     ),
 )
 ANA = {
@@ -64,8 +73,8 @@ def test_the_api_stores_what_is_to_be_asked() -> None:
     }
     asked = CreateSession.model_validate(a_body(collect=collect)).new_session().collect_json
     questions = (
-        Question("question1", "Size", Kind.DROPDOWN, True, (("S", "S"), ("L", "L"))),
-        Question("question2", "Engraving", Kind.TEXT, False),
+        Question("question1", "Size", QuestionKind.DROPDOWN, True, (("S", "S"), ("L", "L"))),
+        Question("question2", "Engraving", QuestionKind.TEXT, False),
     )
     assert from_json(asked) == replace(ASKED, questions=questions)
 

@@ -13,7 +13,7 @@ import pytest
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant.record import Logo
 from checkout.domain.reports import search_terms
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import details
@@ -324,7 +324,9 @@ SHIPPING: dict[str, Any] = {
         asked=frozenset({Detail.EMAIL, *Place}),
         required=frozenset({Detail.EMAIL, *Place}),
         ships_to=("DE", "US", "JP"),
-        questions=(Question("size", "Size <b>", Kind.DROPDOWN, options=(("s", "Small & neat"),)),),
+        questions=(
+            Question("size", "Size <b>", QuestionKind.DROPDOWN, options=(("s", "Small & neat"),)),
+        ),
     ).to_json()
 }
 TO_BERLIN = {

@@ -12,8 +12,8 @@ import pytest
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.session.record import Status
+from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.open_payments.errors import NoSuchHost
-from checkout.open_payments.slips import Slip
 from pay.language import texts
 from tests.support.cases import MISTYPED
 from tests.support.flows import on, raising
@@ -21,23 +21,23 @@ from tests.support.hosted_pages import Customer
 
 # No form can send half of a surrogate pair.
 TYPED = [
-    (slip, text)
-    for slip, several in MISTYPED.items()
+    (mistake, text)
+    for mistake, several in MISTYPED.items()
     for text in several
     if text.encode("utf-8", "ignore").decode() == text
 ]
 ENGLISH = texts("en")
 
 
-def sentence(slip: Slip) -> str:
-    if slip is Slip.CHARACTER:
+def sentence(mistake: AddressMistake) -> str:
+    if mistake is AddressMistake.CHARACTER:
         return "A wallet address has no"
-    return ENGLISH[f"fault.typed.{slip}"]
+    return ENGLISH[f"fault.typed.{mistake}"]
 
 
 @pytest.mark.parametrize(("slip", "text"), TYPED)
 def test_a_mistake_has_its_own_sentence_and_nobody_is_called(
-    visitor: Customer, caplog: pytest.LogCaptureFixture, slip: Slip, text: str
+    visitor: Customer, caplog: pytest.LogCaptureFixture, mistake: AddressMistake, text: str
 ) -> None:
     world = visitor.world
     world.services = replace(world.services, allow_loopback=False)  # as in production
@@ -47,12 +47,12 @@ def test_a_mistake_has_its_own_sentence_and_nobody_is_called(
     answer = visitor.form(session, text)
     assert answer.status == 424
     said = answer.page.one("div", role="alert")
-    assert sentence(slip) in "".join(said.text)
+    assert sentence(mistake) in "".join(said.text)
     assert "You have not been charged." in answer.page.main
     assert len(world.transport.sent) == asked
     assert world.session(session.id) == session
     assert world.session(session.id).status is Status.OPEN
-    if slip.confidential:
+    if mistake.confidential:
         digits = "".join(text.split())
         assert text not in answer.body
         assert digits not in "".join(answer.body.split())

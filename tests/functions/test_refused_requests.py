@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.short_lived import REFUSED_ROW
+from checkout.adapters.dynamo.expiring_tokens import REFUSED_ROW
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant.failed_requests import (
     A_MINUTE,
     MESSAGE_MAX,
     NEWEST,
-    Refusal,
-    Refusals,
+    FailedRequest,
+    FailedRequests,
 )
 from checkout.flows.merchant import api_keys
 from tests.support.basics import NOW
@@ -25,9 +25,9 @@ from tests.support.services import put_key
 from tests.support.stripe_api import ENDPOINTS, PAYMENTS, StripeApi
 
 
-def log(shop: Dashboard) -> tuple[Refusal, ...]:
+def log(shop: Dashboard) -> tuple[FailedRequest, ...]:
     [key] = shop.services.api_keys.of("mer_1")
-    return shop.services.refusals.of(key.id).since(shop.clock.now())
+    return shop.services.failed_requests.of(key.id).since(shop.clock.now())
 
 
 def stored(shop: Dashboard) -> list[dict[str, Any]]:
@@ -35,11 +35,13 @@ def stored(shop: Dashboard) -> list[dict[str, Any]]:
     return [each for each in rows if each["key"]["S"].startswith(REFUSED_ROW)]
 
 
-def a_refusal(second: int = 0) -> Refusal:
-    return Refusal(NOW + timedelta(seconds=second), "GET", "/", 400, "c", "m", f"req_{second}")
+def a_refusal(second: int = 0) -> FailedRequest:
+    return FailedRequest(
+        NOW + timedelta(seconds=second), "GET", "/", 400, "c", "m", f"req_{second}"
+    )
 
 
-def after(log: Refusals, refusal: Refusal) -> Refusals:
+def after(log: FailedRequests, refusal: FailedRequest) -> FailedRequests:
     """Return the log with the refusal, which it must take."""
     found = log.with_one(refusal)
     assert found is not None
@@ -111,7 +113,7 @@ def test_v1_is_in_it_too_at_both_functions() -> None:
         assert api.ask(f"{PAYMENTS}/pi_0123456789abcdefABCDEF").status == 404
         assert api.manage("GET", f"{ENDPOINTS}/we_0123456789abcdefABCDEF").status == 404
     [key] = api.services.api_keys.of("mer_1")
-    found = [each.route for each in api.services.refusals.of(key.id).entries]
+    found = [each.route for each in api.services.failed_requests.of(key.id).entries]
     assert found == [f"{PAYMENTS}/{{payment_id}}", f"{ENDPOINTS}/{{identity}}"]
 
 
@@ -132,7 +134,7 @@ def test_a_flood_writes_ten_a_minute_and_keeps_the_newest(shop: Dashboard) -> No
 
 
 def test_a_record_takes_ten_a_minute_whichever_process_writes() -> None:
-    log = Refusals(key="key_1")
+    log = FailedRequests(key="key_1")
     for second in range(A_MINUTE):
         log = after(log, a_refusal(second))
     assert log.with_one(a_refusal(30)) is None
@@ -141,7 +143,7 @@ def test_a_record_takes_ten_a_minute_whichever_process_writes() -> None:
 
 def test_a_message_is_bounded() -> None:
     long = replace(a_refusal(), message="x" * 9_999)
-    assert len(after(Refusals(key="key_1"), long).entries[0].message) == MESSAGE_MAX
+    assert len(after(FailedRequests(key="key_1"), long).entries[0].message) == MESSAGE_MAX
 
 
 def test_another_merchants_log_is_not_there(shop: Dashboard, browser: Browser) -> None:
@@ -151,27 +153,27 @@ def test_another_merchants_log_is_not_there(shop: Dashboard, browser: Browser) -
 
 def test_a_log_that_cannot_be_written_fails_no_request(shop: Dashboard) -> None:
     class Away:
-        def of(self, key_id: str) -> Refusals:
+        def of(self, key_id: str) -> FailedRequests:
             raise Unavailable("The store is away.")
 
     [key] = shop.services.api_keys.of("mer_1")
     away: Any = Away()
-    api_keys.note_failed_request(replace(shop.services, refusals=away), key, a_refusal())
+    api_keys.note_failed_request(replace(shop.services, failed_requests=away), key, a_refusal())
     assert stored(shop) == []
 
 
 def test_of_two_at_once_one_is_kept(shop: Dashboard) -> None:
     [key] = shop.services.api_keys.of("mer_1")
-    first = after(Refusals(key=key.id), a_refusal())
-    assert shop.services.refusals.put(first)
-    assert not shop.services.refusals.put(first)
+    first = after(FailedRequests(key=key.id), a_refusal())
+    assert shop.services.failed_requests.put(first)
+    assert not shop.services.failed_requests.put(first)
     second = after(first, a_refusal(9))
-    assert shop.services.refusals.put(second)
-    assert not shop.services.refusals.put(second)
+    assert shop.services.failed_requests.put(second)
+    assert not shop.services.failed_requests.put(second)
 
 
 @pytest.mark.parametrize("seconds", [0, 86_399])
 def test_a_day_is_kept(seconds: int) -> None:
-    kept = after(Refusals(key="k"), a_refusal())
+    kept = after(FailedRequests(key="k"), a_refusal())
     assert kept.since(NOW + timedelta(seconds=seconds))
     assert not kept.since(NOW + timedelta(days=1))

@@ -37,11 +37,11 @@ def take():
 threading.Thread(target=take, daemon=True).start()
 os.environ["DATABASE_URL"] = f"dynamodb+http://127.0.0.1:{server.getsockname()[1]}/test"
 from botocore.config import Config
-from checkout.adapters import patience
+from checkout.adapters import aws
 for name in ("USUAL", "BRIEF"):
-    usual = getattr(patience, name)
+    usual = getattr(aws, name)
     part = {key: getattr(usual, key) / int(divisor) for key in ("connect_timeout", "read_timeout")}
-    setattr(patience, name, usual.merge(Config(**part)))
+    setattr(aws, name, usual.merge(Config(**part)))
 from importlib import import_module
 from sandbox.gateway import LambdaContext
 from tests.support.merchant_api import gateway_event

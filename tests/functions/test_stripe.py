@@ -615,7 +615,7 @@ def test_a_filtered_list_goes_on_until_it_has_found_something(api: StripeApi) ->
 def test_a_filter_that_finds_nothing_in_reach_says_where_it_goes_on(
     api: StripeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.v1.sessions.PATIENCE", 1)
+    monkeypatch.setattr("api.v1.sessions.ROUNDS_IF_EMPTY", 1)
     monkeypatch.setattr("api.v1.sessions.ROUNDS", 1)
     [expired] = several(api, 1, status=Status.EXPIRED)
     made = several(api, 101)

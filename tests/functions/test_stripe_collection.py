@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from stripe.params.checkout import _session_create_params
 
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from tests.support.stripe_api import SESSIONS, StripeApi, a_purchase, refused
 
 SIZE = {
@@ -50,9 +50,9 @@ def only(*asked: Detail | Place, **more: Any) -> Collect:
 
 ABROAD = {"allowed_countries": ["DE", "at", "DE"]}
 QUESTIONS = (
-    Question("size", "Size", Kind.DROPDOWN, True, (("s", "Small"), ("l", "Large"))),
-    Question("monogram", "Monogram", Kind.TEXT, False, (), 2, 3),
-    Question("member", "Your number", Kind.NUMERIC),
+    Question("size", "Size", QuestionKind.DROPDOWN, True, (("s", "Small"), ("l", "Large"))),
+    Question("monogram", "Monogram", QuestionKind.TEXT, False, (), 2, 3),
+    Question("member", "Your number", QuestionKind.NUMERIC),
 )
 NAMELESS = Collect(frozenset({Detail.EMAIL, Detail.NAME}), frozenset({Detail.EMAIL}))
 

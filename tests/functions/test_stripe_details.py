@@ -13,7 +13,7 @@ from checkout.domain.ground.addresses import Address
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.record_kinds import with_details
 from checkout.domain.refund.record import RefundRef
-from checkout.domain.session.collect import Collect, Kind, Question
+from checkout.domain.session.collect import Collect, Question, QuestionKind
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Status
 from checkout.domain.stripe.objects import (
@@ -52,8 +52,8 @@ def test_a_session_shows_what_was_given(api: StripeApi) -> None:
 def test_an_answer_stands_in_the_field_that_asked(api: StripeApi) -> None:
     options = (("s", "Small"), ("l", "Large"))
     questions = (
-        Question("size", "Size", Kind.DROPDOWN, options=options),
-        Question("engraving", "Engraving", Kind.TEXT, required=False),
+        Question("size", "Size", QuestionKind.DROPDOWN, options=options),
+        Question("engraving", "Engraving", QuestionKind.TEXT, required=False),
     )
     asked = Collect(questions=questions).to_json()
     session = api.store_with(CustomerDetails(answers=ANA.answers), collect_json=asked)

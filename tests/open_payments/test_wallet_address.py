@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.open_payments.slips import NotAnAddress, Slip, slip_in
+from checkout.open_payments.address_mistakes import AddressMistake, NotAnAddress, mistake_in
 from checkout.open_payments.urls import target_uri
 from checkout.open_payments.wallet_address import parse
 from tests.support.basics import words
@@ -54,25 +54,25 @@ def test_a_wallet_address_is_understood_as_customers_write_it(typed: str, url: s
 
 
 @pytest.mark.parametrize(
-    ("typed", "slip"), [(each, slip) for slip, typed in MISTYPED.items() for each in typed]
+    ("typed", "slip"), [(each, mistake) for mistake, typed in MISTYPED.items() for each in typed]
 )
 def test_what_cannot_be_a_wallet_address_is_refused_with_the_mistake(
-    typed: str, slip: Slip
+    typed: str, mistake: AddressMistake
 ) -> None:
     with pytest.raises(NotAnAddress) as caught:
         parse(typed, allow_ports=False)
-    assert caught.value.slip is slip
+    assert caught.value.mistake is mistake
     assert str(caught.value).endswith(".")
     assert "{" not in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_each_mistake_has_an_example_and_there_are_forty() -> None:
-    assert set(MISTYPED) == set(Slip)
+    assert set(MISTYPED) == set(AddressMistake)
     assert sum(map(len, MISTYPED.values())) >= 40
 
 
-@pytest.mark.parametrize("typed", MISTYPED[Slip.NAME])
+@pytest.mark.parametrize("typed", MISTYPED[AddressMistake.NAME])
 def test_development_refuses_plain_names_too(typed: str) -> None:
     with pytest.raises(NotAnAddress):
         parse(typed, allow_ports=True)
@@ -118,4 +118,4 @@ def test_any_text_gives_a_signable_https_url_or_a_sentence(typed: str, allow_por
 def test_a_text_that_grows_beyond_the_limit_is_too_long() -> None:
     """One character of 18, when it is normalized, is in none of these patterns."""
     for text in ("ﷺ" * 200, "㎯" * 700, "a" * 2049):
-        assert slip_in(text) is Slip.TOO_LONG
+        assert mistake_in(text) is AddressMistake.TOO_LONG

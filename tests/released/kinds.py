@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from checkout.adapters.dynamo import (
     events,
+    expiring_tokens,
     links,
     merchants,
     people,
     records,
     refunds,
-    short_lived,
 )
 from checkout.domain.merchant.record import ApiKey, Merchant
 
@@ -56,11 +56,11 @@ KINDS = {
     "member": of_codec(people._MEMBER),
     "invitation": of_codec(people._INVITATION),
     "audit": of_codec(people._ENTRY),
-    "sign-in": of_codec(short_lived._SIGN_IN),
+    "sign-in": of_codec(expiring_tokens._SIGN_IN),
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
     "mandate": of_codec(refunds._MANDATE),
-    "refusals": of_codec(short_lived._REFUSALS),
+    "refusals": of_codec(expiring_tokens._REFUSALS),
     "subscriber": of_codec(people._SUBSCRIBER),
 }
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 from checkout.domain.links import PaymentLink
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
@@ -256,7 +256,7 @@ class Watcher:
         world, scheduler = self.world, self.world.scheduler
         for _ in range(300):
             session = world.checker.sessions[self.session_id]
-            if places.due_at(session) is None and session.terminal:
+            if index_keys.due_at(session) is None and session.terminal:
                 return
             near = moment(scheduler.now + 2 * SKEW_MAX)
             fenced = session.closing_at is not None or session.closed_at is not None
@@ -734,7 +734,7 @@ def due(world: SimWorld) -> list[str]:
     return [
         session.id
         for session in world.checker.sessions.values()
-        if (at := places.due_at(session)) is not None and at <= now
+        if (at := index_keys.due_at(session)) is not None and at <= now
     ] + [*world.checker.refunds.due(now), *world.checker.budgets.due(now)]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.records import cart_id, session_from
 from checkout.domain.ground.parts import Lists
@@ -23,7 +23,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund
-from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
@@ -485,7 +485,7 @@ class Checker:
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
             self.fail("unfinished_is_due", told)
         later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
-        if due and later is places.urgent(after):
+        if due and later is index_keys.urgent(after):
             self.fail("payments_come_first", told)
         if ("search_key" in item) is not (after.status is Status.COMPLETED):
             self.fail("completed_ones_are_listed", told)
@@ -822,7 +822,7 @@ class Checker:
             told = f"{len(self._sessions)} sessions of {orders} orders"
             self.fail("one_session_per_idempotency_key", told)
 
-    def counted(self, days: Sequence[DayTally], now: datetime) -> None:
+    def counted(self, days: Sequence[DayTotals], now: datetime) -> None:
         """All has been counted: the sums are those of the sessions."""
         ended = [each for each in self._sessions.values() if each.status_at(now) in TERMINAL]
         paid = [each for each in ended if each.status is Status.COMPLETED]

@@ -45,7 +45,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import QueuedEvent, Walk
+from checkout.ports import QueuedEvent, Scan
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, HandClock
 from tests.support.flows import CEDAR, PREFIX, World
@@ -316,10 +316,10 @@ class Day:
 
     def _follow(self, until: datetime) -> None:
         """Follow the clock, as the schedule does."""
-        for walk in Walk:
+        for walk in Scan:
             followed = expiries.run(self.world.services, until=until, walks=[walk])
             self.counts["failed"] += followed.failed
-            self.ended["by a write" if walk is Walk.ENDS else "by the clock"] += followed.counted
+            self.ended["by a write" if walk is Scan.ENDS else "by the clock"] += followed.counted
 
     @staticmethod
     def _decided_at(session: Session) -> datetime:
@@ -387,7 +387,7 @@ class Day:
         self._follow(until)
         days = [NOW.date() + timedelta(days=number) for number in range(4)]
         merchant = self.world.merchant.id
-        sums = sum(day.ended for day in services.tallies.days(Lists(merchant), "usd", days))
+        sums = sum(day.ended for day in services.daily_totals.days(Lists(merchant), "usd", days))
         untouched = self.counts["abandoned"] + (self._sample is not None)
         if self.ended["by the clock"] != untouched:
             self.fail("sums_are_true", f"{self.ended} of {untouched}")

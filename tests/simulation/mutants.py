@@ -176,7 +176,7 @@ _PROOF: Final = "checkout.flows.payment.proof"
 _SCHEDULE: Final = "checkout.flows.payment.schedule"
 _APPROVE: Final = "checkout.flows.session.approve"
 _COMPLETION: Final = "checkout.flows.session.completion"
-_OUTSIDE: Final = "checkout.flows.session.unsolicited"
+_OUTSIDE: Final = "checkout.flows.session.unsolicited_payments"
 _PREPARE: Final = "checkout.flows.session.prepare"
 _RECONCILE: Final = "checkout.flows.session.reconcile"
 _TRANSITIONS: Final = "checkout.domain.session.transitions"
@@ -221,12 +221,12 @@ SALE_MUTANTS: Final = (
         "the payment is sent again after an unknown outcome",
         f"{_INSTRUCT}:send",
         "return Sent(record)  # `paying`",
-        "payment = send_once(visit, record, token)  # `paying`",
+        "payment = send_once(calls, record, token)  # `paying`",
     ),
     line(
         "the payment is sent after its deadline",
         f"{_INSTRUCT}:send_once",
-        "if visit.services.clock.now() >= record.instruction.deadline:",
+        "if calls.services.clock.now() >= record.instruction.deadline:",
         "if False:",
         known=350,
     ),
@@ -234,7 +234,7 @@ SALE_MUTANTS: Final = (
         "a bare 4xx is trusted",
         f"{_INSTRUCT}:_refused",
         "    try:",
-        "    return _certain(visit, record, token, Problem.PAYMENT_REFUSED, 'no')\n    try:",
+        "    return _certain(calls, record, token, Problem.PAYMENT_REFUSED, 'no')\n    try:",
     ),
     line(
         "a wallet that cannot be asked has refused",
@@ -248,7 +248,7 @@ SALE_MUTANTS: Final = (
         (
             Line(
                 f"{_INSTRUCT}:_certain",
-                "visit.client.revoke_token(payer.auth_server, token)",
+                "calls.client.revoke_token(payer.auth_server, token)",
                 "pass",
             ),
             Line(
@@ -295,7 +295,7 @@ SALE_MUTANTS: Final = (
     line(
         "the callback keeps a part to itself",
         f"{_COMPLETION}:await_money",
-        "session = _tell_part(visit, session, seen)",
+        "session = _tell_part(calls, session, seen)",
         "pass",
     ),
     line(
@@ -389,8 +389,8 @@ SALE_MUTANTS: Final = (
     line(
         "the next check is written between a 201 and its W7",
         f"{_INSTRUCT}:send",
-        "after_us = services.clock.now() + patience",
-        "after_us = services.clock.now() + patience\n"
+        "after_us = services.clock.now() + time_budget",
+        "after_us = services.clock.now() + time_budget\n"
         "    record = move(services, record, Event.CHECKED, check_at=after_us)",
     ),
     line(
@@ -425,7 +425,7 @@ SALE_MUTANTS: Final = (
         (
             Line(
                 f"{_PROOF}:read_and_close",
-                "visit.client.complete_incoming_payment(url, token)",
+                "calls.client.complete_incoming_payment(url, token)",
                 "None",
             ),
             Line(f"{_PROOF}:fence", "if not seen.closed:", "if False:"),
@@ -441,7 +441,7 @@ SALE_MUTANTS: Final = (
     line(
         "what was asked to close counts as closed",
         f"{_PROOF}:read_and_close",
-        "seen = read(visit, record)\n    return seen",
+        "seen = read(calls, record)\n    return seen",
         "seen = Seen(seen.received, True, seen.begun_at)\n    return seen",
         known=63,
     ),
@@ -482,8 +482,8 @@ SALE_MUTANTS: Final = (
         (
             Line(
                 f"{_RECONCILE}:_decide",
-                "return schedule.start_closing(visit.services, session)",
-                "return move(visit.services, session, Event.PAYMENT_DISPROVED)",
+                "return schedule.start_closing(calls.services, session)",
+                "return move(calls.services, session, Event.PAYMENT_DISPROVED)",
             ),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
         ),
@@ -530,7 +530,7 @@ SALE_MUTANTS: Final = (
     line(
         "the sweep forgets the events that are owed",
         "checkout.flows.schedule.sweep:_due_events",
-        "deliver.due_events(services.events, now, services.side_by_side, part)",
+        "deliver.due_events(services.events, now, services.run_concurrently, part)",
         "()",
     ),
     line(
@@ -586,7 +586,7 @@ SALE_MUTANTS: Final = (
     line(
         "an incoming payment that holds money is replaced",
         f"{_PREPARE}:_check_incoming_payment",
-        "if seen.received > 0:\n        return unsolicited.found(visit, session, seen)\n"
+        "if seen.received > 0:\n        return unsolicited_payments.found(calls, session, seen)\n"
         "    if not seen.closed:\n        return session",
         "pass",
         also=(("or seen.begun_at < session.closed_at + FENCE", ""),),
@@ -609,15 +609,15 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "a completed session is not in the list of these",
-        "checkout.adapters.dynamo.places:of_session",
+        "checkout.adapters.dynamo.index_keys:of_session",
         "if session.status is Status.COMPLETED:",
         "if False:",
     ),
     line(
         "a check goes on with the session of before the rotation",
         f"{_RECONCILE}:_ask_wallet",
-        "session = _keep_token(visit, session, token)",
-        "_keep_token(visit, session, token)",
+        "session = _keep_token(calls, session, token)",
+        "_keep_token(calls, session, token)",
         only="loses tokens",
     ),
     value(
@@ -649,8 +649,8 @@ SALE_MUTANTS: Final = (
     line(
         "a refusal counts before the merchant's wallet is asked",
         f"{_INSTRUCT}:_refused",
-        "seen = proof.read(visit, record)",
-        "seen = proof.Seen(0, False, visit.services.clock.now())",
+        "seen = proof.read(calls, record)",
+        "seen = proof.Seen(0, False, calls.services.clock.now())",
         known=23,
     ),
     value("a preparation's lease is 40 s", _PREPARE, "LEASE", timedelta(seconds=40)),
@@ -683,8 +683,8 @@ SALE_MUTANTS: Final = (
         tuple(
             Line(
                 f"{_RECONCILE}:{place}",
-                "completion.decide_by_money(visit, session, seen)",
-                "completion.decide_by_money(visit, session, seen, final=True)",
+                "completion.decide_by_money(calls, session, seen)",
+                "completion.decide_by_money(calls, session, seen, final=True)",
             )
             for place in ("arrived", "_checked")
         ),
@@ -705,7 +705,7 @@ SALE_MUTANTS: Final = (
     line(
         "three units may be missing",
         f"{_PROOF}:enough",
-        "tolerance=visit.merchant.tolerance",
+        "tolerance=calls.merchant.tolerance",
         "tolerance=3",
         only="a few units less",
     ),
@@ -929,31 +929,31 @@ SALE_MUTANTS: Final = (
     # The sweep, and what is left to the clock.
     line(
         "a session that nobody opened is not found by the clock",
-        "checkout.adapters.dynamo.places:of_session",
+        "checkout.adapters.dynamo.index_keys:of_session",
         "if session.over_at is not None:",
         "if session.terminal:",
     ),
     line(
         "an end by the clock is told to nobody",
-        f"{_EXPIRIES}:_untold",
+        f"{_EXPIRIES}:_unreported",
         "session.terminal or not",
         "True or not",
     ),
     line(
         "an end that could not be written is passed and forgotten",
         f"{_EXPIRIES}:_follow",
-        "untold |= _untold(services, found, done)",
-        "_untold(services, found, done)",
+        "unreported |= _unreported(services, found, done)",
+        "_unreported(services, found, done)",
     ),
     line(
         "an end is not tried again",
         f"{_EXPIRIES}:_follow",
-        "untold = untold, _untold(services, dict.fromkeys(sorted(untold)), done)",
-        "untold = untold, frozenset()",
+        "unreported = _unreported(services, dict.fromkeys(sorted(was)), done)",
+        "unreported = frozenset()",
     ),
     line(
         "an end that a slower clock does not see yet is forgotten",
-        f"{_EXPIRIES}:_untold",
+        f"{_EXPIRIES}:_unreported",
         "early.add(session_id)",
         "pass",
         refunds=True,
@@ -967,12 +967,12 @@ SALE_MUTANTS: Final = (
     line(
         "a walk passes what it has not counted",
         f"{_EXPIRIES}:_follow",
-        "tallies = tallied(ended, offered)",
-        "tallies = tallied(ended[1:], offered)",
+        "daily_totals = tallied(ended, offered)",
+        "daily_totals = tallied(ended[1:], offered)",
     ),
     line(
         "a payment in flight is among what can wait",
-        "checkout.adapters.dynamo.places:of_session",
+        "checkout.adapters.dynamo.index_keys:of_session",
         "first = urgent(session)",
         "first = False",
     ),
@@ -1059,7 +1059,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an abandoned session is written when it expires",
-        f"{_EXPIRIES}:_untold",
+        f"{_EXPIRIES}:_unreported",
         "or not _wanted(services, session.merchant)",
         "",
         in_load=True,
@@ -1171,7 +1171,7 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an ended session has no time to live",
-        "checkout.adapters.dynamo.places:of_session",
+        "checkout.adapters.dynamo.index_keys:of_session",
         "if kept_until is not None:",
         "if kept_until is not None and not session.terminal:",
     ),
@@ -1206,19 +1206,19 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "what was not paid is in the sum",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "amount=self.amount + (amount if paid else 0)",
         "amount=self.amount + amount",
     ),
     line(
         "nobody who came back without paying is counted",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED))",
         "approved=self.approved + paid",
     ),
     line(
         "everybody counts as one who gave a wallet",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "wallet=self.wallet + (session.customer is not None or session.erased)",
         "wallet=self.wallet + 1",
     ),
@@ -1236,19 +1236,19 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "the sweep's index has each session a day late",
-        "checkout.adapters.dynamo.places:of_session",
+        "checkout.adapters.dynamo.index_keys:of_session",
         'place["due_at"] = instant(due)',
         'place["due_at"] = instant(due + timedelta(days=1))',
     ),
     line(
         "a session counts twice",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "ended=self.ended + 1",
         "ended=self.ended + 2",
     ),
     line(
         "a paid session is not counted as paid",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "paid=self.paid + paid",
         "paid=self.paid",
     ),
@@ -1262,7 +1262,7 @@ SALE_MUTANTS: Final = (
         "a part that arrived before the fence counts as nothing",
         f"{_PROOF}:fence",
         "if seen.received == 0:",
-        "if not enough(visit, record, seen.received):",
+        "if not enough(calls, record, seen.received):",
     ),
     line(
         "an incoming payment counts as closed an hour before its end",
@@ -1272,13 +1272,13 @@ SALE_MUTANTS: Final = (
     ),
     line(
         "an event leaves the index after its first attempt",
-        "checkout.adapters.dynamo.places:of_event",
+        "checkout.adapters.dynamo.index_keys:of_event",
         "if event.status is EventStatus.PENDING:",
         "if event.status is EventStatus.PENDING and event.version == 1:",
     ),
     line(
         "who gave a wallet counts as one who gave none",
-        "checkout.domain.reports.daily_totals:DayTally.plus",
+        "checkout.domain.reports.daily_totals:DayTotals.plus",
         "session.customer is not None or session.erased",
         "session.customer is None",
     ),
@@ -1429,22 +1429,22 @@ REFUND_MUTANTS: Final = (
         "a refund is sent before its intent",
         f"{_APPROVAL}:redeem_and_intend",
         "return intend(",
-        "record.id.startswith('re_') and visit.client.create_outgoing_payment(\n"
+        "record.id.startswith('re_') and calls.client.create_outgoing_payment(\n"
         "        payer, token, quote=quote, receiver=receiver)\n"
         "    return intend(",
     ),
     line(
         "a refund is sent after its deadline",
         f"{_INSTRUCT}:send_once",
-        "if visit.services.clock.now() >= record.instruction.deadline:",
-        "if record.id.startswith('cs_') and visit.services.clock.now() >= "
+        "if calls.services.clock.now() >= record.instruction.deadline:",
+        "if record.id.startswith('cs_') and calls.services.clock.now() >= "
         "record.instruction.deadline:",
     ),
     line(
         "a refund is sent again after an unknown outcome",
         f"{_REFUND}:send",
-        "return reconcile.look(visit, refund)  # nothing it answers is believed",
-        "return nothing_sent(visit.services, refund, RefundProblem.NOT_SENT, note='unknown')",
+        "return reconcile.look(calls, refund)  # nothing it answers is believed",
+        "return nothing_sent(calls.services, refund, RefundProblem.NOT_SENT, note='unknown')",
     ),
     line(
         "a refusal at its sending decides a refund",
@@ -1475,15 +1475,15 @@ REFUND_MUTANTS: Final = (
     line(
         "a refund is sent once more after an unknown outcome",
         f"{_REFUND}:send",
-        "return reconcile.look(visit, refund)  # nothing it answers is believed",
-        "payment = instruct.send_once(visit, refund, token)",
+        "return reconcile.look(calls, refund)  # nothing it answers is believed",
+        "payment = instruct.send_once(calls, refund, token)",
     ),
     line(
         "the budget pays before its intent",
         f"{_BUDGET}:_intended",
         "return _intend(",
         "receiver = fields.get('incoming_payment') or refund.incoming_payment\n"
-        "    visit.client.create_outgoing_payment(\n"
+        "    calls.client.create_outgoing_payment(\n"
         "        mandate.terms.payer, token, quote=quote, receiver=receiver.id)\n"
         "    return _intend(",
     ),
@@ -1736,7 +1736,11 @@ REFUND_MUTANTS: Final = (
     Mutant(
         "a link names another wallet while a payment is under way",
         (
-            Line("checkout.flows.refund.claim:is_open", " and not refund.payment_in_flight", ""),
+            Line(
+                "checkout.flows.refund.alternative_wallet:is_open",
+                " and not refund.payment_in_flight",
+                "",
+            ),
             Cell(
                 (RefundStatus.SENDING, RefundEvent.CLAIMED),
                 table=REFUND_TRANSITIONS,
@@ -1865,7 +1869,7 @@ IDENTITY_MUTANTS: Final = (
     line(
         "a new incoming payment is made as whom the shop was",
         f"{_PREPARE}:_prepare",
-        "if (session.identity or 0) != visit.merchant.identity:",
+        "if (session.identity or 0) != calls.merchant.identity:",
         "if False:",
     ),
     line(
@@ -1877,7 +1881,7 @@ IDENTITY_MUTANTS: Final = (
     line(
         "a refund does not store as whom it asks",
         f"{_REFUND}:price",
-        "visit.merchant.identity or None",
+        "calls.merchant.identity or None",
         "None",
     ),
     line(

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
 from checkout.domain.session.record import Session
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import approve, budget, claim, reconcile, request
+from checkout.flows.refund import alternative_wallet, approve, budget, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import metadata
 from checkout.ports import StaleRecord
@@ -485,7 +485,9 @@ class Claimer:
         links: list[str] = []
         for _ in range(1 + rng.randrange(3)):
             world.scheduler.sleep(rng.randrange(20_000))
-            made = world.request("offer", lambda s: claim.offer(s, world.key, self.refund_id))
+            made = world.request(
+                "offer", lambda s: alternative_wallet.offer(s, world.key, self.refund_id)
+            )
             if made.value is not None:
                 links.append(made.value.link)
             if not links:
@@ -502,7 +504,7 @@ class Claimer:
 
     def _take(self, services: PayServices, *, link: str, wallet: str) -> Refund:
         session_id, _, token = link.rsplit("/pay/", 1)[1].split("/")
-        return claim.take(services, session_id, token, wallet, client=None)
+        return alternative_wallet.take(services, session_id, token, wallet, client=None)
 
 
 def void(_: object) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 from zipfile import ZipFile
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 from checkout.flows.payment import approval
 from checkout.flows.session import prepare
 from tests import released
@@ -40,7 +40,7 @@ _IMPORT: Final = re.compile(r"^(\s*(?:from|import)) checkout\b", re.MULTILINE)
 _WIRING: Final = "tests.support.services"  # in the archive, it lies beside the package
 # Tests set these to other values for a world.
 _CONSTANTS: Final = (
-    (places, ("URGENT_SHARDS", "DUE_SHARDS", "_TTL_DELAY")),
+    (index_keys, ("URGENT_SHARDS", "DUE_SHARDS", "_TTL_DELAY")),
     (prepare, ("LEASE",)),
     (approval, ("LEASE",)),
 )

@@ -43,7 +43,7 @@ from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import CompletionPolicy, Walk
+from checkout.ports import CompletionPolicy, Scan
 from checkout.services import PayServices
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
@@ -428,10 +428,10 @@ class SimWorld:
         counting = self._counting()
         clock = counting.clock
         until = clock.now() + timedelta(minutes=1)
-        expiries.run(counting, until=until, walks=[Walk.COUNT, Walk.ENDS])
+        expiries.run(counting, until=until, walks=[Scan.COUNT, Scan.ENDS])
         first = BEGINNING.date()
         days = [first + timedelta(days=number) for number in range(12)]
-        sums = counting.tallies.days(Lists("mer_1"), self.currency, days)
+        sums = counting.daily_totals.days(Lists("mer_1"), self.currency, days)
         self.checker.counted(sums, clock.now())
 
     def _counting(self) -> PayServices:
@@ -443,8 +443,8 @@ class SimWorld:
             clock=clock,
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
-            tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
-            side_by_side=run_in_turn,
+            daily_totals=dynamo.DynamoDailyTotals(self.tables, PREFIX, **paced),
+            run_concurrently=run_in_turn,
         )
 
     def _todays_services(self) -> PayServices:
@@ -624,7 +624,7 @@ class SimWorld:
             PREFIX,
             vault=vault,
             wallets=wallets,
-            side_by_side=SideBySideActors(process),
+            run_concurrently=SideBySideActors(process),
             completion_policy=self.policy,
         )
 

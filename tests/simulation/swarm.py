@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Final
 from unittest.mock import patch
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 from checkout.adapters.dynamo.codec import deflated, inflated
 from checkout.flows.payment import approval
 from checkout.flows.session import prepare
@@ -182,7 +182,7 @@ def in_force(swarm: Swarm) -> Iterator[None]:
             undo.enter_context(patch.object(prepare, "LEASE", swarm.lease))
             undo.enter_context(patch.object(approval, "LEASE", swarm.lease))
         if swarm.deletes:  # at once, so that a world of hours sees it
-            undo.enter_context(patch.object(places, "_TTL_DELAY", 0))
+            undo.enter_context(patch.object(index_keys, "_TTL_DELAY", 0))
         yield
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from checkout.adapters.dynamo import DynamoTallies
+from checkout.adapters.dynamo import DynamoDailyTotals
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.payment.machine import HistoryEntry
@@ -22,7 +22,7 @@ from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.schedule import expiries
 from checkout.flows.session.approve import finish
 from checkout.open_payments.models import Amount, WalletAddress
-from checkout.ports import Clock, Walk
+from checkout.ports import Clock, Scan
 from checkout.services import PayServices
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
@@ -149,18 +149,18 @@ def a_mandate(status: MandateStatus = MandateStatus.ACTIVE, **changes: Any) -> M
     return replace(mandate, **changes)
 
 
-def count_ends(tallies: DynamoTallies, clock: Clock) -> int:
+def count_ends(daily_totals: DynamoDailyTotals, clock: Clock) -> int:
     """Count the sessions that ended by a write, as later rounds would; return their number."""
     later = HandClock(clock.now() + CLOCK_IS_FINAL_AFTER + expiries.GATHERED)
     services: Any = SimpleNamespace(
-        tallies=tallies,
+        daily_totals=daily_totals,
         clock=later,
-        side_by_side=run_in_turn,
+        run_concurrently=run_in_turn,
         merchants=SimpleNamespace(get=lambda _: None),
         providers=(),
     )
     until = later.now() + timedelta(seconds=50)
-    return expiries.run(services, until=until, walks=[Walk.ENDS]).counted
+    return expiries.run(services, until=until, walks=[Scan.ENDS]).counted
 
 
 def a_link(**changes: Any) -> PaymentLink:

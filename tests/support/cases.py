@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout.open_payments.slips import Slip
+from checkout.open_payments.address_mistakes import AddressMistake
 from tests.support.basics import words
 
 # The reference and the metadata of a session; its number; whether something says that it is one.
@@ -57,13 +57,13 @@ PICTURES = {
 
 
 # Texts that cannot be a wallet address, by their mistake.
-MISTYPED: Final[dict[Slip, list[str]]] = {
-    Slip.NOTHING: ["", "   ", "“”"],
-    Slip.TOO_LONG: [
+MISTYPED: Final[dict[AddressMistake, list[str]]] = {
+    AddressMistake.NOTHING: ["", "   ", "“”"],
+    AddressMistake.TOO_LONG: [
         "https://wallet.example/" + "a" * 2048,
         "wallet.example/" + "é" * 800,
     ],
-    Slip.CARD: [
+    AddressMistake.CARD: [
         "4242 4242 4242 4242",
         "4242424242424242",
         "4242-4242-4242-4242",
@@ -72,47 +72,56 @@ MISTYPED: Final[dict[Slip, list[str]]] = {
         "4242 4242 4242 4242 12/28 123",
         "٤٢٤٢ ٤٢٤٢ ٤٢٤٢ ٤٢٤٢",
     ],
-    Slip.IBAN: [
+    AddressMistake.IBAN: [
         "DE89 3704 0044 0532 0130 00",
         "gb29nwbk60161331926819",
         "IBAN: FR76 3000 6000 0112 3456 7890 189",
     ],
-    Slip.EMAIL: [
+    AddressMistake.EMAIL: [
         *words("alice@wallet.example mailto:alice@wallet.example alice@upi $alice@wallet.example"),
         "Alice Smith <alice@wallet.example>",
     ],
-    Slip.PHONE: ["+254 712 345 678", "0171 2345678", "(0)20-7946-0958", "0044 20 7946 0958"],
-    Slip.NUMBER: ["1234", "12-34-56", "12/28", "8.8.8.8"],
-    Slip.CRYPTO: words(
+    AddressMistake.PHONE: [
+        "+254 712 345 678",
+        "0171 2345678",
+        "(0)20-7946-0958",
+        "0044 20 7946 0958",
+    ],
+    AddressMistake.NUMBER: ["1234", "12-34-56", "12/28", "8.8.8.8"],
+    AddressMistake.CRYPTO: words(
         """0x52908400098527886E0F7030069857D2E4169EE7 rEb8TK3gBgK5auZkwc6sHnXrGZZ8ex7DAS
         bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq bitcoin:1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"""
     ),
-    Slip.SECRET: [
+    AddressMistake.SECRET: [
         "legal winner thank year wave sausage worth useful legal winner thank yellow",
         "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318",
     ],
-    Slip.NAME: [*words("alice paypal @alice $alice Zoë अमित"), "Alice Smith", "I have none."],
-    Slip.SPACES: [
+    AddressMistake.NAME: [
+        *words("alice paypal @alice $alice Zoë अमित"),
+        "Alice Smith",
+        "I have none.",
+    ],
+    AddressMistake.SPACES: [
         *(f"https://wallet.example/{odd}" for odd in ("al ice", "al\tice", "a\u200bb", "\ud800")),
         "wallet.example / alice",
         "wallet.example/\x00",
     ],
-    Slip.BEGINNING: words(
+    AddressMistake.BEGINNING: words(
         r"""ftp://wallet.example/alice javascript://wallet.example/alice $https://wallet.example/a
         https//wallet.example/alice https:/wallet.example/alice htps://wallet.example/alice
         https;//wallet.example/alice https:\\wallet.example\alice https:///alice mailto:alice
         https://https://wallet.example/alice https://$wallet.example/alice javascript:alert(1)"""
     ),
-    Slip.CHARACTER: words(
+    AddressMistake.CHARACTER: words(
         r"""https://alice:secret@wallet.example/ https://wallet.example@evil.example/
         https://wallet.example/alice?a=b https://wallet.example/alice? wallet.example\alice
         https://wallet.example/alice#a https://wallet.example/a/../b"""
     ),
-    Slip.COMMA: words("wallet,example/alice https://wallet,example/alice"),
-    Slip.PORT: words(
+    AddressMistake.COMMA: words("wallet,example/alice https://wallet,example/alice"),
+    AddressMistake.PORT: words(
         "https://wallet.example:8443/alice https://wallet.example:/a https://wallet.example:x/a"
     ),
-    Slip.HOST: [
+    AddressMistake.HOST: [
         "é" * 800 + ".example",
         "https://" + "a." * 130 + "example/",
         "https://⒈⒈.example/\u2024",

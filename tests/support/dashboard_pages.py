@@ -175,7 +175,7 @@ def dashboard_over(world: World, **services: Any) -> Iterator[Dashboard]:
             queue=world.queue,
             tasks=world.tasks,
             events=world.services.events,
-            tallies=world.services.tallies,
+            daily_totals=world.services.daily_totals,
             links=world.services.links,
             notes=world.services.notes,
             withdrawals=world.services.withdrawals,

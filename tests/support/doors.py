@@ -21,7 +21,7 @@ import dashboard.app
 import dashboard.dependencies
 import pay.app
 import pay.dependencies
-from checkout.adapters.dynamo.short_lived import REFUSED_ROW
+from checkout.adapters.dynamo.expiring_tokens import REFUSED_ROW
 from checkout.domain.ground.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant.people import Scope
 from checkout.domain.merchant.record import Merchant

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 
 
 @contextmanager
 def few_partitions() -> Iterator[None]:
     """Use 4 partitions of the urgent lane and 2 of each other lane, in place of 16 and 8."""
-    with patch.multiple(places, URGENT_SHARDS=4, DUE_SHARDS=2):
+    with patch.multiple(index_keys, URGENT_SHARDS=4, DUE_SHARDS=2):
         yield

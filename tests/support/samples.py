@@ -29,7 +29,7 @@ from checkout.domain.payment.in_flight import (
 )
 from checkout.domain.payment.machine import Change, HistoryEntry
 from checkout.domain.refund.record import RefundRef
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.note import Note
 from checkout.domain.session.record import LineItem, Session, Status
@@ -379,9 +379,9 @@ def a_withdrawal(**changes: Any) -> Withdrawal:
 
 
 QUESTIONS: Final = (
-    Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"), ("l", "Large"))),
-    Question("text1", "Engraving", Kind.TEXT, required=False, least=2, most=3),
-    Question("member", "Your number", Kind.NUMERIC),
+    Question("size", "Size", QuestionKind.DROPDOWN, options=(("s", "Small"), ("l", "Large"))),
+    Question("text1", "Engraving", QuestionKind.TEXT, required=False, least=2, most=3),
+    Question("member", "Your number", QuestionKind.NUMERIC),
 )
 
 
@@ -400,8 +400,8 @@ GIVEN: Final = CustomerDetails(
     shipping=Address("DE", "Eva Beispiel", "Am Weg 1", "2. Stock", None, "Berlin", None, "10115"),
     billing=Address("US", "Ana Muster", "1 Main St", None, None, "Springfield", "IL", "62701"),
     answers=(
-        Answer("size", "Size", Kind.DROPDOWN, "l", "Large"),
-        Answer("member", "Your number", Kind.NUMERIC, "0042", "0042"),
+        Answer("size", "Size", QuestionKind.DROPDOWN, "l", "Large"),
+        Answer("member", "Your number", QuestionKind.NUMERIC, "0042", "0042"),
     ),
 )
 

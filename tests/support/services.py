@@ -21,7 +21,7 @@ from checkout.domain.refund.record import Refund
 from checkout.domain.session.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import Clock, CompletionPolicy, EventQueue, Hosts, SideBySide, TaskQueue
+from checkout.ports import Clock, CompletionPolicy, Concurrency, EventQueue, Hosts, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
 
 B = TypeVar("B")  # a store of rows beside the sessions
@@ -66,7 +66,7 @@ def core(
         queue=queue,
         tasks=tasks,
         limits=limits(clock, client, prefix, 0),
-        refusals=dynamo.DynamoRefusals(client, prefix),
+        failed_requests=dynamo.DynamoFailedRequests(client, prefix),
         details_keys=details_keys,
     )
 
@@ -78,7 +78,7 @@ def pay(
     *,
     vault: AesVault,
     wallets: SignedWallets,
-    side_by_side: SideBySide = run_in_turn,
+    run_concurrently: Concurrency = run_in_turn,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
     client_limit: int = 0,
 ) -> PayServices:
@@ -91,13 +91,13 @@ def pay(
         **shared,
         vault=vault,
         wallets=wallets,
-        tallies=_tallies(base, client, prefix),
+        daily_totals=_tallies(base, client, prefix),
         links=links(base, client, prefix),
         notes=_beside(dynamo.DynamoNotes, base, client, prefix),
         withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
         subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
-        side_by_side=side_by_side,
+        run_concurrently=run_concurrently,
         completion_policy=completion_policy,
     )
 
@@ -120,7 +120,7 @@ def dashboard(
         wallets=lambda: found,
         known_merchants=dynamo.CachedMerchants(client, prefix, base.clock),
         vault=vault,
-        tallies=_tallies(base, client, prefix),
+        daily_totals=_tallies(base, client, prefix),
         links=links(base, client, prefix),
         notes=_beside(dynamo.DynamoNotes, base, client, prefix),
         withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
@@ -151,8 +151,8 @@ def _beside(kind: Callable[..., B], base: Services, client: Any, prefix: str) ->
     return kind(client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes)
 
 
-def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:
-    return dynamo.DynamoTallies(
+def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoDailyTotals:
+    return dynamo.DynamoDailyTotals(
         client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
     )
 

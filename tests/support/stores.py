@@ -16,6 +16,7 @@ from botocore.exceptions import ReadTimeoutError
 from checkout.adapters.dynamo import (
     DynamoApiKeys,
     DynamoChallenges,
+    DynamoDailyTotals,
     DynamoDatabase,
     DynamoEvents,
     DynamoLinks,
@@ -23,7 +24,6 @@ from checkout.adapters.dynamo import (
     DynamoNotes,
     DynamoPeople,
     DynamoSessions,
-    DynamoTallies,
     DynamoWithdrawals,
     read_as_sent,
 )
@@ -78,7 +78,7 @@ class Store:
     people: DynamoPeople
     challenges: DynamoChallenges
     events: DynamoEvents
-    tallies: DynamoTallies
+    daily_totals: DynamoDailyTotals
     links: DynamoLinks
     notes: DynamoNotes
     withdrawals: DynamoWithdrawals
@@ -98,7 +98,9 @@ def new_store(client: Any, prefix: str) -> Store:
         people=DynamoPeople(client, prefix),
         challenges=DynamoChallenges(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
-        tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        daily_totals=DynamoDailyTotals(
+            client, prefix, sleep=lambda seconds: None, random_bytes=seeded()
+        ),
         links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         notes=DynamoNotes(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         withdrawals=DynamoWithdrawals(

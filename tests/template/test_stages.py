@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from checkout.clients import CLIENT_HEADER, proven
+from checkout.client_address import CLIENT_HEADER, proven
 from sandbox.template import (
     TEMPLATE,
     Route,

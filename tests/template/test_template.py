@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.places import DUE_SHARDS
+from checkout.adapters.dynamo.index_keys import DUE_SHARDS
 from checkout.settings import Settings
 from sandbox.template import resources, routes, stack_name, template
 from tests.support.protected import (

@@ -19,8 +19,8 @@ from api.v1.expansions import ITEMS, SESSION, parsed_for
 from api.v1.forms import Parsed, parsed
 from api.v1.http import Body, Call, Called, Query, listed, performed, problem, shown
 from api.v1.sessions import (
-    PATIENCE,
     ROUNDS,
+    ROUNDS_IF_EMPTY,
     anchored,
     between,
     limit_of,
@@ -218,7 +218,7 @@ def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
         wanted=_wanted(values),
         delivered=values.get("delivery_success"),
         rounds=ROUNDS,
-        patience=PATIENCE,
+        rounds_if_empty=ROUNDS_IF_EMPTY,
     )
 
 

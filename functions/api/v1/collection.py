@@ -21,9 +21,9 @@ from checkout.domain.session.collect import (
     QUESTIONS_MAX,
     Collect,
     Detail,
-    Kind,
     Place,
     Question,
+    QuestionKind,
     listed_countries,
 )
 
@@ -96,9 +96,9 @@ def _questions(fields: list[dict[str, Any]]) -> tuple[Question, ...]:
 def _question(where: str, field: Mapping[str, Any]) -> Question:
     label = field.get("label", {})
     key = _code(field, "key", KEY_MAX, where)
-    kind = Kind(_required(field, "type", where))
+    kind = QuestionKind(_required(field, "type", where))
     _required(label, "type", f"{where}[label]")
-    for other in Kind:
+    for other in QuestionKind:
         if other is not kind and other.value in field:
             raise ParameterInvalid(
                 f"This is only for a custom field of the type `{other}`.",
@@ -111,7 +111,7 @@ def _question(where: str, field: Mapping[str, Any]) -> Question:
         label=_shown(label, "custom", LABEL_MAX, f"{where}[label]"),
         kind=kind,
         required=not field.get("optional", False),
-        options=_options(given, f"{place}[options]") if kind is Kind.DROPDOWN else (),
+        options=_options(given, f"{place}[options]") if kind is QuestionKind.DROPDOWN else (),
         least=least,
         most=most,
     )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from api.requests import AMOUNT_FORM, NULL_CHARACTER, TIME_FORM
-from api.v1.parity import Does, Kind, Parameter
+from api.v1.parity import Does, Parameter, ParameterKind
 from checkout.domain.ground.errors import (
     CheckoutError,
     ParameterInvalid,
@@ -274,7 +274,7 @@ def _has(node: _Node) -> bool:
 
 def _typed(row: Parameter, value: Any, path: Path) -> Any:
     name, shown = bracketed(path), _text(value)
-    if row.kind is Kind.INTEGER:
+    if row.kind is ParameterKind.INTEGER:
         if isinstance(value, str) and _WHOLE.fullmatch(value):
             return int(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -284,7 +284,7 @@ def _typed(row: Parameter, value: Any, path: Path) -> Any:
         if path[0] in _TIMES:
             raise ParameterInvalidInteger(TIME_FORM, param=name)
         raise ParameterInvalidInteger("This must be a whole number: digits only.", param=name)
-    if row.kind is Kind.BOOLEAN:
+    if row.kind is ParameterKind.BOOLEAN:
         if shown not in ("true", "false"):
             raise ParameterInvalid("This must be true or false.", param=name)
         return shown == "true"

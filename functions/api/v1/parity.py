@@ -20,7 +20,7 @@ class Does(StrEnum):
     REFUSED = "refused"
 
 
-class Kind(StrEnum):
+class ParameterKind(StrEnum):
     """The type of a value."""
 
     TEXT = "string"
@@ -39,12 +39,12 @@ class Parameter:
     path: str
     does: Does
     text: str
-    kind: Kind = Kind.TEXT
+    kind: ParameterKind = ParameterKind.TEXT
     only: tuple[str, ...] = ()
     unsets: bool = False
 
 
-def _taken(path: str, text: str, kind: Kind = Kind.TEXT, *only: str) -> Parameter:
+def _taken(path: str, text: str, kind: ParameterKind = ParameterKind.TEXT, *only: str) -> Parameter:
     return Parameter(path, Does.TAKEN, text, kind, only)
 
 
@@ -74,7 +74,7 @@ _TEXT_LOST: Final = "The page would not show it."
 EXPAND: Final = _taken("expand[]", "Objects to be included in the answer.")
 
 CREATE_SESSION: Final = (
-    _taken("mode", "Only `payment`.", Kind.TEXT, "payment"),
+    _taken("mode", "Only `payment`.", ParameterKind.TEXT, "payment"),
     _taken("success_url", "Required. The page to which the customer goes after paying."),
     _taken("cancel_url", "The page for leaving without paying; by default the shop's front page."),
     _taken(
@@ -86,14 +86,14 @@ CREATE_SESSION: Final = (
         "An address. Returned; the page then does not ask for it. No mail is sent.",
     ),
     _taken("currency", "Must be that of the line items."),
-    _taken("expires_at", "5 minutes to 24 hours ahead.", Kind.INTEGER),
+    _taken("expires_at", "5 minutes to 24 hours ahead.", ParameterKind.INTEGER),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
     _taken("submit_type", "Returned. The button's text does not change."),
     _taken("locale", "A language of the page; `auto` and any other leave it to the browser."),
     EXPAND,
-    _taken("line_items[][quantity]", "Required, 1 to 1 000 000.", Kind.INTEGER),
+    _taken("line_items[][quantity]", "Required, 1 to 1 000 000.", ParameterKind.INTEGER),
     _taken("line_items[][price_data][currency]", "Required. The currency of your wallet."),
-    _taken("line_items[][price_data][unit_amount]", "In Stripe's units.", Kind.INTEGER),
+    _taken("line_items[][price_data][unit_amount]", "In Stripe's units.", ParameterKind.INTEGER),
     _taken("line_items[][price_data][unit_amount_decimal]", "If it is a whole number."),
     _taken(
         "line_items[][price_data][product_data][name]",
@@ -126,32 +126,36 @@ CREATE_SESSION: Final = (
     _taken(
         "billing_address_collection",
         "`required`: the page asks for it, with the name. `auto`: it does not.",
-        Kind.TEXT,
+        ParameterKind.TEXT,
         "auto",
         "required",
     ),
-    _taken("phone_number_collection[enabled]", "The page asks for it.", Kind.BOOLEAN),
-    _taken("name_collection[individual][enabled]", "The page asks for it.", Kind.BOOLEAN),
-    _taken("name_collection[individual][optional]", "Customers may leave it out.", Kind.BOOLEAN),
+    _taken("phone_number_collection[enabled]", "The page asks for it.", ParameterKind.BOOLEAN),
+    _taken("name_collection[individual][enabled]", "The page asks for it.", ParameterKind.BOOLEAN),
+    _taken(
+        "name_collection[individual][optional]",
+        "Customers may leave it out.",
+        ParameterKind.BOOLEAN,
+    ),
     _taken("custom_fields[][key]", "Required; 1 to 200 letters and digits. Returned."),
     _taken(
         "custom_fields[][type]",
         "Required. The answer: a choice, digits, or a text.",
-        Kind.TEXT,
+        ParameterKind.TEXT,
         "dropdown",
         "numeric",
         "text",
     ),
-    _taken("custom_fields[][label][type]", "Required.", Kind.TEXT, "custom"),
+    _taken("custom_fields[][label][type]", "Required.", ParameterKind.TEXT, "custom"),
     _taken("custom_fields[][label][custom]", "Required; up to 100 characters."),
-    _taken("custom_fields[][optional]", "Customers may leave it out.", Kind.BOOLEAN),
+    _taken("custom_fields[][optional]", "Customers may leave it out.", ParameterKind.BOOLEAN),
     _taken("custom_fields[][dropdown][options][][label]", "Required; up to 100 characters."),
     _taken(
         "custom_fields[][dropdown][options][][value]",
         "Required; up to 100 letters and digits. Returned as the answer.",
     ),
     *(
-        _taken(f"custom_fields[][{kind}][{bound}_length]", f"{low} to 255.", Kind.INTEGER)
+        _taken(f"custom_fields[][{kind}][{bound}_length]", f"{low} to 255.", ParameterKind.INTEGER)
         for kind in ("numeric", "text")
         for bound, low in (("minimum", 0), ("maximum", 1))
     ),
@@ -227,18 +231,18 @@ CREATE_SESSION: Final = (
 )
 
 _PAGE: Final = (
-    _taken("limit", "1 to 100; the default is 10.", Kind.INTEGER),
+    _taken("limit", "1 to 100; the default is 10.", ParameterKind.INTEGER),
     _taken("starting_after", "The page begins after the object with this id."),
     _taken("ending_before", "The page ends before the object with this id."),
 )
 _CREATED: Final = tuple(
-    _taken(f"created{sign}", "Unix seconds.", Kind.INTEGER)
+    _taken(f"created{sign}", "Unix seconds.", ParameterKind.INTEGER)
     for sign in ("", "[gt]", "[gte]", "[lt]", "[lte]")
 )
 LIST_SESSIONS: Final = (
     *_PAGE,
     *_CREATED,
-    _taken("status", "Only these.", Kind.TEXT, "open", "complete", "expired"),
+    _taken("status", "Only these.", ParameterKind.TEXT, "open", "complete", "expired"),
     _taken("payment_intent", "Only the session of this payment."),
     _taken("expand[]", "Each is written `data.…`."),
     _refused("customer", _NO_CUSTOMER),
@@ -272,21 +276,23 @@ LIST_EVENTS: Final = (
     *_CREATED,
     _taken("type", "A type, or `checkout.session.*`."),
     _taken("types[]", "Up to 20 types."),
-    _taken("delivery_success", "Whether they were delivered.", Kind.BOOLEAN),
+    _taken("delivery_success", "Whether they were delivered.", ParameterKind.BOOLEAN),
     EXPAND,
 )
 _NEW_METADATA: Final = (
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
-    _taken("metadata", "Only an empty value.", Kind.TEXT, ""),
+    _taken("metadata", "Only an empty value.", ParameterKind.TEXT, ""),
 )
 CREATE_REFUND: Final = (
     _taken("payment_intent", "The payment; or send its `charge`."),
     _taken("charge", "The charge of the payment."),
-    _taken("amount", "In Stripe's units; all that is left, if it is absent.", Kind.INTEGER),
+    _taken(
+        "amount", "In Stripe's units; all that is left, if it is absent.", ParameterKind.INTEGER
+    ),
     _taken(
         "reason",
         "Returned.",
-        Kind.TEXT,
+        ParameterKind.TEXT,
         "duplicate",
         "fraudulent",
         "requested_by_customer",
@@ -301,7 +307,7 @@ CREATE_REFUND: Final = (
     _refused("origin", _NO_CUSTOMER),
 )
 LIST_REFUNDS: Final = (
-    _taken("limit", "1 to 100; the default is 10.", Kind.INTEGER),
+    _taken("limit", "1 to 100; the default is 10.", ParameterKind.INTEGER),
     _taken("starting_after", "The page begins after the refund with this id."),
     _taken("payment_intent", "All refunds of this payment."),
     _taken("charge", "All refunds of this charge."),
@@ -311,7 +317,7 @@ LIST_REFUNDS: Final = (
 )
 _METADATA: Final = (
     _taken("metadata[*]", "Changed or added; an empty value removes the key."),
-    _taken("metadata", "Only empty: it removes all keys.", Kind.TEXT, ""),
+    _taken("metadata", "Only empty: it removes all keys.", ParameterKind.TEXT, ""),
 )
 UPDATE_SESSION: Final = (
     *_METADATA,
@@ -341,7 +347,13 @@ _ENDPOINT: Final = (
         unsets=True,
     ),
     *_NEW_METADATA,
-    _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),
+    _taken(
+        "format",
+        "Ours: `stripe` (the default) or `native`.",
+        ParameterKind.TEXT,
+        "stripe",
+        "native",
+    ),
     EXPAND,
 )
 CREATE_ENDPOINT: Final = (
@@ -352,5 +364,5 @@ CREATE_ENDPOINT: Final = (
 UPDATE_ENDPOINT: Final = (
     *(row for row in _ENDPOINT if row not in _NEW_METADATA),
     *_METADATA,
-    _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
+    _taken("disabled", "Whether nothing is sent.", ParameterKind.BOOLEAN),
 )

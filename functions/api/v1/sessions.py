@@ -67,7 +67,7 @@ DESCRIPTION_MAX: Final = 40_000
 # The number of index pages that a filtered list reads, and reads until it finds an entry: clients
 # with automatic paging stop at an empty page.
 ROUNDS: Final = 20
-PATIENCE: Final = 100
+ROUNDS_IF_EMPTY: Final = 100
 
 _WHOLE: Final = re.compile(r"([0-9]{1,15})(?:\.0{1,12})?")
 _STATUSES: Final[Mapping[str, tuple[Status, ...]]] = {"": ()} | {
@@ -171,7 +171,7 @@ def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> Li
         paid_before=high if charges else None,
         statuses=_STATUSES[values.get("status", "")] if kind == SESSION else (Status.COMPLETED,),
         rounds=ROUNDS,
-        patience=PATIENCE,
+        rounds_if_empty=ROUNDS_IF_EMPTY,
     )
     name, anchor = anchored(values)
     if name is None:

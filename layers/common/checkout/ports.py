@@ -38,7 +38,7 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
 
-class SideBySide(Protocol):
+class Concurrency(Protocol):
     """Call a function for many items, several at a time."""
 
     def __call__(self, do: Callable[[T], Result], items: Iterable[T], /) -> list[Result]:
@@ -181,7 +181,7 @@ class DueSessions:
     oldest: datetime | None
 
 
-class Walk(StrEnum):
+class Scan(StrEnum):
     """A walk along the sessions in the order of their ends, which passes each once."""
 
     TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
@@ -190,25 +190,25 @@ class Walk(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
-    """The mark of each walk in each shard, and the ids that TELL has passed there `untold`.
+class ScanPositions:
+    """The mark of each walk in each shard, and the ids that TELL has passed there `unreported`.
 
-    A walk that never began has no mark. The end of an untold session could not be written.
+    A walk that never began has no mark. The end of an unreported session could not be written.
     """
 
-    marks: Mapping[tuple[Walk, int], datetime]
-    untold: Mapping[int, frozenset[str]]
+    marks: Mapping[tuple[Scan, int], datetime]
+    unreported: Mapping[int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Batch:
     """The sessions of one shard that a walk passes next, by the time of their end.
 
     `since` is the walk's position, None at its beginning, and `to` its next position. `unreadable`
     are the ids of damaged records. With `more`, sessions before `until` are left.
     """
 
-    walk: Walk
+    walk: Scan
     shard: int
     since: datetime | None
     to: datetime

@@ -18,10 +18,10 @@ from checkout.domain.merchant.people import SignUp
 from checkout.ports import (
     Clock,
     CompletionPolicy,
+    Concurrency,
     EventQueue,
     Hosts,
     Mail,
-    SideBySide,
     TaskQueue,
     WriteAcknowledgement,
     WriteNotice,
@@ -33,19 +33,19 @@ if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
         DynamoApiKeys,
         DynamoAudit,
         DynamoChallenges,
+        DynamoDailyTotals,
         DynamoDatabase,
         DynamoEvents,
+        DynamoFailedRequests,
         DynamoLinks,
         DynamoMandates,
         DynamoMerchants,
         DynamoNotes,
         DynamoPeople,
         DynamoRefunds,
-        DynamoRefusals,
         DynamoSessions,
         DynamoSignIns,
         DynamoSubscribers,
-        DynamoTallies,
         DynamoWithdrawals,
     )
     from checkout.adapters.limits import Allowances
@@ -80,7 +80,7 @@ class Services:
     queue: EventQueue
     tasks: TaskQueue
     limits: Allowances
-    refusals: DynamoRefusals
+    failed_requests: DynamoFailedRequests
     details_keys: KmsDetailsKeys | None = None
 
     def __post_init__(self) -> None:
@@ -101,11 +101,12 @@ class Services:
 class MerchantServices(Services):
     """The merchant's own records and secrets.
 
-    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent.
+    An edge proves itself with `edge_secret` (`client_address.py`). Without `mail`, no e-mail is
+    sent.
     """
 
     vault: AesVault
-    tallies: DynamoTallies
+    daily_totals: DynamoDailyTotals
     links: DynamoLinks
     notes: DynamoNotes
     withdrawals: DynamoWithdrawals
@@ -125,7 +126,7 @@ class PayServices(MerchantServices):
     wallets: SignedWallets
     write_notice: WriteNotice | None = None
     write_acknowledgement: WriteAcknowledgement | None = None
-    side_by_side: SideBySide
+    run_concurrently: Concurrency
     completion_policy: CompletionPolicy
 
 

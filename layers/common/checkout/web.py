@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout import telemetry, wiring
 from checkout.adapters.aws import one_request
-from checkout.clients import CLIENT_HEADER, EDGE_HEADER, proven
+from checkout.client_address import CLIENT_HEADER, EDGE_HEADER, proven
 from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import RandomBytes, new_request_id, session_ref

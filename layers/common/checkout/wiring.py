@@ -133,7 +133,7 @@ def api_services() -> Services:
         queue=_events_queue(),
         tasks=_tasks_queue(),
         limits=_limits(),
-        refusals=dynamo.DynamoRefusals(_store(BRIEF), prefix),
+        failed_requests=dynamo.DynamoFailedRequests(_store(BRIEF), prefix),
         details_keys=_details_keys(),
     )
 
@@ -172,7 +172,7 @@ def pay_services() -> PayServices:
         **shared,
         **_of_merchants(),
         wallets=_wallets(),
-        side_by_side=Threads(),
+        run_concurrently=Threads(),
         completion_policy=settings().completion_policy,
     )
 
@@ -182,7 +182,7 @@ def _of_merchants() -> dict[str, Any]:
     client, prefix = _store(), _prefix()
     return {
         "vault": _vault(),
-        "tallies": _paced(dynamo.DynamoTallies),
+        "daily_totals": _paced(dynamo.DynamoDailyTotals),
         "links": _paced(dynamo.DynamoLinks),
         "notes": _paced(dynamo.DynamoNotes, retention=_retention()),
         "withdrawals": _paced(dynamo.DynamoWithdrawals, retention=_retention()),

@@ -117,7 +117,8 @@ KEPT: Final = {
     "layers/common/checkout/domain/ground/grammar.py": 1,  # a URL, in which no joiner belongs
     "layers/common/checkout/domain/ground/names.py": 2,
     "layers/common/checkout/open_payments/interaction.py": 1,  # ASCII
-    "layers/common/checkout/open_payments/slips.py": 1,  # chooses the sentence about a slip
+    # It chooses the sentence about a mistake.
+    "layers/common/checkout/open_payments/address_mistakes.py": 1,
 }
 
 

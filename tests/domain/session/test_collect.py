@@ -9,9 +9,9 @@ from checkout.domain.session.collect import (
     NOTHING_ASKED,
     Collect,
     Detail,
-    Kind,
     Place,
     Question,
+    QuestionKind,
     from_json,
     known_countries,
 )
@@ -21,8 +21,8 @@ FULL = Collect(
     required=frozenset({Place.SHIPPING}),
     ships_to=("DE", "US"),
     questions=(
-        Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"),)),
-        Question("note", "Note", Kind.TEXT, required=False, least=1, most=300),
+        Question("size", "Size", QuestionKind.DROPDOWN, options=(("s", "Small"),)),
+        Question("note", "Note", QuestionKind.TEXT, required=False, least=1, most=300),
     ),
 )
 KNOWN = Collect(asked=frozenset({Detail.EMAIL}), email_known=True)
@@ -54,7 +54,7 @@ def test_only_shipping_is_bound_to_countries() -> None:
 
 def test_an_answer_is_never_longer_than_255_characters() -> None:
     assert [each.longest for each in FULL.questions] == [255, 255]
-    assert Question("n", "N", Kind.TEXT, most=10).longest == 10
+    assert Question("n", "N", QuestionKind.TEXT, most=10).longest == 10
 
 
 def test_countries_are_written_in_two_letters() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.ground.addresses import Address, Fault
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import (
     MAX,
     Answer,
@@ -34,7 +34,7 @@ def test_what_is_asked_is_taken_and_nothing_else() -> None:
 
 def test_masked_they_are_initials_without_an_address_or_an_answer() -> None:
     home = Address("DE", name="Ana Bel", line1="Am Weg 1", city="Berlin", postal_code="10115")
-    size = Answer("size", "Size", Kind.TEXT, "L", "L")
+    size = Answer("size", "Size", QuestionKind.TEXT, "L", "L")
     given = CustomerDetails(**ALL, shipping=home, billing=home, answers=(size,))
     assert given.masked == CustomerDetails(email="a…@e…", name="A. …")
     assert CustomerDetails(phone="+44 20 7946 0958").masked == CustomerDetails()
@@ -152,9 +152,9 @@ def test_a_required_bill_without_a_parcel_is_asked_for() -> None:
     assert (given, wrong) == (CustomerDetails(), {})
 
 
-SIZE = Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"), ("l", "Large")))
-NOTE = Question("note", "A note", Kind.TEXT, required=False, least=3, most=10)
-BADGE = Question("badge", "Number of your badge", Kind.NUMERIC, required=False)
+SIZE = Question("size", "Size", QuestionKind.DROPDOWN, options=(("s", "Small"), ("l", "Large")))
+NOTE = Question("note", "A note", QuestionKind.TEXT, required=False, least=3, most=10)
+BADGE = Question("badge", "Number of your badge", QuestionKind.NUMERIC, required=False)
 QUESTIONS = Collect(questions=(SIZE, NOTE, BADGE))
 
 
@@ -163,16 +163,19 @@ def test_answers_are_kept_with_their_questions() -> None:
     given, wrong = checked(typed, QUESTIONS)
     assert wrong == {}
     assert given.answers == (
-        Answer("size", "Size", Kind.DROPDOWN, "l", "Large"),
-        Answer("note", "A note", Kind.TEXT, "To Ana", "To Ana"),
-        Answer("badge", "Number of your badge", Kind.NUMERIC, "07", "07"),
+        Answer("size", "Size", QuestionKind.DROPDOWN, "l", "Large"),
+        Answer("note", "A note", QuestionKind.TEXT, "To Ana", "To Ana"),
+        Answer("badge", "Number of your badge", QuestionKind.NUMERIC, "07", "07"),
     )
 
 
 def test_a_choice_with_two_spaces_in_a_row_can_be_chosen() -> None:
-    wide = Question("size", "Size", Kind.DROPDOWN, options=(("A  b", "A  b"), ("c", "C")))
+    wide = Question("size", "Size", QuestionKind.DROPDOWN, options=(("A  b", "A  b"), ("c", "C")))
     given, wrong = checked({"answer_size": "A  b"}, Collect(questions=(wide,)))
-    assert (given.answers, wrong) == ((Answer("size", "Size", Kind.DROPDOWN, "A  b", "A  b"),), {})
+    assert (given.answers, wrong) == (
+        (Answer("size", "Size", QuestionKind.DROPDOWN, "A  b", "A  b"),),
+        {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,7 @@ def test_addresses_and_answers_are_read_as_they_were_written() -> None:
         email="ana@example.com",
         shipping=AT_HOME,
         billing=Address("US"),
-        answers=(Answer("size", "Size", Kind.DROPDOWN, "l", "Large"),),
+        answers=(Answer("size", "Size", QuestionKind.DROPDOWN, "l", "Large"),),
     )
     for each in (given, full):
         assert from_json(each.to_json(), each.further_json()) == each

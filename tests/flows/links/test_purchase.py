@@ -37,13 +37,13 @@ from tests.support.protected import HELD_FOR
 CLIENT = "203.0.113.7"
 
 
-def visit(number: int = 1) -> str:
+def calls(number: int = 1) -> str:
     return f"{number:022d}"
 
 
 def begin(world: World, link: PaymentLink, number: int = 1, client: str = CLIENT) -> Begun:
     return purchase.begin(
-        world.services, purchase.load_link(world.services, link.id), visit(number), client
+        world.services, purchase.load_link(world.services, link.id), calls(number), client
     )
 
 
@@ -60,7 +60,7 @@ def bought_at_once(
         process = replace(world.services, random_bytes=seeded(1000 + number))
         try:
             return purchase.begin(
-                process, link, visit(number), f"client {number}", quantity=quantity
+                process, link, calls(number), f"client {number}", quantity=quantity
             )
         except CheckoutError as refused:
             return refused
@@ -118,7 +118,7 @@ class TestBegin:
         link = world.link(left=2)
         session = begun(world, link)
         assert world.pay(session).status is Status.COMPLETED
-        assert begin(world, link) == Begun(session.id, ended=True, visit=visit())
+        assert begin(world, link) == Begun(session.id, ended=True, calls=calls())
         assert world.left(link) == 1
 
     @pytest.mark.parametrize("wrong", ["", "short", "x" * 23, "ä" * 22, "a" * 21 + "\n"])
@@ -138,7 +138,7 @@ class TestBegin:
         read = world.link(left=3)
         world.services.links.set_stopped(read, world.clock.now())
         with pytest.raises(Conflict):
-            purchase.begin(world.services, read, visit(), CLIENT)
+            purchase.begin(world.services, read, calls(), CLIENT)
         assert world.left(read) == 3
 
 
@@ -365,7 +365,7 @@ class TestQuantity:
 
 def several(world: World, link: PaymentLink, quantity: int, number: int = 1) -> Begun:
     read = purchase.load_link(world.services, link.id)
-    return purchase.begin(world.services, read, visit(number), CLIENT, quantity=quantity)
+    return purchase.begin(world.services, read, calls(number), CLIENT, quantity=quantity)
 
 
 @pytest.fixture
@@ -436,7 +436,7 @@ class TestDetails:
     GIVEN = CustomerDetails(email="ana@example.com", name="Ana")
 
     def buy(self, world: World, link: PaymentLink, given: CustomerDetails = GIVEN) -> Begun:
-        return purchase.begin(world.services, link, visit(), CLIENT, given)
+        return purchase.begin(world.services, link, calls(), CLIENT, given)
 
     def test_are_sealed_in_the_session_and_stand_in_no_table(self, world: World) -> None:
         link = world.link(asked=(Detail.EMAIL, Detail.NAME))
@@ -454,8 +454,8 @@ class TestDetails:
         first = self.buy(world, link)
         corrected = replace(self.GIVEN, name="Anna")
         second = self.buy(world, purchase.load_link(world.services, link.id), corrected)
-        assert (first.session_id, first.visit) != (second.session_id, second.visit)
+        assert (first.session_id, first.calls) != (second.session_id, second.calls)
         session = world.session(second.session_id)
         assert details.opened(world.services.vault, world.stored(), session) == corrected
-        assert first.visit == visit()
+        assert first.calls == calls()
         assert world.left(link) == 0

@@ -34,7 +34,7 @@ from checkout.domain.refund.record import (
 from checkout.domain.session.record import Session
 from checkout.flows.payment import mandates
 from checkout.flows.payment.cleanup import clean_up
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
@@ -118,12 +118,12 @@ def swept(world: World, refund: Refund, *, minutes: int = 15) -> Refund:
     return refund
 
 
-def visit(world: World) -> WalletVisit:
-    return WalletVisit.begin(world.services, world.merchant, within=mandates.DEADLINE)
+def calls(world: World) -> WalletCalls:
+    return WalletCalls.begin(world.services, world.merchant, within=mandates.DEADLINE)
 
 
 def rotate(world: World) -> None:
-    mandates.rotate(visit(world), mandate(world))
+    mandates.rotate(calls(world), mandate(world))
 
 
 def told(world: World) -> list[str]:
@@ -250,7 +250,7 @@ def test_who_has_been_too_slow_leaves_what_was_approved_unused(world: World) -> 
     after = allowed(world, callback)
     assert (after.status, after.token) == (MandateStatus.PENDING, None)
     with pytest.raises(mandates.NoToken):
-        mandates.usable(visit(world), after)
+        mandates.usable(calls(world), after)
 
 
 def test_who_has_lost_the_lease_leaves_what_was_approved_unused(world: World) -> None:
@@ -811,7 +811,7 @@ def test_two_renewals_at_once_are_one(world: World) -> None:
 
     def at_once() -> None:
         with pytest.raises(mandates.NoToken) as error:
-            mandates.rotate(visit(world), stale)
+            mandates.rotate(calls(world), stale)
         refused.append(error.value)
 
     world.transport.before = on("POST", "/token/", at_once)
@@ -819,7 +819,7 @@ def test_two_renewals_at_once_are_one(world: World) -> None:
     assert [each.gone for each in refused] == [False]
     assert world.transport.count("POST", "/token/") == 1
     with pytest.raises(mandates.NoToken):  # it was read before that
-        mandates.rotate(visit(world), stale)
+        mandates.rotate(calls(world), stale)
 
 
 def test_a_renewal_after_the_end_stores_nothing(world: World) -> None:
@@ -1094,7 +1094,7 @@ def test_a_payment_is_not_read_while_the_token_is_being_renewed(world: World) ->
     assert again(world, refund).status is RefundStatus.SENDING
     world.transport.before = lambda request: None
     the_begin_of_a_renewal(world)
-    found = reconcile.look(visit(world), again(world, refund))
+    found = reconcile.look(calls(world), again(world, refund))
     assert (found.status, found.approval_waits) == (RefundStatus.SENDING, False)
 
 

@@ -19,7 +19,7 @@ from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, RefundStatus
 from checkout.domain.session.record import Session
 from checkout.flows.payment.writes import move
-from checkout.flows.refund import budget, claim, request
+from checkout.flows.refund import alternative_wallet, budget, request
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.support import services
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
@@ -54,14 +54,14 @@ def sold(world: World) -> Session:
 
 def link_of(world: World, refund: Refund) -> str:
     """Make a link; return its token."""
-    made = claim.offer(world.services, world.key(), refund.id)
+    made = alternative_wallet.offer(world.services, world.key(), refund.id)
     address, _, token = made.link.rpartition("/")
     assert address.endswith(f"/pay/{refund.session}/claim")
     return token
 
 
 def take(world: World, sold: Session, token: str, typed: str, client: str | None = None) -> Refund:
-    return claim.take(world.services, sold.id, token, typed, client=client)
+    return alternative_wallet.take(world.services, sold.id, token, typed, client=client)
 
 
 def test_the_other_wallet_gets_exactly_what_the_customer_paid(world: World, sold: Session) -> None:
@@ -84,7 +84,7 @@ def test_a_link_works_once(world: World, sold: Session) -> None:
     token = link_of(world, refund)
     take(world, sold, token, CAROL)
     assert take(world, sold, token, ALICE).wallet == CAROL
-    assert claim.find(world.services, sold.id, token).id == refund.id
+    assert alternative_wallet.find(world.services, sold.id, token).id == refund.id
     assert take(world, sold, link_of(world, refund), ALICE).wallet == ALICE, "the shop asks again"
 
 
@@ -106,14 +106,14 @@ def test_a_link_opens_its_own_refund_only(world: World, sold: Session) -> None:
     elsewhere = world.pay(world.create(2000), ALICE)
     for session in (elsewhere.id, world.create().id, "cs_none"):
         with pytest.raises(ResourceMissing):
-            claim.take(world.services, session, token, CAROL, client=None)
+            alternative_wallet.take(world.services, session, token, CAROL, client=None)
 
 
 def test_nobody_else_makes_a_link(world: World, sold: Session) -> None:
     refund = ask(world, sold)
     stranger = replace(world.key(), merchant=world.merchant.id + "x")
     with pytest.raises(ResourceMissing):
-        claim.offer(world.services, stranger, refund.id)
+        alternative_wallet.offer(world.services, stranger, refund.id)
 
 
 def test_no_token_is_stored_in_the_clear(world: World, sold: Session) -> None:
@@ -230,7 +230,7 @@ def test_a_wallet_of_another_currency_is_refused_where_the_amount_is_fixed(
     token = link_of(world, refund)
     with pytest.raises(WalletInvalid, match="USD") as refused:
         take(world, sold, token, BOB)
-    assert refused.value.slip == claim.CURRENCY
+    assert refused.value.mistake == alternative_wallet.CURRENCY
     assert take(world, sold, token, CAROL).wallet == CAROL, "the link is still good"
     request.cancel(world.services, world.key(), refund.id)
     at_cost = ask(world, sold, mode=AmountMode.AT_COST)

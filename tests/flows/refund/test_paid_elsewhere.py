@@ -28,7 +28,7 @@ from checkout.domain.stripe.objects import charge
 from checkout.domain.stripe.refunds import refund_object
 from checkout.flows import erase
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import approve, budget, claim, request
+from checkout.flows.refund import alternative_wallet, approve, budget, request
 from checkout.flows.refund.request import NewRefund
 from tests.support.basics import at_once
 from tests.support.flows import PREFIX, World
@@ -153,7 +153,7 @@ def test_a_mistaken_note_is_taken_back_once(world: World) -> None:
 def test_no_way_to_a_payment_leads_from_a_note(world: World) -> None:
     allow(world, 1000_00)
     noted = note(world, paid(world))
-    for way in (approve.prepare, budget.choose, claim.offer):
+    for way in (approve.prepare, budget.choose, alternative_wallet.offer):
         with pytest.raises(CheckoutError):
             way(world.services, world.key(), noted.id)
     assert again(world, noted) == noted

@@ -24,7 +24,7 @@ from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, Refun
 from checkout.domain.session.record import Session
 from checkout.flows import erase
 from checkout.flows.payment import writes
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.refund import approve, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.refund.settle import settle
@@ -197,9 +197,9 @@ def test_a_look_at_what_has_ended_gives_way(world: World, sold: Session) -> None
     world.clock.pass_time(60)
     ended = replace(refund, status=RefundStatus.SUCCEEDED)
     assert reconcile.step(world.services, ended) == ended
-    visit = WalletVisit.begin(world.services, world.merchant, within=reconcile.DEADLINE)
+    calls = WalletCalls.begin(world.services, world.merchant, within=reconcile.DEADLINE)
     with pytest.raises(StaleRecord):
-        reconcile.look(visit, ended)
+        reconcile.look(calls, ended)
 
 
 def test_a_busy_record_is_erased_later(world: World, sold: Session) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from checkout.adapters.dynamo.tallies import DynamoTallies
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
 from checkout.adapters.runtime import Threads
 from checkout.domain.ground.errors import SessionUnexpectedState, Unavailable
 from checkout.domain.ground.parts import Lists
@@ -23,7 +23,7 @@ from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
 from checkout.flows.session import close, lists, lookup, reconcile
-from checkout.ports import Positions, Walk
+from checkout.ports import Scan, ScanPositions
 from tests.support.basics import NOW, HandClock, between
 from tests.support.flows import PREFIX, World, interrupt, raising
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
@@ -40,7 +40,7 @@ def follow(world: World, *, seconds: float = 10) -> Followed:
 
 
 def ended_on(world: World, day: date) -> int:
-    (found,) = world.services.tallies.days(Lists(world.merchant.id), "usd", [day])
+    (found,) = world.services.daily_totals.days(Lists(world.merchant.id), "usd", [day])
     return found.ended
 
 
@@ -191,7 +191,9 @@ def test_a_round_that_another_one_has_overtaken_leaves_the_rest_to_it(world: Wor
         world.clock.pass_time(MINUTE)
         follow(world)
 
-    world.services = replace(services, tallies=between(services.tallies, "passed", overtaken))
+    world.services = replace(
+        services, daily_totals=between(services.daily_totals, "passed", overtaken)
+    )
     follow(world)
     assert ended_on(world, NOW.date()) == 6
 
@@ -200,12 +202,16 @@ def test_side_by_side_each_is_counted_once(world: World) -> None:
     abandon(world, 50)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     services = world.services
-    for walk in Walk:
+    for walk in Scan:
         Threads(8)(
             lambda shard, walk=walk: expiries._follow(  # type: ignore[misc]
-                services, walk, Positions({}, {}), world.clock.now() + timedelta(seconds=9), shard
+                services,
+                walk,
+                ScanPositions({}, {}),
+                world.clock.now() + timedelta(seconds=9),
+                shard,
             ),
-            [*services.tallies.shards, *services.tallies.shards],
+            [*services.daily_totals.shards, *services.daily_totals.shards],
         )
     assert ended_on(world, NOW.date()) == 50
 
@@ -213,21 +219,21 @@ def test_side_by_side_each_is_counted_once(world: World) -> None:
 def test_a_count_whose_answer_was_lost_is_made_once(world: World) -> None:
     client = Watched(world.dynamo)
     paced: Any = {"sleep": lambda seconds: None, "random_bytes": lambda size: bytes(size)}
-    tallies = DynamoTallies(client, PREFIX, **paced)
+    daily_totals = DynamoDailyTotals(client, PREFIX, **paced)
     (session_id,) = abandon(world)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     shard, until = next(
         (shard, world.clock.now())
-        for shard in tallies.shards
-        if tallies.ahead(Walk.COUNT, shard, world.clock.now(), since=None, limit=9)
+        for shard in daily_totals.shards
+        if daily_totals.ahead(Scan.COUNT, shard, world.clock.now(), since=None, limit=9)
     )
-    for walk, sums in ((Walk.TELL, ()), (Walk.COUNT, None)):
-        stretch = tallies.ahead(walk, shard, until, since=None, limit=9)
-        assert stretch is not None
-        counted = tallied(stretch.sessions, lambda _: ()) if sums is None else sums
+    for walk, sums in ((Scan.TELL, ()), (Scan.COUNT, None)):
+        batch = daily_totals.ahead(walk, shard, until, since=None, limit=9)
+        assert batch is not None
+        counted = tallied(batch.sessions, lambda _: ()) if sums is None else sums
         client.lose = 1
-        assert tallies.passed(stretch, counted)
-        assert tallies.positions().marks[walk, shard] == stretch.to
+        assert daily_totals.passed(batch, counted)
+        assert daily_totals.positions().marks[walk, shard] == batch.to
     assert ended_on(world, NOW.date()) == 1
     assert world.session(session_id).version == 1
 
@@ -346,8 +352,10 @@ def test_a_round_that_cannot_read_how_far_it_came_is_tried_again(world: World) -
     abandon(world)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     services = world.services
-    failing = between(services.tallies, "positions", raising(Unavailable("no answer")), times=1)
-    world.services = replace(services, tallies=failing)
+    failing = between(
+        services.daily_totals, "positions", raising(Unavailable("no answer")), times=1
+    )
+    world.services = replace(services, daily_totals=failing)
     assert follow(world) == Followed(failed=1)
     assert follow(world).counted == 1
 
@@ -357,5 +365,5 @@ def test_a_round_stops_where_another_has_passed_it(
 ) -> None:
     abandon(world)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
-    monkeypatch.setattr(DynamoTallies, "passed", lambda *_: False)
+    monkeypatch.setattr(DynamoDailyTotals, "passed", lambda *_: False)
     assert follow(world) == Followed()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo import index_keys
 from checkout.adapters.runtime import Threads
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.payment.events import Event
@@ -314,7 +314,7 @@ def test_many_checks_at_one_provider_leave_room_for_another(world: World) -> Non
             at_once[authority(request.url)] -= 1
 
     world.transport.before, world.transport.after = enter, leave
-    world.services = replace(world.services, side_by_side=Threads(16))
+    world.services = replace(world.services, run_concurrently=Threads(16))
     counts = round_of(world)
     assert (counts.checked, counts.failed, counts.not_reached) == (12, 0, 0)
     assert {world.session(each.id).status for each in payments} == {Status.COMPLETED}
@@ -398,7 +398,7 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: 
     world.clock.pass_time(rest.total_seconds() + 3600)
     rounds(world, 3)
     flagged = world.session(session.id)
-    assert (flagged.status, places.due_at(flagged)) == (Status.PROCESSING, None)
+    assert (flagged.status, index_keys.due_at(flagged)) == (Status.PROCESSING, None)
     assert round_of(world) == Counts()
 
 
@@ -496,7 +496,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
     session = world.submit(world.create())
     place = session.look_at
     assert place is not None
-    assert (places.due_at(session), places.urgent(session), session.lease_until) == (
+    assert (index_keys.due_at(session), index_keys.urgent(session), session.lease_until) == (
         place,
         True,
         None,
@@ -508,7 +508,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
 
     def noting() -> None:
         stored = world.session(session.id)
-        seen.append((stored.phase, places.due_at(stored), places.urgent(stored)))
+        seen.append((stored.phase, index_keys.due_at(stored), index_keys.urgent(stored)))
 
     world.services = replace(services, sessions=between(services.sessions, "save", noting, times=9))
     assert world.finish(session, callback).record.status is Status.COMPLETED
@@ -516,7 +516,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
     assert {at for _, at, _ in seen} == {place, *[sooner] * moves}
     assert {urgent for *_, urgent in seen} == {True}
     assert [phase for phase, *_ in seen] == [None, Phase.CONTINUING, Phase.PAYING, None]
-    assert places.due_at(world.session(session.id)) is None
+    assert index_keys.due_at(world.session(session.id)) is None
 
 
 def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
@@ -528,7 +528,7 @@ def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
     until = world.clock.now() + timedelta(seconds=50)
     assert [sweep.run(world.services, until=until).checked for _ in range(2)] == [1, 0]
     waiting = world.session(session.id)
-    assert (waiting.look_at, places.urgent(waiting), places.due_at(waiting)) == (
+    assert (waiting.look_at, index_keys.urgent(waiting), index_keys.due_at(waiting)) == (
         None,
         False,
         session.expires_at,
@@ -541,7 +541,7 @@ def test_a_checked_payment_is_due_when_the_next_check_is(world: World) -> None:
     world.clock.pass_time(60)
     assert round_of(world).checked > 0
     checked = world.session(session.id)
-    assert (checked.look_at, places.due_at(checked)) == (None, checked.check_at)
+    assert (checked.look_at, index_keys.due_at(checked)) == (None, checked.check_at)
 
 
 def test_any_number_of_poisoned_records_that_are_due_hides_no_payment(

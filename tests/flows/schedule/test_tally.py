@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from checkout.domain.ground.parts import Lists
-from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Status
 from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.flows.session import close, lookup
 from checkout.open_payments.errors import NotSent
-from checkout.ports import Walk
+from checkout.ports import Scan
 from tests.support.basics import NOW, count_ends
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
@@ -27,7 +27,7 @@ TODAY = NOW.date()
 
 def counted(world: World) -> int:
     """Count what has ended by now; what follows ends later."""
-    found = count_ends(world.services.tallies, world.clock)
+    found = count_ends(world.services.daily_totals, world.clock)
     world.clock.pass_time(1)
     return found
 
@@ -39,8 +39,8 @@ def place(world: World, session_id: str) -> list[Any]:
     return [row["uncounted_shard"], row["uncounted_at"]]
 
 
-def today(world: World) -> DayTally:
-    (found,) = world.services.tallies.days(
+def today(world: World) -> DayTotals:
+    (found,) = world.services.daily_totals.days(
         Lists(world.merchant.id), "usd", [world.clock.now().date()]
     )
     return found
@@ -58,7 +58,7 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
     close.cancel(world.services, world.key(), refused.id)
     world.create()  # has not ended
     assert counted(world) == 5
-    assert today(world) == DayTally(
+    assert today(world) == DayTotals(
         merchant=world.merchant.id,
         currency="usd",
         day=TODAY,
@@ -107,22 +107,24 @@ def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
     world.clock.pass_time(3 * 86_400)
     counted(world)
     days = [TODAY + timedelta(days=number) for number in range(3)]
-    found = world.services.tallies.days(Lists(world.merchant.id), "usd", days)
+    found = world.services.daily_totals.days(Lists(world.merchant.id), "usd", days)
     assert [each.ended for each in found] == [0, 1, 0]
 
 
 def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
     for _ in range(3):
         world.pay(world.create())
-    tallies, later = world.services.tallies, world.clock.now() + CLOCK_IS_FINAL_AFTER
-    found = [tallies.ahead(Walk.ENDS, n, later, since=None, limit=9) for n in tallies.shards]
-    stretches = [each for each in found if each is not None]
-    assert sum(len(each.sessions) for each in stretches) == 3
-    mine = (DayTally(merchant=world.merchant.id, currency="usd", day=TODAY, ended=1),)
-    assert all(tallies.passed(each, mine) for each in stretches)
+    daily_totals, later = world.services.daily_totals, world.clock.now() + CLOCK_IS_FINAL_AFTER
+    found = [
+        daily_totals.ahead(Scan.ENDS, n, later, since=None, limit=9) for n in daily_totals.shards
+    ]
+    ranges = [each for each in found if each is not None]
+    assert sum(len(each.sessions) for each in ranges) == 3
+    mine = (DayTotals(merchant=world.merchant.id, currency="usd", day=TODAY, ended=1),)
+    assert all(daily_totals.passed(each, mine) for each in ranges)
     ended = today(world).ended
-    assert not any(tallies.passed(replace(each, to=later), mine) for each in stretches)
-    assert today(world).ended == ended == len(stretches)
+    assert not any(daily_totals.passed(replace(each, to=later), mine) for each in ranges)
+    assert today(world).ended == ended == len(ranges)
 
 
 def test_a_round_counts_more_than_a_stretch_and_those_of_every_merchant(world: World) -> None:
@@ -132,7 +134,7 @@ def test_a_round_counts_more_than_a_stretch_and_those_of_every_merchant(world: W
     close.cancel(other.services, other.key(), other.create(20, "jpy").id)
     assert counted(world) == 3 * STRETCH + 1
     assert today(world).ended == 3 * STRETCH
-    (theirs,) = other.services.tallies.days(Lists(other.merchant.id), "jpy", [TODAY])
+    (theirs,) = other.services.daily_totals.days(Lists(other.merchant.id), "jpy", [TODAY])
     assert theirs.ended == 1
 
 
@@ -162,5 +164,5 @@ def test_counting_changes_nothing_of_the_session(world: World) -> None:
 
 
 def test_a_day_that_nothing_happened_on_is_all_zeros(world: World) -> None:
-    (empty,) = world.services.tallies.days(Lists("mer_nobody"), "usd", [TODAY])
-    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=TODAY)
+    (empty,) = world.services.daily_totals.days(Lists("mer_nobody"), "usd", [TODAY])
+    assert empty == DayTotals(merchant="mer_nobody", currency="usd", day=TODAY)

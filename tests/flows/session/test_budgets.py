@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.index_keys import DUE_SHARDS, URGENT_SHARDS
 from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import setup

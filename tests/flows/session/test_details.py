@@ -9,7 +9,7 @@ import pytest
 
 from checkout.domain.ground.addresses import Address
 from checkout.domain.ground.errors import Unavailable
-from checkout.domain.session.collect import Kind
+from checkout.domain.session.collect import QuestionKind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.flows.session import details
@@ -18,7 +18,7 @@ from tests.support.basics import SESSION_ID, a_session, seeded
 from tests.support.flows import World
 
 HOME = Address("DE", name="Ana", line1="Am Weg 1", city="Berlin", postal_code="10115")
-SIZE = Answer("size", "Size", Kind.DROPDOWN, "s", "Small")
+SIZE = Answer("size", "Size", QuestionKind.DROPDOWN, "s", "Small")
 GIVEN = CustomerDetails(email="ana@example.com", name="Ana", shipping=HOME, answers=(SIZE,))
 
 

@@ -15,7 +15,7 @@ from checkout.domain.ground.errors import (
     SessionUnexpectedState,
 )
 from checkout.domain.payment.in_flight import Phase
-from checkout.domain.session.collect import Collect, Detail, Kind, Question
+from checkout.domain.session.collect import Collect, Detail, Question, QuestionKind
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import details, metadata
@@ -26,7 +26,7 @@ ANA = CustomerDetails(email="ana@example.com", name="Ana Muster")
 EVA = CustomerDetails(email="eva@example.com", name="Eva Muster")
 MUST = Collect(asked=frozenset({Detail.EMAIL}), required=frozenset({Detail.EMAIL}))
 MAY = Collect(asked=frozenset({Detail.EMAIL, Detail.NAME}))
-QUESTION = Collect(questions=(Question("size", "Size", Kind.TEXT, required=True),))
+QUESTION = Collect(questions=(Question("size", "Size", QuestionKind.TEXT, required=True),))
 
 
 def asking(world: World, collect: Collect = MUST) -> Session:

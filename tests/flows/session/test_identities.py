@@ -119,7 +119,7 @@ def test_another_identity_does_not_see_the_payment_and_its_404_decides_nothing(
     """The order that would lose the payment: a witness that asks as the merchant is now."""
     session = world.in_doubt()
     to_service_key(world)
-    visit = world.services.wallets.client(
+    calls = world.services.wallets.client(
         world.stored(), deadline=world.clock.now() + timedelta(seconds=9)
     )
     merchant = world.stored()
@@ -127,11 +127,11 @@ def test_another_identity_does_not_see_the_payment_and_its_404_decides_nothing(
     url = session.incoming_payment.id
     with pytest.raises(Refused) as refused:
         world.services.wallets.tokens.use(
-            visit,
+            calls,
             merchant.auth_server,
             merchant.resource_server,
             Access.INCOMING_PAYMENT,
-            lambda token: visit.get_incoming_payment(url, token),
+            lambda token: calls.get_incoming_payment(url, token),
         )
     assert refused.value.reason is Reason.NOT_OURS
     assert world.settle(session).status is Status.COMPLETED

@@ -139,8 +139,8 @@ def test_while_nothing_is_found_a_list_reads_on(api: MerchantApi) -> None:
     rare = api.store(status=Status.CANCELED, created_at=NOW - timedelta(days=1))
     opened = [api.store().id for _ in range(2 * lists.PAGE_MAX)]
     patient: dict[str, Any] = {"status": Status.CANCELED, "rounds": 1}
-    assert listed(api, **patient, patience=3) == [rare.id]
-    page = lists.list_page(api.services, api.key, ListQuery(**patient, patience=2))
+    assert listed(api, **patient, rounds_if_empty=3) == [rare.id]
+    page = lists.list_page(api.services, api.key, ListQuery(**patient, rounds_if_empty=2))
     assert (page.sessions, lists.session_at(api.key, str(page.next_cursor))) == ((), min(opened))
 
 

@@ -19,7 +19,7 @@ from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID, email_of
 from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import Actor
 from checkout.domain.refund.record import APPROVAL_AWAITED, Refund
-from checkout.domain.reports.daily_totals import DayTally, tallied
+from checkout.domain.reports.daily_totals import DayTotals, tallied
 from checkout.domain.reports.search_terms import PREFIX_LEAST, last_part, same_text
 from checkout.domain.reports.statement import StatementDay, statement
 from checkout.domain.session.record import Session
@@ -27,7 +27,7 @@ from checkout.flows import merchants
 from checkout.flows.session import details, lists, lookup
 from checkout.flows.session.lists import PAGE_MAX, ListQuery, SessionList, cursor_behind
 from checkout.open_payments.models import Amount
-from checkout.ports import Positions
+from checkout.ports import ScanPositions
 from checkout.services import DashboardServices, PayServices, Services
 
 # In the address of a page, or alone.
@@ -223,7 +223,7 @@ class Figures:
     if none is missing.
     """
 
-    days: tuple[DayTally, ...]
+    days: tuple[DayTotals, ...]
     looked_to: datetime | None
 
 
@@ -236,10 +236,10 @@ def daily_figures(services: DashboardServices, key: Actor, *, first: date, last:
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     currency = key.asset_code.lower()
-    positions = services.tallies.positions()
+    positions = services.daily_totals.positions()
     for _ in range(TRIES):
-        counted = services.tallies.days(key.lists, currency, wanted)
-        before, positions = positions, services.tallies.positions()
+        counted = services.daily_totals.days(key.lists, currency, wanted)
+        before, positions = positions, services.daily_totals.positions()
         if before.marks == positions.marks:
             break  # nothing was counted meanwhile, so the days belong to these positions
     ended, looked_to = _uncounted(services, key, positions)
@@ -251,7 +251,7 @@ def daily_figures(services: DashboardServices, key: Actor, *, first: date, last:
 
 
 def _uncounted(
-    services: DashboardServices, key: Actor, positions: Positions
+    services: DashboardServices, key: Actor, positions: ScanPositions
 ) -> tuple[list[Session], datetime | None]:
     """Return the newest sessions that ended and were not counted, and where the reading ended."""
     now = services.clock.now()
@@ -263,7 +263,7 @@ def _uncounted(
         for each in page.records
         if each.over_at is not None
         and each.over_at <= now
-        and not services.tallies.counted(each, positions)
+        and not services.daily_totals.counted(each, positions)
     ]
     more = page.next_key is not None and page.records
     return ended, page.records[-1].created_at if more else None

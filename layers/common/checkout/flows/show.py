@@ -110,7 +110,7 @@ def next_step(session: Session) -> str:
 def _due(services: DashboardServices) -> Iterator[str]:
     for urgent in (True, False):
         yield from services.sessions.due(
-            services.clock.now() + AHEAD, urgent=urgent, limit=DUE_MAX, side_by_side=_one_by_one
+            services.clock.now() + AHEAD, urgent=urgent, limit=DUE_MAX, run_concurrently=_one_by_one
         ).ids
 
 

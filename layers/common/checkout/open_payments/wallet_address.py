@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import idna
 
-from checkout.open_payments.slips import NotAnAddress, Slip, slip_in
+from checkout.open_payments.address_mistakes import AddressMistake, NotAnAddress, mistake_in
 from checkout.open_payments.urls import (
     MAX_URL,
     NAME_MAX,
@@ -50,25 +50,25 @@ def parse(typed: str, *, allow_ports: bool) -> str:
         path = "/.well-known/pay"
     url = f"https://{authority}{path}"
     if len(url) > MAX_URL:
-        raise NotAnAddress(Slip.TOO_LONG)
+        raise NotAnAddress(AddressMistake.TOO_LONG)
     if _DOTS.search(path):
-        raise NotAnAddress(Slip.CHARACTER, "..")
+        raise NotAnAddress(AddressMistake.CHARACTER, "..")
     try:
         return target_uri(url)
     except ValueError:
-        raise NotAnAddress(Slip.HOST) from None
+        raise NotAnAddress(AddressMistake.HOST) from None
 
 
 def _check_text(text: str, *, allow_ports: bool) -> None:
     if not text:
-        raise NotAnAddress(Slip.NOTHING)
-    slip = slip_in(text)
-    if slip is not None and not (allow_ports and is_loopback(text[:MAX_URL])):
-        raise NotAnAddress(slip)
+        raise NotAnAddress(AddressMistake.NOTHING)
+    mistake = mistake_in(text)
+    if mistake is not None and not (allow_ports and is_loopback(text[:MAX_URL])):
+        raise NotAnAddress(mistake)
     if any(unicodedata.category(character)[0] in "CZ" for character in text):
-        raise NotAnAddress(Slip.SPACES)
+        raise NotAnAddress(AddressMistake.SPACES)
     if "\\" in text:
-        raise NotAnAddress(Slip.CHARACTER, "\\")
+        raise NotAnAddress(AddressMistake.CHARACTER, "\\")
 
 
 def _parts(text: str) -> Parts:
@@ -78,10 +78,10 @@ def _parts(text: str) -> Parts:
         parts = split(f"https://{text}")
     authority = parts.authority or ""
     if ("[" in authority) != ("]" in authority):
-        raise NotAnAddress(Slip.HOST)
+        raise NotAnAddress(AddressMistake.HOST)
     for character, found in (("@", "@" in authority), ("?", parts.query), ("#", parts.fragment)):
         if found:
-            raise NotAnAddress(Slip.CHARACTER, character)
+            raise NotAnAddress(AddressMistake.CHARACTER, character)
     return parts
 
 
@@ -90,14 +90,14 @@ def _authority(typed: str, *, allow_ports: bool) -> str:
     host, port = host_and_port(typed)
     port = None if port == "443" else port
     if port is not None and not (allow_ports and _PORT.fullmatch(port) and 0 < int(port) <= 65535):
-        raise NotAnAddress(Slip.PORT)
+        raise NotAnAddress(AddressMistake.PORT)
     if "," in host:
-        raise NotAnAddress(Slip.COMMA)
+        raise NotAnAddress(AddressMistake.COMMA)
     name = _ascii(host.lower().removesuffix("."))
     if not is_name(name):
-        raise NotAnAddress(Slip.HOST)
+        raise NotAnAddress(AddressMistake.HOST)
     if not allow_ports and ("." not in name or name.rpartition(".")[2].isdigit()):
-        raise NotAnAddress(Slip.HOST)
+        raise NotAnAddress(AddressMistake.HOST)
     return name if port is None else f"{name}:{port}"
 
 
@@ -105,8 +105,8 @@ def _ascii(name: str) -> str:
     if name.isascii():
         return name
     if len(name) > NAME_MAX:  # its xn-- form is longer; the library's time grows with the square
-        raise NotAnAddress(Slip.HOST)
+        raise NotAnAddress(AddressMistake.HOST)
     try:
         return idna.encode(name, uts46=True).decode()
     except idna.IDNAError:
-        raise NotAnAddress(Slip.HOST) from None
+        raise NotAnAddress(AddressMistake.HOST) from None

@@ -8,21 +8,21 @@ from checkout.adapters.dynamo.client import (
     parse_database_url,
 )
 from checkout.adapters.dynamo.codec import read_as_sent
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
+from checkout.adapters.dynamo.expiring_tokens import (
+    DynamoChallenges,
+    DynamoCounters,
+    DynamoFailedRequests,
+    DynamoSignIns,
+)
 from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.merchants import CachedMerchants, DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
 from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
 from checkout.adapters.dynamo.refunds import DynamoMandates, DynamoRefunds
 from checkout.adapters.dynamo.sessions import DynamoSessions
-from checkout.adapters.dynamo.short_lived import (
-    DynamoChallenges,
-    DynamoCounters,
-    DynamoRefusals,
-    DynamoSignIns,
-)
-from checkout.adapters.dynamo.tallies import DynamoTallies
 
 __all__ = [
     "CachedMerchants",
@@ -32,8 +32,10 @@ __all__ = [
     "DynamoAudit",
     "DynamoChallenges",
     "DynamoCounters",
+    "DynamoDailyTotals",
     "DynamoDatabase",
     "DynamoEvents",
+    "DynamoFailedRequests",
     "DynamoLinks",
     "DynamoMandates",
     "DynamoMerchants",
@@ -41,11 +43,9 @@ __all__ = [
     "DynamoPeople",
     "DynamoRecords",
     "DynamoRefunds",
-    "DynamoRefusals",
     "DynamoSessions",
     "DynamoSignIns",
     "DynamoSubscribers",
-    "DynamoTallies",
     "DynamoWithdrawals",
     "PacedStore",
     "parse_database_url",

@@ -15,7 +15,7 @@ from checkout.adapters.dynamo.codec import Item, Value, instant, text, text_from
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.open_payments.urls import split
-from checkout.ports import WHOLE, ShardRange, SideBySide
+from checkout.ports import WHOLE, Concurrency, ShardRange
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ def due(
     limit: int,
     *,
     read: Callable[[Item], T],
-    side_by_side: SideBySide,
+    run_concurrently: Concurrency,
     shards: int,
     lane: str = "",
     part: ShardRange = WHOLE,
@@ -210,7 +210,7 @@ def due(
             total += len(page)
         return oldest + newest, total
 
-    found = side_by_side(in_shard, part.among(shards))
+    found = run_concurrently(in_shard, part.among(shards))
     rows = [row for kept, _ in found for row in kept]
     rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
     return Entries([read(row) for row in rows], sum(total for _, total in found))

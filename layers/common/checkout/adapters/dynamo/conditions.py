@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import CONDITION_FAILED, ask, code, reasons
 from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Item, instant, number, number_from, text
-from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.index_keys import ttl
 from checkout.adapters.dynamo.records import (
     cart_id,
     changed_items,

@@ -10,6 +10,7 @@ from checkout.adapters.dynamo.client import Store, get, pages
 from checkout.adapters.dynamo.codec import Item, text, text_from
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.events import event_from
+from checkout.adapters.dynamo.index_keys import unsharded
 from checkout.adapters.dynamo.notes import (
     NOTE_ROW,
     WITHDRAWAL_ROW,
@@ -17,7 +18,6 @@ from checkout.adapters.dynamo.notes import (
     withdrawal_from,
 )
 from checkout.adapters.dynamo.people import entry_from
-from checkout.adapters.dynamo.places import unsharded
 from checkout.adapters.dynamo.records import (
     CART_ROW,
     FLAG_ROW,

@@ -25,11 +25,11 @@ from checkout.adapters.dynamo.conditions import (
     put_new,
     put_next,
 )
-from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
+from checkout.adapters.dynamo.index_keys import due_shards, of_event, sharded, unsharded
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.parts import Lists
 from checkout.domain.webhooks.record import WebhookEvent
-from checkout.ports import WHOLE, DueEvent, Page, Reservation, ShardRange, SideBySide, StaleEvent
+from checkout.ports import WHOLE, Concurrency, DueEvent, Page, Reservation, ShardRange, StaleEvent
 
 _EVENT: Final = Codec(
     WebhookEvent,
@@ -87,7 +87,12 @@ class DynamoEvents(PacedStore):
                 raise StaleEvent(event_from(found)) from None
 
     def due(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: ShardRange = WHOLE
+        self,
+        until: datetime,
+        *,
+        limit: int,
+        run_concurrently: Concurrency,
+        part: ShardRange = WHOLE,
     ) -> tuple[DueEvent, ...]:
         """Return events whose next attempt is due by `until`, oldest first.
 
@@ -100,7 +105,7 @@ class DynamoEvents(PacedStore):
             until,
             limit,
             read=lambda row: _DUE.decode(of_merchant(row)),
-            side_by_side=side_by_side,
+            run_concurrently=run_concurrently,
             shards=due_shards(),
             part=part,
         )

@@ -13,7 +13,7 @@ from typing import Final
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client
 from checkout.adapters.dynamo.codec import text, text_from
-from checkout.adapters.dynamo.places import owned
+from checkout.adapters.dynamo.index_keys import owned
 from checkout.domain.ground.grammar import position
 
 _OWNERS: Final = {"by_merchant": "merchant", "by_search": "search_key"}  # keys of the indexes

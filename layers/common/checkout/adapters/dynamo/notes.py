@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from checkout.adapters.dynamo.client import Client, PacedStore, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text, text_from
 from checkout.adapters.dynamo.conditions import met, put_version
-from checkout.adapters.dynamo.places import LATER, due_shard, needing_somebody, ttl
+from checkout.adapters.dynamo.index_keys import LATER, due_shard, needing_somebody, ttl
 from checkout.domain.session.note import Note
 from checkout.domain.session.record import Session
 from checkout.domain.session.retention import RETENTION, note_kept_until

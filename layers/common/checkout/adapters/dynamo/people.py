@@ -27,8 +27,8 @@ from checkout.adapters.dynamo.conditions import (
     put_version,
     transaction,
 )
+from checkout.adapters.dynamo.index_keys import LATER, due_shard, ttl
 from checkout.adapters.dynamo.merchants import merchant_item
-from checkout.adapters.dynamo.places import LATER, due_shard, ttl
 from checkout.domain.ground.grammar import position
 from checkout.domain.merchant.audit import AuditEntry
 from checkout.domain.merchant.notices import Subscriber

@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec, Item, Value, text
-from checkout.adapters.dynamo.places import (
+from checkout.adapters.dynamo.index_keys import (
     needing_somebody,
     of_session,
     owned,

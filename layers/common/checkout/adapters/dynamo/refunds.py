@@ -18,7 +18,7 @@ from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import PacedStore, Store, get
 from checkout.adapters.dynamo.codec import Codec, Item, instant, text
 from checkout.adapters.dynamo.conditions import failed_item, put_new, update_whole
-from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
+from checkout.adapters.dynamo.index_keys import LATER, due_shard, owned, search_key, ttl
 from checkout.domain.ground.grammar import position
 from checkout.domain.ground.parts import Lists
 from checkout.domain.payment.machine import Change

@@ -33,8 +33,8 @@ from checkout.adapters.dynamo.conditions import (
     update,
 )
 from checkout.adapters.dynamo.events import event_item
+from checkout.adapters.dynamo.index_keys import LATER, due_shards, prefix_key, search_key
 from checkout.adapters.dynamo.links import give_back, take_items
-from checkout.adapters.dynamo.places import LATER, due_shards, prefix_key, search_key
 from checkout.adapters.dynamo.records import (
     SESSION_ATTRIBUTES,
     cart_id,
@@ -66,12 +66,12 @@ from checkout.domain.session.transitions import given_back
 from checkout.ports import (
     WHOLE,
     AllowanceUsed,
+    Concurrency,
     DueSessions,
     OutOfStock,
     Page,
     Reservation,
     ShardRange,
-    SideBySide,
     StaleRecord,
     Transaction,
 )
@@ -178,7 +178,7 @@ class DynamoSessions(PacedStore):
         Only `flows.payment.writes` calls this.
         """
         change = transaction.change
-        kind: Kind[R] = _KINDS[kind_of(change.after.id)]
+        kind: StoredKind[R] = _KINDS[kind_of(change.after.id)]
         writes = self._writes(kind, transaction)
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
@@ -208,7 +208,7 @@ class DynamoSessions(PacedStore):
             self._put_rows(found_by)
         return saved
 
-    def _writes(self, kind: Kind[R], transaction: Transaction[R]) -> Writes:
+    def _writes(self, kind: StoredKind[R], transaction: Transaction[R]) -> Writes:
         """Return the writes of a transaction, with those to the other rows of the change."""
         change = transaction.change
         writes = Writes(
@@ -227,7 +227,7 @@ class DynamoSessions(PacedStore):
         if transaction.allowance is not None:
             items["allowance"] = {"Update": count_in(self._sessions, transaction.allowance)}
         if transaction.also is not None:
-            other: Kind[Any] = _KINDS[kind_of(transaction.also.after.id)]
+            other: StoredKind[Any] = _KINDS[kind_of(transaction.also.after.id)]
             also = other.update(self._sessions, transaction.also, self._retention)
             items["also"] = {"Update": also}
         return writes
@@ -298,7 +298,7 @@ class DynamoSessions(PacedStore):
         *,
         urgent: bool,
         limit: int,
-        side_by_side: SideBySide,
+        run_concurrently: Concurrency,
         part: ShardRange = WHOLE,
     ) -> DueSessions:
         """Return the sessions due for a check at `now` that are, or are not, `urgent`.
@@ -312,7 +312,7 @@ class DynamoSessions(PacedStore):
             now,
             limit,
             read=lambda row: (text_from(row["id"]), instant_from(row["due_at"])),
-            side_by_side=side_by_side,
+            run_concurrently=run_concurrently,
             lane="" if urgent else LATER,
             shards=due_shards(urgent=urgent),
             part=part,
@@ -353,7 +353,7 @@ class DynamoSessions(PacedStore):
         except ClientError as error:
             failed_item(error)  # it does not exist: another release has the cart in the session
 
-    def _stale_unless_ours(self, kind: Kind[R], error: ClientError, change: Change[R]) -> R:
+    def _stale_unless_ours(self, kind: StoredKind[R], error: ClientError, change: Change[R]) -> R:
         """Return our own write, whose answer was lost. Raise StaleRecord for another write.
 
         A cart in a separate item is read again, because the other write may have changed it.
@@ -375,7 +375,7 @@ class DynamoSessions(PacedStore):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[R]):
+class StoredKind(Generic[R]):
     """The functions that store the records of one kind, all in the sessions' table.
 
     `update` returns the write of a change, `beside` the writes in its transaction, `found_by` the
@@ -431,16 +431,16 @@ def _with_cart_of(change: Change[Session], item: Item) -> Session:
     return session_from({"cart": cart_of(change.before)} | item)
 
 
-_KINDS: Final[Mapping[str, Kind[Any]]] = {
-    SESSION: Kind(
+_KINDS: Final[Mapping[str, StoredKind[Any]]] = {
+    SESSION: StoredKind(
         update=update,
         beside=_beside_session,
         found_by=_new_rows,
         kept_longer=_kept_longer,
         stored=_with_cart_of,
     ),
-    REFUND: Kind(update_refund, lambda change, item: refund_from(item)),
-    MANDATE: Kind(update_mandate, lambda change, item: mandate_from(item)),
+    REFUND: StoredKind(update_refund, lambda change, item: refund_from(item)),
+    MANDATE: StoredKind(update_mandate, lambda change, item: mandate_from(item)),
 }
 
 

@@ -236,17 +236,17 @@ class WalletUnreachable(CheckoutError):
 class WalletInvalid(CheckoutError):
     """The text is not a wallet address, or there is no Open Payments wallet at it.
 
-    `slip` is the mistake in the text (open_payments/slips.py), or "" for an address. `character` is
-    the character that a slip is about.
+    `mistake` is the mistake in the text (open_payments/address_mistakes.py), or "" for an address.
+    `character` is the character that a slip is about.
     """
 
     code = "wallet_invalid"
 
     def __init__(
-        self, message: str, *, param: str | None = None, slip: str = "", character: str = ""
+        self, message: str, *, param: str | None = None, mistake: str = "", character: str = ""
     ) -> None:
         super().__init__(message, param=param)
-        self.slip = slip
+        self.mistake = mistake
         self.character = character
 
 

@@ -1,7 +1,7 @@
 """The limits for one client (docs/decisions/0011).
 
-A client is a network address (`clients.py`). Strangers may share one, so a limit never blocks a
-proven right, such as signing in with a correct key.
+A client is a network address (`client_address.py`). Strangers may share one, so a limit never
+blocks a proven right, such as signing in with a correct key.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MESSAGE_MAX: Final = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FailedRequest:
     """One refused request. `route` has names in place of ids, so it is bounded and no secret."""
 
     at: datetime
@@ -30,18 +30,18 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusals:
+class FailedRequests:
     """The refused requests of a key, the newest last."""
 
     key: str
     version: int = 0
-    entries: tuple[Refusal, ...] = ()
+    entries: tuple[FailedRequest, ...] = ()
 
-    def since(self, now: datetime) -> tuple[Refusal, ...]:
+    def since(self, now: datetime) -> tuple[FailedRequest, ...]:
         """Return the refusals that are kept at `now`, the newest first."""
         return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
 
-    def with_one(self, refusal: Refusal) -> Refusals | None:
+    def with_one(self, refusal: FailedRequest) -> FailedRequests | None:
         """Return the next version; None if this minute already has A_MINUTE of them."""
         minute = refusal.at - timedelta(minutes=1)
         if sum(minute < each.at for each in self.entries) >= A_MINUTE:

@@ -36,7 +36,7 @@ Approve (flows/refund/approve.py). No money can move before R2.
     C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
         sent" is believed, and the payment's URL in a 201. A refusal decides nothing.
 
-Or let the customer name another wallet (flows/refund/claim.py). No wallet is paid.
+Or let the customer name another wallet (flows/refund/alternative_wallet.py). No wallet is paid.
 
     CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed:
     nothing was sent to the old wallet, or that is proven (R3).

@@ -25,7 +25,7 @@ Offered = Callable[[str], Sequence[Provider]]  # the providers that a merchant's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayTally:
+class DayTotals:
     """A funnel of the sessions that ended on a day.
 
     Of `ended` sessions, `wallet` gave a wallet, `priced` saw a price, `approved` approved, `paid`
@@ -48,7 +48,7 @@ class DayTally:
     hours: Mapping[int, int] = field(default_factory=dict)
     unpaid: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
-    def plus(self, session: Session, offered: Sequence[Provider] = ()) -> DayTally:
+    def plus(self, session: Session, offered: Sequence[Provider] = ()) -> DayTotals:
         """Return the tally with this ended session, whose page offers these providers."""
         assert session.over_at is not None
         hour = session.over_at.astimezone(UTC).hour
@@ -56,7 +56,7 @@ class DayTally:
         received = session.amount_received
         amount = session.amount_total if received is None or session.overpaid else received
         reason = unpaid_of(session, offered)
-        return DayTally(
+        return DayTotals(
             merchant=self.merchant,
             currency=self.currency,
             day=self.day,
@@ -72,9 +72,9 @@ class DayTally:
             unpaid=_more(self.unpaid, {reason: 1} if reason else {}),
         )
 
-    def with_all(self, other: DayTally) -> DayTally:
+    def with_all(self, other: DayTotals) -> DayTotals:
         """Return the sum of both, as this day."""
-        return DayTally(
+        return DayTotals(
             merchant=self.merchant,
             currency=self.currency,
             day=self.day,
@@ -107,14 +107,14 @@ def unpaid_of(session: Session, offered: Sequence[Provider]) -> tuple[str, str] 
     return str(reason), name_of(wallet, offered) or OTHER
 
 
-def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTally, ...]:
-    """Return the tallies of these ended sessions, one per merchant, part, currency and day."""
-    found: dict[tuple[str, int, str, date], DayTally] = {}
+def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTotals, ...]:
+    """Return the totals of these ended sessions, one per merchant, part, currency and day."""
+    found: dict[tuple[str, int, str, date], DayTotals] = {}
     for session in sessions:
         assert session.over_at is not None
         day = session.over_at.astimezone(UTC).date()
         key = (session.merchant, session.part, session.currency, day)
-        empty = DayTally(
+        empty = DayTotals(
             merchant=session.merchant, currency=session.currency, day=day, part=session.part
         )
         offers = offered(session.merchant) if session.payment_attempts else ()

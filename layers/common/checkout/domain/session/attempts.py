@@ -70,7 +70,7 @@ ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
 }
 # Outcomes that do not show what the customer did at the wallet; for these the browser's report is
 # used.
-_UNTOLD: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
+_UNREPORTED: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
 _WRITTEN: Final = {event for event, _ in ENDS} | {Event.REFERENCE_STORED, Event.RETURN_REPORTED}
 _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART)
 
@@ -208,7 +208,7 @@ def _ended(
     received: int | None,
 ) -> PaymentAttempt:
     outcome, by = end
-    if attempt.reported is not None and end in _UNTOLD:
+    if attempt.reported is not None and end in _UNREPORTED:
         outcome, by = attempt.reported, EndedBy.CUSTOMER
     detail = _detail(problem, note)
     return replace(

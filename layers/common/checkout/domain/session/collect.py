@@ -34,7 +34,7 @@ class Place(StrEnum):
     BILLING = "billing"
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """The kinds of questions; the answer to a choice is one of its options."""
 
     TEXT = "text"
@@ -51,7 +51,7 @@ class Question:
 
     key: str
     label: str
-    kind: Kind
+    kind: QuestionKind
     required: bool = True
     options: tuple[tuple[str, str], ...] = ()
     least: int | None = None
@@ -182,7 +182,7 @@ def _question_from(found: Mapping[str, Any]) -> Question:
     return Question(
         key=found["key"],
         label=found["label"],
-        kind=Kind(found["kind"]),
+        kind=QuestionKind(found["kind"]),
         required=found["required"],
         options=tuple((value, label) for value, label in found.get("options", ())),
         least=found.get("least"),

@@ -15,7 +15,7 @@ from checkout.domain.ground import addresses
 from checkout.domain.ground.addresses import Address, Fault
 from checkout.domain.ground.grammar import EMAIL_MAX, email_of
 from checkout.domain.ground.names import is_name, shown
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 
 __all__ = ["Detail", "Fault"]  # the words of a form
 
@@ -35,7 +35,7 @@ class Answer:
 
     key: str
     label: str
-    kind: Kind
+    kind: QuestionKind
     value: str = field(repr=False)
     shown: str = field(repr=False)
 
@@ -87,7 +87,7 @@ def from_json(text: str, further: str | None = None) -> CustomerDetails:
     found = json.loads(further)
     places: dict[str, Any] = {each.value: Address(**found[each]) for each in Place if each in found}
     answers = tuple(
-        Answer(**each | {"kind": Kind(each["kind"])}) for each in found.get("answers", ())
+        Answer(**each | {"kind": QuestionKind(each["kind"])}) for each in found.get("answers", ())
     )
     return replace(given, **places, answers=answers)
 
@@ -169,13 +169,13 @@ def _text(typed: Mapping[str, str], name: str) -> str:
 def _answer(question: Question, text: str) -> Answer | None:
     """Return the answer, or None if this cannot be one."""
     label = text
-    if question.kind is Kind.DROPDOWN:
+    if question.kind is QuestionKind.DROPDOWN:
         chosen = (each for each in question.options if " ".join(each[0].split()) == text)
         found = next(chosen, None)
         if found is None:
             return None
         text, label = found
-    elif question.kind is Kind.NUMERIC:
+    elif question.kind is QuestionKind.NUMERIC:
         text = label = _ascii_digits(text)
         if not (text.isascii() and text.isdigit()):
             return None

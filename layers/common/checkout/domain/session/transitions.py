@@ -107,7 +107,7 @@ The fence proves how much has arrived, so that the customer can pay again, or th
        Too little received: no further check. The merchant accepts it as paid (-> completed) or
        gives it up (-> expired).
 
-Money from outside (flows/session/unsolicited.py). Anybody with the address of an incoming payment
+Money from outside (flows/session/unsolicited_payments.py). Anybody with the address of an incoming payment
 can pay it until it is closed. A submission that uses a stored incoming payment reads it first, and
 the customer's open page reads it once a minute. MONEY_FOUND: open, preparing, awaiting_approval ->
 processing, then as above. After an end that leaves an incoming payment open, the sweep takes steps

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from checkout.domain.ground.addresses import Address
-from checkout.domain.session.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 
 
@@ -104,12 +104,12 @@ def _custom_fields(collect: Collect, details: CustomerDetails) -> list[dict[str,
 
 def _question(answer: Answer) -> Question:
     """Return the question of an answer; only the chosen option is known."""
-    options = ((answer.value, answer.shown),) if answer.kind is Kind.DROPDOWN else ()
+    options = ((answer.value, answer.shown),) if answer.kind is QuestionKind.DROPDOWN else ()
     return Question(answer.key, answer.label, answer.kind, options=options)
 
 
 def _custom_field(question: Question, value: str | None) -> dict[str, Any]:
-    if question.kind is Kind.DROPDOWN:
+    if question.kind is QuestionKind.DROPDOWN:
         options = [{"label": label, "value": each} for each, label in question.options]
         bounds: dict[str, Any] = {"options": options}
     else:

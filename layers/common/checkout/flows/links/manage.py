@@ -49,9 +49,9 @@ from checkout.domain.session.collect import (
     OPTIONS_MAX,
     Collect,
     Detail,
-    Kind,
     Place,
     Question,
+    QuestionKind,
     known_countries,
 )
 from checkout.flows import audit, merchants
@@ -214,11 +214,11 @@ def _question(number: int, typed: TypedQuestion) -> Question:
         raise ParameterInvalid(
             f"A question must be 1 to {LABEL_MAX} printable characters.", param=param
         )
-    if typed.kind not in list(Kind):
+    if typed.kind not in list(QuestionKind):
         raise ParameterInvalid("Choose what the answer is.", param=param)
-    kind = Kind(typed.kind)
+    kind = QuestionKind(typed.kind)
     options = list(dict.fromkeys(filter(None, map(str.strip, typed.options.split(",")))))
-    if kind is Kind.DROPDOWN:
+    if kind is QuestionKind.DROPDOWN:
         right = all(len(each) <= OPTION_MAX and shown(each) for each in options)
         if not right or not 1 <= len(options) <= OPTIONS_MAX:
             raise ParameterInvalid(
@@ -231,7 +231,7 @@ def _question(number: int, typed: TypedQuestion) -> Question:
         label=label,
         kind=kind,
         required=typed.required,
-        options=tuple((each, each) for each in options) if kind is Kind.DROPDOWN else (),
+        options=tuple((each, each) for each in options) if kind is QuestionKind.DROPDOWN else (),
     )
 
 

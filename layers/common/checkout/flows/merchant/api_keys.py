@@ -39,7 +39,7 @@ from checkout.domain.ground.limits import REFUSAL
 from checkout.domain.ground.names import is_name
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import API
-from checkout.domain.merchant.failed_requests import Refusal
+from checkout.domain.merchant.failed_requests import FailedRequest
 from checkout.domain.merchant.people import GIVEN, USUAL, Actor, Member, RefundCap, Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows import audit, merchants
@@ -321,21 +321,21 @@ def active_key(services: Services, presented: str) -> ApiKey:
     return key
 
 
-def note_failed_request(services: Services, key: ApiKey, refusal: Refusal) -> None:
+def note_failed_request(services: Services, key: ApiKey, refusal: FailedRequest) -> None:
     """Store a refused request if possible. Raises nothing."""
     if services.limits.take(REFUSAL, key.id):
         return
     try:
-        after = services.refusals.of(key.id).with_one(refusal)
+        after = services.failed_requests.of(key.id).with_one(refusal)
         if after is not None:
-            services.refusals.put(after)
+            services.failed_requests.put(after)
     except CheckoutError:
         return
 
 
 def failed_requests_of(
     services: DashboardServices, actor: Actor, key_id: str
-) -> tuple[ApiKey, tuple[Refusal, ...]]:
+) -> tuple[ApiKey, tuple[FailedRequest, ...]]:
     """Return a key of the actor's merchant with its refused requests, newest first.
 
     Raise ResourceMissing.
@@ -344,4 +344,4 @@ def failed_requests_of(
     key = next((each for each in keys if each.id == key_id), None)
     if key is None:
         raise ResourceMissing("No such API key.")
-    return key, services.refusals.of(key.id).since(services.clock.now())
+    return key, services.failed_requests.of(key.id).since(services.clock.now())

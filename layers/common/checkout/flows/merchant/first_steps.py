@@ -16,7 +16,7 @@ from checkout.ports import SecretUnreadable
 from checkout.services import DashboardServices
 
 # For both checks together, because a person waits for the page.
-PATIENCE: Final = timedelta(seconds=3)
+TIME_BUDGET: Final = timedelta(seconds=3)
 
 
 class State(StrEnum):
@@ -40,7 +40,7 @@ class Connected:
 
 def check(services: DashboardServices, merchant: Merchant) -> Connected:
     """Read the merchant's wallet address, and its keys as wallets do. Return problems as states."""
-    client = services.wallets().anonymous(deadline=services.clock.now() + PATIENCE)
+    client = services.wallets().anonymous(deadline=services.clock.now() + TIME_BUDGET)
     try:
         wallet = client.get_wallet_address(merchant.wallet_address)
     except op.OpenPaymentsError as error:

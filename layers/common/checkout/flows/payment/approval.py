@@ -19,7 +19,7 @@ from checkout.domain.payment.machine import Change
 from checkout.domain.record_kinds import subject_of
 from checkout.flows.payment.instruct import P, intend, usable_quote
 from checkout.flows.payment.sealed import Grant, pending_grant
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
@@ -66,15 +66,15 @@ class CallbackResult(Generic[T]):
 
 
 def ask(
-    visit: WalletVisit, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
+    calls: WalletCalls, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
 ) -> tuple[Grant, str]:
     """Request the grant that the payer approves (C6); return it with the page of the approval.
 
     With a receiver and a debit as limits it can pay only that; without limits it can only read
     payments. Raises open_payments errors.
     """
-    nonce = new_nonce(visit.services.random_bytes)
-    pending = visit.client.request_payment_grant(
+    nonce = new_nonce(calls.services.random_bytes)
+    pending = calls.client.request_payment_grant(
         payer, limits=limits, finish_uri=finish_uri, nonce=nonce
     )
     grant = Grant(
@@ -141,7 +141,7 @@ def claim(
 
 
 def redeem_and_intend(
-    visit: WalletVisit, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
+    calls: WalletCalls, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
 ) -> tuple[P, AccessToken | None]:
     """Redeem a claimed approval (C7), and write the intent to pay by it (W6) with `changes`.
 
@@ -154,48 +154,48 @@ def redeem_and_intend(
     payer, receiver, held = record.payer, record.incoming_payment.id, record.quote
     allowed = Limits(receiver=receiver, debit_amount=held.debit)
     try:
-        token = redeem(visit, grant, interact_ref, payer=payer, limits=allowed)
+        token = redeem(calls, grant, interact_ref, payer=payer, limits=allowed)
     except op.OpenPaymentsError as error:
-        return keep_or_lose(visit, record, grant, error, blame), None
+        return keep_or_lose(calls, record, grant, error, blame), None
     receive, debit = record.fixed
     try:
         quote = in_spite_of_stumbles(
-            visit,
+            calls,
             lambda: usable_quote(
-                visit, held, payer, receiver=receiver, receive=receive, debit=debit
+                calls, held, payer, receiver=receiver, receive=receive, debit=debit
             ),
         )
     except op.OpenPaymentsError as error:
-        return _lose(visit, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error)), None
+        return _lose(calls, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error)), None
     if quote is None:
-        return _lose(visit, record, grant, blame(record, Problem.PRICE_CHANGED, None)), None
-    return intend(visit.services, record, quote, token, **changes), token
+        return _lose(calls, record, grant, blame(record, Problem.PRICE_CHANGED, None)), None
+    return intend(calls.services, record, quote, token, **changes), token
 
 
 def keep_or_lose(
-    visit: WalletVisit, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
+    calls: WalletCalls, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
 ) -> P:
     """Keep an approval after a temporary error of the wallet, or lose it."""
-    kept = kept_until(visit.services, error, record.approve_until)
+    kept = kept_until(calls.services, error, record.approve_until)
     if kept is None:
-        return _lose(visit, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
+        return _lose(calls, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
     note, _ = blame(record, Problem.WALLET_UNREACHABLE, error)
     event = subject_of(record.id).events.APPROVAL_KEPT
-    return move(visit.services, record, event, note=note, approve_until=kept)
+    return move(calls.services, record, event, note=note, approve_until=kept)
 
 
-def _lose(visit: WalletVisit, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
+def _lose(calls: WalletCalls, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
     """Delete the approval: no payment was instructed by it, so none can follow."""
     assert record.payer is not None
     auth_server, (note, fields) = record.payer.auth_server, blamed
     event = subject_of(record.id).events.APPROVAL_LOST
-    record = move(visit.services, record, event, note=note, **fields)
-    cancel(visit, auth_server, grant)
+    record = move(calls.services, record, event, note=note, **fields)
+    cancel(calls, auth_server, grant)
     return record
 
 
 def redeem(
-    visit: WalletVisit,
+    calls: WalletCalls,
     grant: Grant,
     interact_ref: str,
     *,
@@ -204,19 +204,19 @@ def redeem(
 ) -> AccessToken:
     """Redeem the interact_ref (C7), again after temporary errors. Raises open_payments errors."""
     return in_spite_of_stumbles(
-        visit,
-        lambda: visit.client.continue_grant(
+        calls,
+        lambda: calls.client.continue_grant(
             payer, grant.continuation, interact_ref=interact_ref, limits=limits
         ),
     )
 
 
-def in_spite_of_stumbles(visit: WalletVisit, call: Callable[[], T]) -> T:
+def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
     """Make a call that an approval depends on, again after temporary errors while there is time.
 
     Raises open_payments errors.
     """
-    clock = visit.services.clock
+    clock = calls.services.clock
     while True:
         try:
             return call()
@@ -225,7 +225,7 @@ def in_spite_of_stumbles(visit: WalletVisit, call: Callable[[], T]) -> T:
             pause = TOO_FAST_PAUSE if too_fast else STUMBLE_PAUSE
             if (
                 not stumbled(error)
-                or clock.now() + timedelta(seconds=pause) > visit.deadline - ROOM
+                or clock.now() + timedelta(seconds=pause) > calls.deadline - ROOM
             ):
                 raise
             clock.sleep(pause)
@@ -257,7 +257,7 @@ def kept_until(
     return until if now + timedelta(seconds=KEPT_PAUSE) < until else None
 
 
-def cancel(visit: WalletVisit, auth_server: str, grant: Grant) -> None:
+def cancel(calls: WalletCalls, auth_server: str, grant: Grant) -> None:
     """Cancel an abandoned grant, best effort, because nothing depends on it."""
     with contextlib.suppress(op.OpenPaymentsError):
-        visit.client.cancel_grant(auth_server, grant.continuation)
+        calls.client.cancel_grant(auth_server, grant.continuation)

@@ -11,7 +11,7 @@ from typing import Final
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.flows import merchants
 from checkout.flows.payment import sealed
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.open_payments import errors as op
 from checkout.ports import Cleanup
 from checkout.services import PayServices
@@ -32,10 +32,10 @@ def clean_up(services: PayServices, cleanup: Cleanup) -> None:
         merchant = merchants.as_of(services.merchants, cleanup.merchant, cleanup.identity)
     except ResourceMissing:
         return
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     grant = sealed.open_grant(services.vault, cleanup.session, cleanup.grant)
     try:
-        visit.client.cancel_grant(cleanup.auth_server, grant.continuation)
+        calls.client.cancel_grant(cleanup.auth_server, grant.continuation)
     except op.OpenPaymentsError as error:
         if error.retryable:
             raise TryLater from None

@@ -19,7 +19,7 @@ from checkout.domain.payment.in_flight import InFlight, Instruction, Phase, Prob
 from checkout.domain.payment.machine import Change
 from checkout.domain.record_kinds import subject_of
 from checkout.flows.payment import proof, schedule, sealed
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access, OpenPayments
@@ -60,11 +60,11 @@ class Sent(Generic[R]):
 
     session: R
     payment: OutgoingPayment | None = None
-    seen: proof.Seen | None = None
+    seen: proof.IncomingPaymentState | None = None
 
 
 def request_quote(
-    visit: WalletVisit,
+    calls: WalletCalls,
     payer: WalletAddress,
     *,
     receiver: str,
@@ -78,35 +78,35 @@ def request_quote(
     incoming payment. Raises open_payments errors.
     """
     try:
-        return _request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
+        return _request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
     except op.Refused as refused:
         if refused.reason is not op.Reason.INVALID_RECEIVER:
             raise
-    visit.services.clock.sleep(RECEIVER_AGAIN)
-    return _request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
+    calls.services.clock.sleep(RECEIVER_AGAIN)
+    return _request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
 
 
 def _request_quote(
-    visit: WalletVisit,
+    calls: WalletCalls,
     payer: WalletAddress,
     *,
     receiver: str,
     receive: Amount | None,
     debit: Amount | None,
 ) -> Quote:
-    return visit.services.wallets.tokens.use(
-        visit.client,
+    return calls.services.wallets.tokens.use(
+        calls.client,
         payer.auth_server,
         payer.resource_server,
         Access.QUOTE,
-        lambda token: visit.client.create_quote(
+        lambda token: calls.client.create_quote(
             payer, token, receiver=receiver, receive=receive, debit=debit
         ),
     )
 
 
 def usable_quote(
-    visit: WalletVisit,
+    calls: WalletCalls,
     quote: Quote,
     payer: WalletAddress,
     *,
@@ -118,9 +118,9 @@ def usable_quote(
 
     Returns None if the new quote costs more than the payer approved. Raises open_payments errors.
     """
-    if quote.expires_at is None or visit.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
+    if quote.expires_at is None or calls.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
         return quote
-    renewed = request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
+    renewed = request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
     within = renewed.debit.value <= quote.debit.value and renewed.debit.same_asset(quote.debit)
     return renewed if within else None
 
@@ -153,7 +153,7 @@ class NothingSent(Exception):
         self.why, self.late = why, late
 
 
-def send_once(visit: WalletVisit, record: InFlight | Refund, token: AccessToken) -> OutgoingPayment:
+def send_once(calls: WalletCalls, record: InFlight | Refund, token: AccessToken) -> OutgoingPayment:
     """Make the one call that moves money, never after the instruction's deadline (C8).
 
     Returns the payment that the payer's wallet has accepted. Raises NothingSent, and open_payments
@@ -163,32 +163,32 @@ def send_once(visit: WalletVisit, record: InFlight | Refund, token: AccessToken)
     assert record.quote is not None
     assert record.payer is not None
     assert record.incoming_payment is not None
-    if visit.services.clock.now() >= record.instruction.deadline:
+    if calls.services.clock.now() >= record.instruction.deadline:
         raise NothingSent("not sent in time", late=True)
     try:
-        return visit.client.create_outgoing_payment(
+        return calls.client.create_outgoing_payment(
             record.payer, token, quote=record.quote, receiver=record.incoming_payment.id
         )
     except op.NotSent as error:
         raise NothingSent(type(error).__name__) from None
 
 
-def send(visit: WalletVisit, record: R, token: AccessToken, patience: timedelta) -> Sent[R]:
+def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedelta) -> Sent[R]:
     """Send the payment of a sale, and record it (W7).
 
-    Reconciliation starts after `patience`. Raises StaleRecord, IllegalTransition.
+    Reconciliation starts after `time_budget`. Raises StaleRecord, IllegalTransition.
     """
-    services = visit.services
+    services = calls.services
     try:
-        payment = send_once(visit, record, token)
+        payment = send_once(calls, record, token)
     except NothingSent as nothing:
         late = Problem.APPROVAL_UNUSABLE if nothing.late else Problem.WALLET_UNREACHABLE
-        return _certain(visit, record, token, late, nothing.why)
+        return _certain(calls, record, token, late, nothing.why)
     except op.Refused as refused:
-        return _refused(visit, record, token, refused)
+        return _refused(calls, record, token, refused)
     except op.OpenPaymentsError:
         return Sent(record)  # `paying`: the page shows "confirming", reconciliation decides
-    after_us = services.clock.now() + patience
+    after_us = services.clock.now() + time_budget
     try:
         record = note_created(
             services,
@@ -203,7 +203,7 @@ def send(visit: WalletVisit, record: R, token: AccessToken, patience: timedelta)
 
 
 def _certain(
-    visit: WalletVisit, record: R, token: AccessToken, problem: Problem, why: str
+    calls: WalletCalls, record: R, token: AccessToken, problem: Problem, why: str
 ) -> Sent[R]:
     """Open the session again: it is certain that this instruction paid nothing and never will.
 
@@ -211,13 +211,13 @@ def _certain(
     """
     assert record.customer is not None
     payer, note = record.customer, f"{problem.value}: {why}"
-    record = move(visit.services, record, Event.PAYMENT_REFUSED, note=note, problem=problem)
+    record = move(calls.services, record, Event.PAYMENT_REFUSED, note=note, problem=problem)
     with contextlib.suppress(op.OpenPaymentsError):
-        visit.client.revoke_token(payer.auth_server, token)
+        calls.client.revoke_token(payer.auth_server, token)
     return Sent(record)
 
 
-def _refused(visit: WalletVisit, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
+def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
     """Open the session if the 4xx means that no payment was made; return the money if it is there.
 
     It means that only if the wallet, asked by id and by list, shows no payment for this quote, and
@@ -229,24 +229,24 @@ def _refused(visit: WalletVisit, record: R, token: AccessToken, refused: op.Refu
     assert record.incoming_payment is not None
     payer, receiver, completed = record.customer, record.incoming_payment.id, False
     try:
-        seen = proof.read(visit, record)
+        seen = proof.read(calls, record)
         if seen.received > 0:
             return Sent(record, seen=seen)
         completed = seen.completed
         certain = refused.reason not in (op.Reason.BUSY, op.Reason.INVALID_QUOTE)
         if certain:
             quote = record.quote.id
-            found = find_payment(visit.client, token, payer=payer, quote=quote, receiver=receiver)
+            found = find_payment(calls.client, token, payer=payer, quote=quote, receiver=receiver)
             certain = found is None
     except op.OpenPaymentsError:
         certain = False  # a wallet cannot be asked
     if certain:
         if refused.of_key:  # not caused by the customer or their money
             why = f"{refused.reason.value} ({refused.answered})"
-            return _certain(visit, record, token, Problem.MERCHANT_WALLET_ERROR, why)
-        return _certain(visit, record, token, Problem.PAYMENT_REFUSED, refused.reason.value)
+            return _certain(calls, record, token, Problem.MERCHANT_WALLET_ERROR, why)
+        return _certain(calls, record, token, Problem.PAYMENT_REFUSED, refused.reason.value)
     if completed:  # others have closed it, which explains the refusal; the fence can begin
-        record = schedule.start_closing(visit.services, record)
+        record = schedule.start_closing(calls.services, record)
     return Sent(record)
 
 

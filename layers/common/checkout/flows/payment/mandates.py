@@ -21,7 +21,7 @@ from checkout.domain.payment.mandate import (
 )
 from checkout.flows import merchants
 from checkout.flows.payment import sealed
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken
@@ -56,39 +56,39 @@ def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLIN
         return mandate
     assert mandate.terms is not None
     merchant = merchants.as_of(services.merchants, mandate.merchant, mandate.terms.identity)
-    visit = WalletVisit.begin(services, merchant, within=within)
+    calls = WalletCalls.begin(services, merchant, within=within)
     try:
-        return rotate(visit, mandate)[0]
+        return rotate(calls, mandate)[0]
     except (NoToken, op.OpenPaymentsError):
         return services.mandates.get(mandate.id) or mandate
 
 
-def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
+def usable(calls: WalletCalls, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
     """Return the mandate's token, valid for the next minute; it is renewed first if necessary.
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
-    if mandate is None or not mandate.pays_for(visit.merchant) or mandate.token is None:
+    if mandate is None or not mandate.pays_for(calls.merchant) or mandate.token is None:
         raise NoToken(gone=True)
-    token = sealed.open_token(visit.services.vault, mandate.id, mandate.token)
+    token = sealed.open_token(calls.services.vault, mandate.id, mandate.token)
     ends = token.expires_at
-    if mandate.rotating is None and (ends is None or visit.services.clock.now() + GOOD_FOR < ends):
+    if mandate.rotating is None and (ends is None or calls.services.clock.now() + GOOD_FOR < ends):
         return mandate, token
-    return rotate(visit, mandate)
+    return rotate(calls, mandate)
 
 
-def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
+def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
     """Replace the token that was read: the intent (M1), the call, its result (M2, M3).
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
     if mandate.token is None or mandate.terms is None:
         raise NoToken(gone=True)
-    services, known, auth_server = visit.services, mandate.token, mandate.terms.payer.auth_server
+    services, known, auth_server = calls.services, mandate.token, mandate.terms.payer.auth_server
     token = sealed.open_token(services.vault, mandate.id, known)
     mandate, unanswered = _started(services, mandate, known)
     try:
-        fresh = visit.client.rotate_token(auth_server, token)
+        fresh = calls.client.rotate_token(auth_server, token)
     except op.Refused as refused:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from checkout.domain.ground.money import least_accepted, may_be_converted
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.open_payments import errors as op
 
@@ -29,7 +29,7 @@ STRAY_404: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class IncomingPaymentState:
     """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
 
     `closed`: it accepts no new money. `completed`: it was paid or closed by anybody, not by time
@@ -42,7 +42,7 @@ class Seen:
     completed: bool = False
 
 
-def read(visit: WalletVisit, record: InFlight) -> Seen:
+def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment. Money that an earlier read has shown stays in the answer.
 
     "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments. If
@@ -52,10 +52,10 @@ def read(visit: WalletVisit, record: InFlight) -> Seen:
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
     known = record.received or 0
-    begun_at = visit.services.clock.now()
+    begun_at = calls.services.clock.now()
     never_closed = begun_at >= record.expires_at + NEVER_CLOSED_AFTER
     try:
-        payment = visit.at_merchant(lambda token: visit.client.get_incoming_payment(url, token))
+        payment = calls.at_merchant(lambda token: calls.client.get_incoming_payment(url, token))
     except op.Refused as refused:
         believed_from = record.incoming_payment_ends_at
         if refused.status != GONE:
@@ -63,16 +63,18 @@ def read(visit: WalletVisit, record: InFlight) -> Seen:
         # The refusal of a grant, which a read may need first, proves nothing about the payment.
         gone = refused.reason in NONE and refused.operation == READ
         if gone and begun_at >= believed_from and (known == 0 or never_closed):
-            return Seen(received=known, closed=True, begun_at=begun_at)
+            return IncomingPaymentState(received=known, closed=True, begun_at=begun_at)
         raise
     if not payment.received.same_asset(record.receive):
         raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
     expired = payment.expires_at is not None and payment.expires_at <= begun_at
     closed = payment.completed or expired or never_closed
-    return Seen(max(payment.received.value, known), closed, begun_at, payment.completed)
+    return IncomingPaymentState(
+        max(payment.received.value, known), closed, begun_at, payment.completed
+    )
 
 
-def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
+def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
 
     Only the reads count, not the provider's answer to the close. If the second read fails, the
@@ -81,17 +83,17 @@ def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
-    seen = read(visit, record)
+    seen = read(calls, record)
     if seen.closed or seen.received >= record.receive.value:
         return seen
     with contextlib.suppress(op.OpenPaymentsError):
-        visit.at_merchant(lambda token: visit.client.complete_incoming_payment(url, token))
+        calls.at_merchant(lambda token: calls.client.complete_incoming_payment(url, token))
     with contextlib.suppress(op.OpenPaymentsError):
-        seen = read(visit, record)
+        seen = read(calls, record)
     return seen
 
 
-def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool = False) -> bool:
+def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool = False) -> bool:
     """Return whether `received`, in the wallet's scale, counts as payment in full.
 
     `ended`: the customer's wallet reports that the payment has ended without a failure.
@@ -101,22 +103,22 @@ def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool =
     converted = quote is not None and receiver is not None and may_be_converted(quote, receiver.id)
     return received >= least_accepted(
         record.receive.value,
-        tolerance=visit.merchant.tolerance,
+        tolerance=calls.merchant.tolerance,
         converted=converted,
         ended=ended,
     )
 
 
-def fence(visit: WalletVisit, record: R) -> tuple[R, Seen, bool]:
+def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]:
     """Take one step of the fence. Once closing, only received money counts.
 
     Returns the record, the state of its incoming payment, and whether that decides: it shows enough
     money, or the read began FENCE after the close. If that read shows no money, the returned record
     is already disproved. Raises open_payments errors, StaleRecord, IllegalTransition.
     """
-    services = visit.services
-    seen = read_and_close(visit, record) if record.closed_at is None else read(visit, record)
-    if not enough(visit, record, seen.received):
+    services = calls.services
+    seen = read_and_close(calls, record) if record.closed_at is None else read(calls, record)
+    if not enough(calls, record, seen.received):
         if record.closed_at is None:
             if not seen.closed:
                 return record, seen, False

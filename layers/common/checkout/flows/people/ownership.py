@@ -30,7 +30,7 @@ from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant.api_keys import change_copied
 from checkout.flows.payment import approval, sealed
 from checkout.flows.payment.sealed import Grant
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.people.sign_in import place_of
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import WalletAddress
@@ -46,7 +46,7 @@ _TAKEN: Final = "This wallet has another shop here. Sign in to that one, or ask 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProofRequest:
     """A pending approval, and the wallet's page for it."""
 
     page: str = field(repr=False)
@@ -57,7 +57,7 @@ def waits(merchant: Merchant) -> bool:
     return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
-def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> Asked:
+def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> ProofRequest:
     """Request the approval from the merchant's wallet. The same `browser` must return with it.
 
     Raise MemberUnexpectedState if there is nothing to prove, MerchantWalletError, RateLimited,
@@ -66,18 +66,18 @@ def begin(services: DashboardServices, actor: Actor, *, browser: str, client: st
     merchant = _waiting(services, actor)
     paying = services.paying()
     limits.admit_work(paying, LOOK_UP, client, provider=authority(merchant.wallet_address))
-    visit = WalletVisit.begin(paying, merchant, within=WITHIN)
+    calls = WalletCalls.begin(paying, merchant, within=WITHIN)
     try:
-        wallet = visit.client.get_wallet_address(merchant.wallet_address)
+        wallet = calls.client.get_wallet_address(merchant.wallet_address)
         if wallet.id != merchant.wallet_address:
             raise op.UntrustedAnswer("the wallet has another address now")
         grant, page = approval.ask(
-            visit, wallet, limits=None, finish_uri=callback_url(services.base_url)
+            calls, wallet, limits=None, finish_uri=callback_url(services.base_url)
         )
     except op.OpenPaymentsError as error:
         raise _of_wallet(error) from None
     _keep(services, merchant, browser, wallet.auth_server, grant)
-    return Asked(page)
+    return ProofRequest(page)
 
 
 def callback_url(base_url: str) -> str:
@@ -114,15 +114,15 @@ def finish(
         return wait
     if services.challenges.take(place, now) != kept:  # another request was faster
         raise ParameterInvalid(_ENDED)
-    visit = WalletVisit.begin(services.paying(), merchant, within=WITHIN)
+    calls = WalletCalls.begin(services.paying(), merchant, within=WITHIN)
     try:
-        approval.redeem(visit, grant, interact_ref, payer=wallet, limits=None)
+        approval.redeem(calls, grant, interact_ref, payer=wallet, limits=None)
     except op.OpenPaymentsError as error:
         if until := approval.kept_until(services, error, until):
             _keep(services, merchant, browser, auth_server, grant, until)
             return approval.KEPT_PAUSE
         raise _of_wallet(error) from None
-    approval.cancel(visit, auth_server, grant)
+    approval.cancel(calls, auth_server, grant)
     take_wallet(services, merchant)
     change_copied(services, merchant.id, _proven)
     audit.note(services, actor, Action.WALLET_PROVEN, merchant.wallet_address)

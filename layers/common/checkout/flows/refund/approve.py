@@ -32,7 +32,7 @@ from checkout.domain.refund.record import (
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, sealed
 from checkout.flows.payment.approval import CallbackResult
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import reconcile, request
 from checkout.flows.refund.settle import nothing_sent
@@ -71,7 +71,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
         if refund.payment_in_flight
         else merchants.get(services.merchants, refund.merchant)
     )
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     payer = refund.payer if refund.payment_in_flight else own_wallet(merchant)
     assert payer is not None
     fields: dict[str, Any] = {}
@@ -79,12 +79,12 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
         fields["problem"] = refund.problem
     limits: Limits | None = None
     if not refund.payment_in_flight:
-        priced, quote = price(visit, refund, payer)
+        priced, quote = price(calls, refund, payer)
         fields |= priced
         limits = Limits(receiver=priced["incoming_payment"].id, debit_amount=quote.debit)
     try:
         grant, page = approval.ask(
-            visit, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)
+            calls, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)
         )
     except op.OpenPaymentsError as error:
         raise of_merchant(error) from None
@@ -120,14 +120,14 @@ def own_wallet(merchant: Merchant) -> WalletAddress:
     )
 
 
-def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dict[str, Any], Quote]:
+def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dict[str, Any], Quote]:
     """Make the customer's incoming payment and the quote (C1 to C3); return them as fields.
 
     Raises WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
     AmountTooSmallForWallet.
     """
     try:
-        customer = visit.client.get_wallet_address(refund.wallet)
+        customer = calls.client.get_wallet_address(refund.wallet)
     except op.OpenPaymentsError as error:
         raise _of_customer(error) from None
     give, debit = refund.fixed
@@ -136,10 +136,10 @@ def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dic
             f"The customer's wallet has another currency now than the {give.asset_code} that they "
             "paid. Request the refund at cost."
         )
-    incoming = _incoming_payment(visit, refund, customer)
+    incoming = _incoming_payment(calls, refund, customer)
     try:
         quote = instruct.request_quote(
-            visit, payer, receiver=incoming.id, receive=give, debit=debit
+            calls, payer, receiver=incoming.id, receive=give, debit=debit
         )
     except op.OpenPaymentsError as error:
         raise of_merchant(error) from None
@@ -147,26 +147,26 @@ def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dic
         "payer": payer,
         "customer": customer,
         "incoming_payment": IncomingPaymentRef(
-            incoming.id, incoming.expires_at or visit.services.clock.now() + LASTS
+            incoming.id, incoming.expires_at or calls.services.clock.now() + LASTS
         ),
         "quote": quote,
-        "identity": visit.merchant.identity or None,
+        "identity": calls.merchant.identity or None,
     }
     return fields, quote
 
 
 def _incoming_payment(
-    visit: WalletVisit, refund: Refund, customer: WalletAddress
+    calls: WalletCalls, refund: Refund, customer: WalletAddress
 ) -> IncomingPayment:
     """Create the incoming payment at the customer's wallet (C2), as any client may."""
-    expires_at = visit.services.clock.now() + LASTS
+    expires_at = calls.services.clock.now() + LASTS
     try:
-        return visit.services.wallets.tokens.use(
-            visit.client,
+        return calls.services.wallets.tokens.use(
+            calls.client,
             customer.auth_server,
             customer.resource_server,
             Access.INCOMING_PAYMENT,
-            lambda token: visit.client.create_incoming_payment(
+            lambda token: calls.client.create_incoming_payment(
                 customer.resource_server,
                 token,
                 amount=refund.give,
@@ -203,11 +203,11 @@ def finish(
     if wait := grant.wait_seconds(services.clock.now()):
         return CallbackResult(refund, wait_seconds=wait)
     merchant = merchants.of(services.merchants, refund)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:
         refund = approval.claim(services, refund)
         redeemed = _read_again if refund.payment_in_flight else _pay
-        refund = redeemed(visit, refund, grant, interact_ref)
+        refund = redeemed(calls, refund, grant, interact_ref)
     except StaleRecord as stale:  # another request was faster
         return CallbackResult(stale.current)
     except IllegalTransition as illegal:
@@ -216,50 +216,50 @@ def finish(
     return CallbackResult(refund, wait_seconds=approval.KEPT_PAUSE if kept else 0)
 
 
-def _pay(visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: str) -> Refund:
+def _pay(calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: str) -> Refund:
     """Redeem the approval (C5), write the intent (R2) and send the payment once (C6)."""
     refund, token = approval.redeem_and_intend(
-        visit, refund, grant, interact_ref, _blame, payments=refund.payments + 1
+        calls, refund, grant, interact_ref, _blame, payments=refund.payments + 1
     )
-    return refund if token is None else send(visit, refund, token)
+    return refund if token is None else send(calls, refund, token)
 
 
-def send(visit: WalletVisit, refund: Refund, token: AccessToken) -> Refund:
+def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
     """Send the payment once (C6), and look for it. A refusal decides nothing."""
     try:
-        payment = instruct.send_once(visit, refund, token)
+        payment = instruct.send_once(calls, refund, token)
     except instruct.NothingSent as nothing:
         problem = RefundProblem.NOT_SENT
         note = f"{problem}: {nothing.why}"
-        return nothing_sent(visit.services, refund, problem, note=note)
+        return nothing_sent(calls.services, refund, problem, note=note)
     except op.OpenPaymentsError:
-        return reconcile.look(visit, refund)  # nothing it answers is believed
+        return reconcile.look(calls, refund)  # nothing it answers is believed
     event = RefundEvent.PAYMENT_CREATED
-    refund = move(visit.services, refund, event, outgoing_payment=payment.id)
-    return await_money(visit, refund)
+    refund = move(calls.services, refund, event, outgoing_payment=payment.id)
+    return await_money(calls, refund)
 
 
-def await_money(visit: WalletVisit, refund: Refund) -> Refund:
+def await_money(calls: WalletCalls, refund: Refund) -> Refund:
     """Look at both wallets for a few seconds, while the merchant waits."""
     for number in range(LOOKS):
         if number:
-            visit.services.clock.sleep(1.0)
-        refund = reconcile.look(visit, refund)
+            calls.services.clock.sleep(1.0)
+        refund = reconcile.look(calls, refund)
         if not refund.payment_in_flight:
             break
     return refund
 
 
 def _read_again(
-    visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: str
+    calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: str
 ) -> Refund:
     """Redeem an approval that can only read, and look at the payment with it."""
     assert refund.payer is not None
-    services = visit.services
+    services = calls.services
     try:
-        token = approval.redeem(visit, grant, interact_ref, payer=refund.payer, limits=None)
+        token = approval.redeem(calls, grant, interact_ref, payer=refund.payer, limits=None)
     except op.OpenPaymentsError as error:
-        return approval.keep_or_lose(visit, refund, grant, error, _blame)
+        return approval.keep_or_lose(calls, refund, grant, error, _blame)
     refund = move(
         services,
         refund,
@@ -267,7 +267,7 @@ def _read_again(
         token=sealed.seal_token(services.vault, refund.id, token),
         check_at=services.clock.now(),
     )
-    return reconcile.look(visit, refund)
+    return reconcile.look(calls, refund)
 
 
 def _blame(

@@ -41,7 +41,7 @@ from checkout.domain.refund.record import (
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, mandates, sealed
 from checkout.flows.payment.approval import CallbackResult
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, commit, move, write_decided
 from checkout.flows.refund import approve, budget_request, request
 from checkout.flows.refund.approve import APPROVE_WITHIN, DEADLINE, of_merchant, own_wallet
@@ -70,10 +70,10 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
     require(merchant, Effect.BUDGET)
     mandate = budget_request.begun(services, key)
     terms = replace(_terms(mandate, merchant, value, services), margin=margin)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:
         grant, page = approval.ask(
-            visit,
+            calls,
             terms.payer,
             limits=limits_of(terms),
             finish_uri=callback_url(services.base_url),
@@ -138,7 +138,7 @@ def finish(
     if wait := grant.wait_seconds(services.clock.now()):
         return CallbackResult(mandate, wait_seconds=wait)
     merchant = merchants.as_of(services.merchants, mandate.merchant, asked.identity)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:
         mandate = approval.claim(services, mandate)
     except StaleRecord as stale:  # another approval was requested or given
@@ -146,27 +146,27 @@ def finish(
     except IllegalTransition as illegal:  # another request redeems it, or it comes too late
         return CallbackResult(illegal.record)
     waiting = mandate.grant
-    mandate = _redeemed(visit, mandate, grant, interact_ref)
+    mandate = _redeemed(calls, mandate, grant, interact_ref)
     kept = mandate.grant == waiting and mandate.lease_until is None
     return CallbackResult(mandate, wait_seconds=approval.KEPT_PAUSE if kept else 0)
 
 
 def _redeemed(
-    visit: WalletVisit, mandate: Mandate, grant: sealed.Grant, interact_ref: str
+    calls: WalletCalls, mandate: Mandate, grant: sealed.Grant, interact_ref: str
 ) -> Mandate:
     """Redeem the approval (A3), write its result (A4), and cancel the grant that it replaces."""
-    services, asked, claimed = visit.services, mandate.asked, mandate
+    services, asked, claimed = calls.services, mandate.asked, mandate
     assert asked is not None
     try:
         token = approval.redeem(
-            visit, grant, interact_ref, payer=asked.payer, limits=limits_of(asked)
+            calls, grant, interact_ref, payer=asked.payer, limits=limits_of(asked)
         )
     except op.OpenPaymentsError as error:
         kept = approval.kept_until(services, error, mandate.approve_until)
         if kept is not None:
             event = MandateEvent.APPROVAL_KEPT
             return _not_redeemed(services, mandate, event, error, approve_until=kept)
-        approval.cancel(visit, asked.payer.auth_server, grant)
+        approval.cancel(calls, asked.payer.auth_server, grant)
         return _not_redeemed(services, mandate, MandateEvent.APPROVAL_LOST, error)
     stored = sealed.seal_token(services.vault, mandate.id, token)
     older: Mandate | None = None
@@ -192,7 +192,7 @@ def _redeemed(
 
     mandate = write_decided(services, mandate, approved)
     if mandate.token != stored:
-        approval.cancel(visit, asked.payer.auth_server, grant)
+        approval.cancel(calls, asked.payer.auth_server, grant)
     else:
         assert older is not None
         _cancel(services, older)
@@ -228,9 +228,9 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
         return
     terms = mandate.terms
     merchant = merchants.as_of(services.merchants, mandate.merchant, terms.identity)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     grant = sealed.open_grant(services.vault, mandate.id, mandate.handle)
-    approval.cancel(visit, terms.payer.auth_server, grant)
+    approval.cancel(calls, terms.payer.auth_server, grant)
 
 
 # Pay from it
@@ -286,9 +286,9 @@ def pay(
     mandate = mandates.of(services, merchant.id)
     if mandate is None or not mandate.pays_for(merchant):
         return _passed(services, refund, RefundProblem.NO_BUDGET)
-    visit = WalletVisit.begin(services, merchant, within=within)
+    calls = WalletCalls.begin(services, merchant, within=within)
     try:
-        refund, token = _intended(visit, refund, mandate, shown=shown)
+        refund, token = _intended(calls, refund, mandate, shown=shown)
     except _Passed as passed:
         return _passed(services, refund, passed.problem, **passed.fields)
     except mandates.NoToken as no_token:
@@ -301,7 +301,7 @@ def pay(
         return _waits(services, refund, RefundProblem.MERCHANT_WALLET_ERROR)
     except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # would fail again later
         return _passed(services, refund, RefundProblem.CUSTOMER_WALLET_REFUSED)
-    return approve.send(visit, refund, token)
+    return approve.send(calls, refund, token)
 
 
 class _Passed(Exception):
@@ -313,18 +313,18 @@ class _Passed(Exception):
 
 
 def _intended(
-    visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
+    calls: WalletCalls, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[Refund, AccessToken]:
     """Request the price, and write the intent to pay it. No money can move before that.
 
     Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and as
     `approve.price` does.
     """
-    fields, quote = _price(visit, refund, mandate, shown=shown)
+    fields, quote = _price(calls, refund, mandate, shown=shown)
     if not shown and quote.debit.value > _most(refund, mandate):
         raise _Passed(RefundProblem.TOO_DEAR, fields)
-    mandate, token = mandates.usable(visit, mandate)
-    return _intend(visit, refund, mandate, quote, fields, shown=shown), token
+    mandate, token = mandates.usable(calls, mandate)
+    return _intend(calls, refund, mandate, quote, fields, shown=shown), token
 
 
 def _most(refund: Refund, mandate: Mandate) -> int:
@@ -339,7 +339,7 @@ def _most(refund: Refund, mandate: Mandate) -> int:
 
 
 def _price(
-    visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
+    calls: WalletCalls, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[dict[str, Any], Quote]:
     """Return the price that was shown if it is still valid, or a new one, with its fields.
 
@@ -348,12 +348,12 @@ def _price(
     assert mandate.terms is not None
     payer, receiver = mandate.terms.payer, refund.incoming_payment
     if not shown or refund.quote is None or receiver is None:
-        return approve.price(visit, refund, payer)
-    if (refund.identity or 0) != visit.merchant.identity:  # another client's quote
+        return approve.price(calls, refund, payer)
+    if (refund.identity or 0) != calls.merchant.identity:  # another client's quote
         raise _Passed(RefundProblem.PRICE_CHANGED, {})
     receive, debit = refund.fixed
     quote = instruct.usable_quote(
-        visit,
+        calls,
         refund.quote,
         payer,
         receiver=receiver.id,
@@ -379,7 +379,7 @@ def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
 
 
 def _intend(
-    visit: WalletVisit,
+    calls: WalletCalls,
     refund: Refund,
     mandate: Mandate,
     quote: Quote,
@@ -392,10 +392,10 @@ def _intend(
     Raises _Passed if it does not fit, NoToken if the mandate has another token now,
     IllegalTransition, StaleRecord.
     """
-    services, known = visit.services, mandate.token
+    services, known = calls.services, mandate.token
     for _ in range(TRIES):
         now = services.clock.now()
-        if not _fits(mandate, quote.debit, visit.merchant, now):
+        if not _fits(mandate, quote.debit, calls.merchant, now):
             raise _Passed(RefundProblem.OVER_BUDGET, fields)
         period = mandate.period_at(now)
         intended = change(

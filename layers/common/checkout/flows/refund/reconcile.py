@@ -25,7 +25,7 @@ from checkout.domain.refund.verdict import Outcome, decide, next_look
 from checkout.flows import merchants
 from checkout.flows.payment import mandates, sealed
 from checkout.flows.payment.schedule import BACKOFF
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.flows.refund.settle import nothing_sent, settle
 from checkout.open_payments import errors as op
@@ -63,7 +63,7 @@ def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE)
     if not refund.payment_in_flight or refund.check_at is None or now < refund.check_at:
         return refund
     merchant = merchants.of(services.merchants, refund)
-    return look(WalletVisit.begin(services, merchant, within=within), refund)
+    return look(WalletCalls.begin(services, merchant, within=within), refund)
 
 
 def _unapproved(services: Services, refund: Refund, now: datetime) -> Refund:
@@ -73,21 +73,21 @@ def _unapproved(services: Services, refund: Refund, now: datetime) -> Refund:
     return settle(services, refund, RefundEvent.EXPIRY_PASSED, kept=0, problem=problem)
 
 
-def look(visit: WalletVisit, refund: Refund) -> Refund:
+def look(calls: WalletCalls, refund: Refund) -> Refund:
     """Ask both wallets, and write what they show. Raises StaleRecord after a lost race."""
-    services = visit.services
+    services = calls.services
     try:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
         assert refund.payer is not None
-        if refund.payer.id != visit.merchant.wallet_address:
+        if refund.payer.id != calls.merchant.wallet_address:
             return refund  # wallets do not show a payment to another client
         begun = services.clock.now()
         try:
-            refund, own = _own(visit, refund)
+            refund, own = _own(calls, refund)
         except (op.OpenPaymentsError, CannotTell):
             return services.refunds.get(refund.id) or refund
         refund = _noted(services, refund, own.payment, begun)
-        return _decided(visit, refund, own.payment, begun)
+        return _decided(calls, refund, own.payment, begun)
     except IllegalTransition as illegal:
         raise StaleRecord(illegal.record) from None
 
@@ -117,10 +117,10 @@ def _noted(
 
 
 def _decided(
-    visit: WalletVisit, refund: Refund, own: OutgoingPayment | None, begun: datetime
+    calls: WalletCalls, refund: Refund, own: OutgoingPayment | None, begun: datetime
 ) -> Refund:
-    services = visit.services
-    verdict = decide(refund, own, _theirs(visit, refund), now=begun)
+    services = calls.services
+    verdict = decide(refund, own, _theirs(calls, refund), now=begun)
     if verdict.outcome is Outcome.SUCCEEDED:
         return settle(
             services,
@@ -147,61 +147,61 @@ def _decided(
     return refund
 
 
-def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
+def _own(calls: WalletCalls, refund: Refund) -> tuple[Refund, Own]:
     """Read the payment at the merchant's wallet, after renewing the token if it has ended.
 
     Raises CannotTell, open_payments errors, StaleRecord.
     """
     if refund.token is None:
-        return refund, _with_budget(visit, refund)
-    token = sealed.open_token(visit.services.vault, refund.id, refund.token)
+        return refund, _with_budget(calls, refund)
+    token = sealed.open_token(calls.services.vault, refund.id, refund.token)
     ends = token.expires_at
-    if refund.rotating or (ends is not None and visit.services.clock.now() + TOKEN_MARGIN >= ends):
-        refund, token = _renewed(visit, refund, token)
+    if refund.rotating or (ends is not None and calls.services.clock.now() + TOKEN_MARGIN >= ends):
+        refund, token = _renewed(calls, refund, token)
     try:
-        return refund, _find(visit, refund, token)
+        return refund, _find(calls, refund, token)
     except op.Refused as refused:
         if refused.reason is not op.Reason.TOKEN_INACTIVE:
             raise
-    refund, token = _renewed(visit, refund, token)
-    return refund, _find(visit, refund, token)
+    refund, token = _renewed(calls, refund, token)
+    return refund, _find(calls, refund, token)
 
 
-def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
+def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
     """Read the payment with the mandate's token, which reads all payments of this client.
 
     So a refund whose own token is lost needs no approval either. Raises CannotTell if the mandate
     has no token, open_payments errors, StaleRecord.
     """
-    services = visit.services
+    services = calls.services
     mandate = mandates.of(services, refund.merchant)
     try:
-        mandate, token = mandates.usable(visit, mandate)
+        mandate, token = mandates.usable(calls, mandate)
         try:
-            return _find(visit, refund, token)
+            return _find(calls, refund, token)
         except op.Refused as refused:
             if refused.reason is not op.Reason.TOKEN_INACTIVE:
                 raise
-        _, token = mandates.rotate(visit, mandate)
+        _, token = mandates.rotate(calls, mandate)
     except mandates.NoToken as no_token:
         if no_token.gone:  # the merchant has to approve that it is read
             _lost(services, refund, lambda current: bool(current.by_budget))
         raise CannotTell from None
-    return _find(visit, refund, token)
+    return _find(calls, refund, token)
 
 
-def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
+def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
     """Rotate the token (M): the intent, the call, the new token.
 
     Raises CannotTell without a new token, open_payments errors, StaleRecord.
     """
     assert refund.payer is not None
-    services, known, auth_server = visit.services, refund.token, refund.payer.auth_server
+    services, known, auth_server = calls.services, refund.token, refund.payer.auth_server
     if not refund.rotating:
         refund = move(services, refund, RefundEvent.ROTATION_STARTED, rotating=1)
     sent = refund.instruction
     try:
-        fresh = visit.client.rotate_token(auth_server, token)
+        fresh = calls.client.rotate_token(auth_server, token)
     except op.Refused as refused:
         if refused.reason is op.Reason.TOKEN_GONE:
             _lost(services, refund, lambda current: current.token == known)
@@ -233,7 +233,7 @@ def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -
     write_decided(services, refund, lost)
 
 
-def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
+def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
     "Not found" is believed only in the form in which the merchant's own provider answers it. An
@@ -243,7 +243,7 @@ def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
     assert refund.payer is not None
     assert refund.quote is not None
     assert refund.incoming_payment is not None
-    client, payer, quote = visit.client, refund.payer, refund.quote.id
+    client, payer, quote = calls.client, refund.payer, refund.quote.id
     url = refund.outgoing_payment or client.outgoing_payment_url(payer, quote)
     try:
         payment = client.get_outgoing_payment(url, token)
@@ -267,7 +267,7 @@ def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
     raise CannotTell
 
 
-def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
+def _theirs(calls: WalletCalls, refund: Refund) -> int | None:
     """Return what the customer's incoming payment has received; None if it cannot be read.
 
     "Not found" also gives None: the wallet is not trusted, and providers delete expired unpaid
@@ -278,12 +278,12 @@ def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
     assert refund.incoming_payment is not None
     customer, url = refund.customer, refund.incoming_payment.id
     try:
-        payment = visit.services.wallets.tokens.use(
-            visit.client,
+        payment = calls.services.wallets.tokens.use(
+            calls.client,
             customer.auth_server,
             customer.resource_server,
             Access.INCOMING_PAYMENT,
-            lambda token: visit.client.get_incoming_payment(url, token, wallet=customer.id),
+            lambda token: calls.client.get_incoming_payment(url, token, wallet=customer.id),
             wallet=customer.id,
         )
     except op.OpenPaymentsError:

@@ -42,8 +42,8 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.refund.settle import settle
 from checkout.flows.session import lookup
+from checkout.open_payments.address_mistakes import NotAnAddress
 from checkout.open_payments.models import Amount
-from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse
 from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import Services

@@ -7,7 +7,7 @@ walk counts the session when nothing can change it any more. A third walk counts
 end was written, after the same delay. The mark of a walk moves in the transaction that adds to the
 days, so rounds that die or overlap count nothing twice and miss nothing.
 
-An end that cannot be written is never lost: the session is stored as untold when the first walk
+An end that cannot be written is never lost: the session is stored as unreported when the first walk
 passes it, and tried again each round.
 """
 
@@ -23,19 +23,21 @@ from typing import Final
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import session_ref
 from checkout.domain.ground.providers import Provider
-from checkout.domain.reports.daily_totals import DayTally, tallied
+from checkout.domain.reports.daily_totals import DayTotals, tallied
 from checkout.domain.session.record import CLOCK_IS_FINAL_AFTER, Session
 from checkout.domain.webhooks.event_types import EXPIRED
 from checkout.flows.schedule.sweep import place_of
 from checkout.flows.session.lookup import write_clock
-from checkout.ports import Positions, Walk
+from checkout.ports import Scan, ScanPositions
 from checkout.services import PayServices
 
 STRETCH: Final = 90  # sessions; a transaction has room for as many days, and the walk's mark
 # If few sessions end, the ends within this time are counted together, because each count costs four
 # write units.
 GATHERED: Final = timedelta(minutes=5)
-UNTOLD_MAX: Final = 90  # of a shard; with more, the cause is not in the sessions: the walk waits
+UNREPORTED_MAX: Final = (
+    90  # of a shard; with more, the cause is not in the sessions: the walk waits
+)
 
 logger = logging.getLogger(__name__)
 
@@ -54,64 +56,65 @@ class Followed:
         self.failed += other.failed
 
 
-def run(services: PayServices, *, until: datetime, walks: Iterable[Walk] = Walk) -> Followed:
+def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan) -> Followed:
     """Take these walks up to now, all shards in parallel. No stretch begins after `until`."""
     total = Followed()
     try:
-        positions = services.tallies.positions()
+        positions = services.daily_totals.positions()
     except Exception as error:  # noqa: BLE001 - the results of the sweep are still reported
         logger.warning("following the clock failed, will retry: %s", place_of(error))
         return Followed(failed=1)
     for walk in walks:
         along = partial(_follow, services, walk, positions, until)
-        for part in services.side_by_side(along, services.tallies.shards):
+        for part in services.run_concurrently(along, services.daily_totals.shards):
             total.plus(part)
     return total
 
 
 def _follow(
-    services: PayServices, walk: Walk, positions: Positions, until: datetime, shard: int
+    services: PayServices, walk: Scan, positions: ScanPositions, until: datetime, shard: int
 ) -> Followed:
     """Take the walk along one shard. A failing shard does not stop the others."""
     done = Followed()
     since = positions.marks.get((walk, shard))
     now = services.clock.now()
-    telling = walk is Walk.TELL
+    telling = walk is Scan.TELL
     to = now if telling else now - CLOCK_IS_FINAL_AFTER
     gathered = timedelta(0) if telling else GATHERED
-    untold = positions.untold.get(shard, frozenset()) if telling else frozenset()
+    unreported = positions.unreported.get(shard, frozenset()) if telling else frozenset()
     offered = cache(partial(_offered, services))
     try:
-        if untold and services.clock.now() < until:
-            was, untold = untold, _untold(services, dict.fromkeys(sorted(untold)), done)
-            if untold != was:
-                services.tallies.told(shard, was, untold)
+        if unreported and services.clock.now() < until:
+            was = unreported
+            unreported = _unreported(services, dict.fromkeys(sorted(was)), done)
+            if unreported != was:
+                services.daily_totals.told(shard, was, unreported)
         while services.clock.now() < until:
-            stretch = services.tallies.ahead(
+            batch = services.daily_totals.ahead(
                 walk, shard, to, since=since, limit=STRETCH, gathered=gathered
             )
-            if stretch is None:
+            if batch is None:
                 break
-            written = walk is Walk.ENDS  # otherwise it is in the other lane, or has not ended
+            written = walk is Scan.ENDS  # otherwise it is in the other lane, or has not ended
             ended = [
                 each
-                for each in stretch.sessions
+                for each in batch.sessions
                 if each.over_at is not None and each.left_to_clock is not written
             ]
-            tallies: tuple[DayTally, ...] = ()
+            daily_totals: tuple[DayTotals, ...] = ()
             if telling:
-                found = {each.id: each for each in ended} | dict.fromkeys(stretch.unreadable)
-                untold |= _untold(services, found, done)
-                if len(untold) > UNTOLD_MAX:
+                found = {each.id: each for each in ended} | dict.fromkeys(batch.unreadable)
+                unreported |= _unreported(services, found, done)
+                if len(unreported) > UNREPORTED_MAX:
                     return done
             else:
-                tallies = tallied(ended, offered)
-                done.failed += len(stretch.unreadable)
-            if not services.tallies.passed(stretch, tallies, untold):
+                daily_totals = tallied(ended, offered)
+                done.failed += len(batch.unreadable)
+            if not services.daily_totals.passed(batch, daily_totals, unreported):
                 return done  # another round takes this walk
-            since = stretch.to
+            since = batch.to
             done.counted += 0 if telling else len(ended)
-            if not stretch.more:
+            if not batch.more:
                 break
     except Exception as error:  # noqa: BLE001 - the others continue
         logger.warning("following the clock failed, will retry: %s", place_of(error))
@@ -119,7 +122,7 @@ def _follow(
     return done
 
 
-def _untold(
+def _unreported(
     services: PayServices, ended: Mapping[str, Session | None], done: Followed
 ) -> frozenset[str]:
     """Write the ends for merchants who want the event; return the sessions still to be written.

@@ -82,7 +82,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SweepKind:
     """The functions that read and check the records of one kind, in two halves.
 
     `begin` asks the merchant's wallet. `finish` asks the customer's, within the given time.
@@ -99,7 +99,7 @@ class Kind:
 class Check:
     """The check of one record, and its result so far."""
 
-    kind: Kind
+    kind: SweepKind
     before: Any
     checked: Checked
 
@@ -170,12 +170,12 @@ class _Round:
 
         If no time is left for a wallet, the result of the merchant's wallet decides.
         """
-        self._services.side_by_side(lambda check: self._finish(check, until), checks)
+        self._services.run_concurrently(lambda check: self._finish(check, until), checks)
 
     def _all(
         self, do: Callable[[T], Check | None], items: Iterable[T], until: datetime
     ) -> list[Check | None]:
-        return self._services.side_by_side(do, in_time(self._services.clock, until, items))
+        return self._services.run_concurrently(do, in_time(self._services.clock, until, items))
 
     def _check(self, record_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
         """Check one record; None if there is no more to do, or if it was `put_off`."""
@@ -199,7 +199,7 @@ class _Round:
             self._failed(error, record_id)
             return None
 
-    def _begin(self, kind: Kind, record: Any, place: str) -> Checked:
+    def _begin(self, kind: SweepKind, record: Any, place: str) -> Checked:
         begun = self._services.clock.now()
         try:
             return kind.begin(self._services, record)
@@ -287,28 +287,28 @@ def _whole(step: Callable[[PayServices, Any], Any]) -> Callable[[PayServices, An
     return lambda services, record: Checked(step(services, record))
 
 
-_KINDS: Final[Mapping[str, Kind]] = {
-    SESSION: Kind(
+_KINDS: Final[Mapping[str, SweepKind]] = {
+    SESSION: SweepKind(
         get=lambda services, session_id: services.sessions.get(session_id),
         begin=_begin_session,
         finish=lambda services, checked, within: reconcile.ask_customer(
             services, checked, within=within
         ),
     ),
-    REFUND: Kind(
+    REFUND: SweepKind(
         get=lambda services, refund_id: services.refunds.get(refund_id),
         begin=_begin_refund,
     ),
-    MANDATE: Kind(
+    MANDATE: SweepKind(
         get=lambda services, mandate_id: services.mandates.get(mandate_id),
         # renews the token of a mandate, long before its provider forgets it
         begin=_whole(partial(mandates.step, within=MERCHANT_WITHIN)),
     ),
-    SUBSCRIBER: Kind(
+    SUBSCRIBER: SweepKind(
         get=lambda services, subscriber_id: services.subscribers.get(subscriber_id),
         begin=_whole(notices.look),  # tells a member what needs somebody
     ),
-    WITHDRAWAL: Kind(
+    WITHDRAWAL: SweepKind(
         get=lambda services, row_id: services.withdrawals.get(row_id.partition("#")[2]),
         # acknowledges a withdrawal to its customer, if that has failed before
         begin=_whole(withdrawals.acknowledge_if_due),
@@ -318,7 +318,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 
 def _due(services: PayServices, now: datetime, part: ShardRange, *, urgent: bool) -> DueSessions:
     return services.sessions.due(
-        now, urgent=urgent, limit=NAMED_MAX, side_by_side=services.side_by_side, part=part
+        now, urgent=urgent, limit=NAMED_MAX, run_concurrently=services.run_concurrently, part=part
     )
 
 
@@ -333,7 +333,7 @@ def _due_events(
 ) -> Sequence[DueEvent]:
     """Return the webhook events that are due, or none if they cannot be read."""
     try:
-        return deliver.due_events(services.events, now, services.side_by_side, part)
+        return deliver.due_events(services.events, now, services.run_concurrently, part)
     except Exception as error:  # noqa: BLE001 - the sessions are still checked
         logger.warning("reading due webhook events failed, will retry: %s", place_of(error))
         counts.failed += 1
@@ -348,7 +348,7 @@ def _enqueue(
             services.events,
             services.queue,
             services.clock,
-            services.side_by_side,
+            services.run_concurrently,
             events,
             until=until,
         )

@@ -22,7 +22,7 @@ from checkout.flows import limits, merchants
 from checkout.flows.payment import approval, instruct, sealed
 from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.payment.sealed import Proof
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.session import completion, reconcile
 from checkout.flows.session.lookup import apply_clock, load
@@ -33,7 +33,9 @@ from checkout.ports import StaleRecord
 from checkout.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
-PATIENCE: Final = 2.5  # seconds that the callback waits for the money; the customer sees no page
+WAIT_FOR_MONEY: Final = (
+    2.5  # seconds that the callback waits for the money; the customer sees no page
+)
 
 # The values of `result` from Rafiki's authorization server; RFC 9635 has no such parameter.
 RESULTS: Final = {"grant_rejected": Outcome.DECLINED, "invalid_interaction": Outcome.TIMED_OUT}
@@ -92,7 +94,7 @@ def _claim_and_pay(
 ) -> Session:
     """Claim the approval (W5) and pay. The loser of the claim returns the winner's session."""
     merchant = merchants.of(services.merchants, session)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:
         session = approval.claim(services, session, _look_planned)
     except StaleRecord as stale:
@@ -101,7 +103,7 @@ def _claim_and_pay(
     except IllegalTransition as illegal:
         return apply_clock(services, illegal.record)
     try:
-        return _continue_and_pay(visit, session, grant, interact_ref)
+        return _continue_and_pay(calls, session, grant, interact_ref)
     except StaleRecord as stale:  # our lease lapsed, or a sweep came first: its write counts
         current: Session = stale.current
         return current
@@ -116,18 +118,18 @@ def _look_planned(session: Session, now: datetime) -> dict[str, Any]:
 
 
 def _continue_and_pay(
-    visit: WalletVisit, session: Session, grant: sealed.Grant, interact_ref: str
+    calls: WalletCalls, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    session, token = approval.redeem_and_intend(visit, session, grant, interact_ref, _blame)
+    session, token = approval.redeem_and_intend(calls, session, grant, interact_ref, _blame)
     if token is None:
         return session
-    sent = instruct.send(visit, session, token, timedelta(seconds=PATIENCE))
+    sent = instruct.send(calls, session, token, timedelta(seconds=WAIT_FOR_MONEY))
     session = sent.session
     if sent.seen is not None:
-        return reconcile.arrived(visit, session, sent.seen)
+        return reconcile.arrived(calls, session, sent.seen)
     if sent.payment is None or session.status is not Status.PROCESSING:
         return session
-    return completion.await_money(visit, session, sent.payment, token, patience=PATIENCE)
+    return completion.await_money(calls, session, sent.payment, token, time_budget=WAIT_FOR_MONEY)
 
 
 def _blame(

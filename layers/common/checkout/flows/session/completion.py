@@ -13,7 +13,7 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.payment.machine import Change
 from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import proof, schedule
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
@@ -26,18 +26,18 @@ ASK_AFTER: Final = timedelta(seconds=1)
 
 
 def decide_by_money(
-    visit: WalletVisit, session: Session, seen: proof.Seen, *, final: bool = False
+    calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState, *, final: bool = False
 ) -> Session:
     """Complete a processing session that is paid, and flag one that is partly paid.
 
     `final`: nothing more can arrive, so a partly paid session is not checked again.
     """
-    if proof.enough(visit, session, seen.received):
-        return complete(visit, session, seen.received)
+    if proof.enough(calls, session, seen.received):
+        return complete(calls, session, seen.received)
     if seen.received == 0 or (session.received == seen.received and not final):
         return session
     return move(
-        visit.services,
+        calls.services,
         session,
         Event.CHECKED if session.received == seen.received else Event.PART_ARRIVED,
         received=seen.received,
@@ -46,13 +46,13 @@ def decide_by_money(
     )
 
 
-def complete(visit: WalletVisit, session: Session, received: int | None) -> Session:
+def complete(calls: WalletCalls, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
     `received` is in the wallet's scale; None if not known, which only the policy `instructed`
     allows. If it is less than asked, the session is checked again after its end.
     """
-    services = visit.services
+    services = calls.services
 
     def completed(current: Session) -> Change[Session] | None:
         if current.status is not Status.PROCESSING:
@@ -76,62 +76,62 @@ def complete(visit: WalletVisit, session: Session, received: int | None) -> Sess
 
 
 def await_money(
-    visit: WalletVisit,
+    calls: WalletCalls,
     session: Session,
     payment: OutgoingPayment,
     token: AccessToken,
     *,
-    patience: float,
+    time_budget: float,
 ) -> Session:
     """Read the incoming payment of a processing session until the money shows (C9), complete it.
 
     Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet reports
     that the `payment` has failed, or the incoming payment is completed with too little. Ends after
-    `patience` seconds, which also limit its calls. With the policy `instructed` there is one read.
-    Raises StaleRecord, IllegalTransition.
+    `time_budget` seconds, which also limit its calls. With the policy `instructed` there is one
+    read. Raises StaleRecord, IllegalTransition.
     """
-    services = visit.services
+    services = calls.services
     if payment.failed:
         return schedule.start_closing(services, session)
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
-        return complete(visit, session, seen_if_readable(visit, session).received or None)
+        return complete(calls, session, seen_if_readable(calls, session).received or None)
     begun = services.clock.now()
-    visit = visit.within(timedelta(seconds=patience))
+    calls = calls.within(timedelta(seconds=time_budget))
     known: OutgoingPayment | None = None
     for pause in POLL_SECONDS:
         try:
-            seen = proof.read(visit, session)
-            if proof.enough(visit, session, seen.received):
-                return complete(visit, session, seen.received)
-            session = _tell_part(visit, session, seen)
+            seen = proof.read(calls, session)
+            if proof.enough(calls, session, seen.received):
+                return complete(calls, session, seen.received)
+            session = _tell_part(calls, session, seen)
             over = seen.completed
             if services.clock.now() >= begun + ASK_AFTER:
-                before, known = known, visit.client.get_outgoing_payment(payment.id, token)
-                if paid_but_for_rounding(visit, session, seen, before, known):
-                    return complete(visit, session, seen.received)
+                before, known = known, calls.client.get_outgoing_payment(payment.id, token)
+                if paid_but_for_rounding(calls, session, seen, before, known):
+                    return complete(calls, session, seen.received)
                 over = over or known.failed
             if over:
-                session = decide_by_money(visit, session, seen)
+                session = decide_by_money(calls, session, seen)
                 return schedule.start_closing(services, session)
         except op.OpenPaymentsError:
             pass  # the page keeps asking
-        if services.clock.now() + timedelta(seconds=pause) > visit.deadline:
+        if services.clock.now() + timedelta(seconds=pause) > calls.deadline:
             break
         services.clock.sleep(pause)
     return session
 
 
-def _tell_part(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
+def _tell_part(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
     """Write the part received, unless the payment may still count as paid except for rounding."""
-    if proof.enough(visit, session, seen.received, ended=True):
+    if proof.enough(calls, session, seen.received, ended=True):
         return session
-    return decide_by_money(visit, session, seen)
+    return decide_by_money(calls, session, seen)
 
 
 def paid_but_for_rounding(
-    visit: WalletVisit,
+    calls: WalletCalls,
     session: Session,
-    seen: proof.Seen,
+    seen: proof.IncomingPaymentState,
     before: OutgoingPayment | None,
     after: OutgoingPayment,
 ) -> bool:
@@ -142,17 +142,19 @@ def paid_but_for_rounding(
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False
-    return proof.enough(visit, session, seen.received, ended=True)
+    return proof.enough(calls, session, seen.received, ended=True)
 
 
-def seen_if_readable(visit: WalletVisit, session: Session) -> proof.Seen:
+def seen_if_readable(calls: WalletCalls, session: Session) -> proof.IncomingPaymentState:
     """Read the incoming payment; with the policy `instructed`, an unreadable one counts as empty.
 
     Raises open_payments errors with the policy `received`.
     """
     try:
-        return proof.read(visit, session)
+        return proof.read(calls, session)
     except op.OpenPaymentsError:
-        if visit.services.completion_policy is CompletionPolicy.RECEIVED:
+        if calls.services.completion_policy is CompletionPolicy.RECEIVED:
             raise
-        return proof.Seen(received=0, closed=False, begun_at=visit.services.clock.now())
+        return proof.IncomingPaymentState(
+            received=0, closed=False, begun_at=calls.services.clock.now()
+        )

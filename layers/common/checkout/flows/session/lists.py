@@ -29,9 +29,9 @@ class ListQuery:
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
     minor units (both inclusive). `search` is a text in full (domain/reports/search_terms.py).
     `statuses` are alternatives. `paid_from` and `paid_before` bound `paid_at` of completed
-    sessions. `rounds` limits the index pages that are read for one response, `patience` those that
-    are read while nothing is found. `upward` asks for the sessions just newer than the cursor; the
-    page is still newest first.
+    sessions. `rounds` limits the index pages that are read for one response, `rounds_if_empty`
+    those that are read while nothing is found. `upward` asks for the sessions just newer than the
+    cursor; the page is still newest first.
     """
 
     limit: int = 10
@@ -47,7 +47,7 @@ class ListQuery:
     statuses: tuple[Status, ...] = ()
     concern: Concern | None = None
     rounds: int = FILTER_ROUNDS
-    patience: int = 0
+    rounds_if_empty: int = 0
     upward: bool = False
 
     @property
@@ -57,22 +57,22 @@ class ListQuery:
         return bool(self.statuses) or any(each is not None for each in by_field)
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def ranges(self) -> tuple[IndexRange, ...]:
         """The parts of the indexes with all sessions that match, the newest first."""
         low, high = self.created_from, self.created_before
         if self.search:
-            return (Stretch(last_part(self.search), low, high),)
+            return (IndexRange(last_part(self.search), low, high),)
         if (Status.COMPLETED,) not in (self.statuses, (self.status,)):
-            return (Stretch(None, low, high),)
+            return (IndexRange(None, low, high),)
         if self.paid_before is not None:
             high = min(high or self.paid_before, self.paid_before)
         if self.paid_from is None:
-            return (Stretch(PAID, low, high),)
+            return (IndexRange(PAID, low, high),)
         soon = self.paid_from - PAID_WITHIN
         older = soon if high is None else min(high, soon)
         return (
-            Stretch(PAID, soon if low is None else max(low, soon), high),
-            Stretch(NEEDS_SOMEBODY, low, older),
+            IndexRange(PAID, soon if low is None else max(low, soon), high),
+            IndexRange(NEEDS_SOMEBODY, low, older),
         )
 
     def holds(self, session: Session, now: datetime) -> bool:
@@ -98,7 +98,7 @@ class ListQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class IndexRange:
     """The sessions of a time range by their creation: all, or those that a text finds."""
 
     found_by: str | None
@@ -124,23 +124,23 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
     Its cursor continues in the direction of the query. Reads for READ_FOR, at most `rounds` index
-    pages, or `patience` if nothing is found, and then returns a cursor, so that a filter with few
-    matches cannot make one request read without end. Raises CursorInvalid.
+    pages, or `rounds_if_empty` if nothing is found, and then returns a cursor, so that a filter
+    with few matches cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()
     found: list[Session] = []
     unreadable: tuple[str, ...] = ()
     looked_to: datetime | None = None
-    stretches = list(query.stretches[::-1] if query.upward else query.stretches)
-    for number in range(max(query.rounds, query.patience) + len(stretches) - 1):
+    ranges = list(query.ranges[::-1] if query.upward else query.ranges)
+    for number in range(max(query.rounds, query.rounds_if_empty) + len(ranges) - 1):
         page = services.sessions.page(
             key.lists,
             limit=PAGE_MAX if query.filters else min(PAGE_MAX, query.limit - len(found)),
             after=after,
-            created_from=stretches[0].created_from,
-            created_before=stretches[0].created_before,
-            search=stretches[0].found_by,
+            created_from=ranges[0].created_from,
+            created_before=ranges[0].created_before,
+            search=ranges[0].found_by,
             upward=query.upward,
         )
         unreadable += page.unreadable
@@ -151,8 +151,8 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
                     return SessionList(_newest_first(found, query), more, last, unreadable)
                 found.append(session)
             looked_to = session.created_at
-        if page.next_key is None and stretches[1:]:
-            del stretches[0]
+        if page.next_key is None and ranges[1:]:
+            del ranges[0]
             if page.records:
                 after = _place(page.records[-1])
             continue

@@ -43,15 +43,15 @@ from checkout.domain.session.record import (
 )
 from checkout.flows import limits, merchants
 from checkout.flows.payment import approval, instruct, proof, sealed
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, commit, move
-from checkout.flows.session import unsolicited
+from checkout.flows.session import unsolicited_payments
 from checkout.flows.session.lookup import apply_clock, load
 from checkout.open_payments import errors as op
+from checkout.open_payments.address_mistakes import NotAnAddress
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import Quote, WalletAddress
-from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
 from checkout.ports import StaleRecord
@@ -84,7 +84,7 @@ def submit_wallet(
         raise MerchantWalletError("The operator of this checkout has suspended the shop's sales.")
     session = _claim(services, session, url, client, typed, merchant)
     try:
-        return _prepare(WalletVisit.begin(services, merchant, within=DEADLINE), session, url)
+        return _prepare(WalletCalls.begin(services, merchant, within=DEADLINE), session, url)
     except StaleRecord as stale:  # our lease lapsed, or the merchant ended the session meanwhile
         raise refusal(stale.current, services.clock.now()) from None
     except IllegalTransition as illegal:  # time ran out meanwhile
@@ -103,7 +103,7 @@ def address_in(services: PayServices, typed: str) -> str:
         return parse(typed, allow_ports=services.allow_loopback)
     except NotAnAddress as error:
         raise WalletInvalid(
-            str(error), param="wallet_address", slip=error.slip, character=error.character
+            str(error), param="wallet_address", mistake=error.mistake, character=error.character
         ) from None
 
 
@@ -173,28 +173,28 @@ def _claim(
         raise refusal(stale.current, services.clock.now()) from None
 
 
-def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
-    session = _check_incoming_payment(visit, session)
+def _prepare(calls: WalletCalls, session: Session, url: str) -> Session:
+    session = _check_incoming_payment(calls, session)
     if session.status is not Status.PREPARING:
         return session
-    if (session.identity or 0) != visit.merchant.identity:
-        visit = visit.of(merchants.of(visit.services.merchants, session))
-    wallet = resolve(visit.client, url)
-    session = _ensure_incoming_payment(visit, session, wallet)
+    if (session.identity or 0) != calls.merchant.identity:
+        calls = calls.of(merchants.of(calls.services.merchants, session))
+    wallet = resolve(calls.client, url)
+    session = _ensure_incoming_payment(calls, session, wallet)
     assert session.customer is not None
     assert session.incoming_payment is not None
     try:
         quote = instruct.request_quote(
-            visit, session.customer, receiver=session.incoming_payment.id, receive=session.receive
+            calls, session.customer, receiver=session.incoming_payment.id, receive=session.receive
         )
     except op.OpenPaymentsError as error:
         if isinstance(error, op.Refused) and error.reason is op.Reason.INVALID_RECEIVER:
-            session = _paid_meanwhile(visit, session)
+            session = _paid_meanwhile(calls, session)
             if session.status is not Status.PREPARING:
                 return session
         raise quote_error(error) from error
-    session = _store(visit, session, quote=quote)  # W3
-    return _request_approval(visit, session, wallet, quote)
+    session = _store(calls, session, quote=quote)  # W3
+    return _request_approval(calls, session, wallet, quote)
 
 
 def resolve(client: OpenPayments, url: str) -> WalletAddress:
@@ -223,7 +223,7 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
     raise WalletInvalid(message, param="wallet_address")
 
 
-def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
+def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
     Returns the session completed or processing if money has arrived. Removes an incoming payment
@@ -234,52 +234,52 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
     if session.incoming_payment is None:
         return session
     try:
-        seen = proof.read(visit, session)
+        seen = proof.read(calls, session)
     except op.OpenPaymentsError:
         return session
     if seen.received > 0:
-        return unsolicited.found(visit, session, seen)
+        return unsolicited_payments.found(calls, session, seen)
     if not seen.closed:
         return session
     if session.closed_at is None:
-        session = _store(visit, session, closed_at=visit.services.clock.now())
+        session = _store(calls, session, closed_at=calls.services.clock.now())
     if session.closed_at is None or seen.begun_at < session.closed_at + FENCE:
         raise MerchantWalletError(
             "The shop's wallet provider has closed this payment; try again in a minute."
         )
-    now = merchants.get(visit.services.merchants, session.merchant)
+    now = merchants.get(calls.services.merchants, session.merchant)
     identity = now.identity or None
-    return _store(visit, session, incoming_payment=None, closed_at=None, identity=identity)
+    return _store(calls, session, incoming_payment=None, closed_at=None, identity=identity)
 
 
-def _paid_meanwhile(visit: WalletVisit, session: Session) -> Session:
+def _paid_meanwhile(calls: WalletCalls, session: Session) -> Session:
     """Return the session completed or processing if its incoming payment has received money.
 
     An incoming payment that was just paid from outside is also an invalid receiver.
     """
     try:
-        seen = proof.read(visit, session)
+        seen = proof.read(calls, session)
     except op.OpenPaymentsError:
         return session
-    return unsolicited.found(visit, session, seen)
+    return unsolicited_payments.found(calls, session, seen)
 
 
 def _ensure_incoming_payment(
-    visit: WalletVisit, session: Session, wallet: WalletAddress
+    calls: WalletCalls, session: Session, wallet: WalletAddress
 ) -> Session:
     """Store the customer's wallet, and an incoming payment if there is none (C2, C3, W2)."""
     customer = replace(wallet, public_name=None)  # nothing shows the name yet
     if session.incoming_payment is not None:
-        return _store(visit, session, customer=customer)
-    return _store(visit, session, customer=customer, incoming_payment=_create(visit, session))
+        return _store(calls, session, customer=customer)
+    return _store(calls, session, customer=customer, incoming_payment=_create(calls, session))
 
 
-def _create(visit: WalletVisit, session: Session) -> IncomingPaymentRef:
+def _create(calls: WalletCalls, session: Session) -> IncomingPaymentRef:
     expires_at = session.expires_at + INCOMING_PAYMENT_GRACE
     try:
-        created = visit.at_merchant(
-            lambda token: visit.client.create_incoming_payment(
-                visit.merchant.resource_server, token, amount=session.receive, expires_at=expires_at
+        created = calls.at_merchant(
+            lambda token: calls.client.create_incoming_payment(
+                calls.merchant.resource_server, token, amount=session.receive, expires_at=expires_at
             )
         )
     except op.OpenPaymentsError as error:
@@ -324,17 +324,17 @@ def _not_connected() -> WalletUnavailable:
 
 
 def _request_approval(
-    visit: WalletVisit, session: Session, wallet: WalletAddress, quote: Quote
+    calls: WalletCalls, session: Session, wallet: WalletAddress, quote: Quote
 ) -> Session:
     """Ask for the grant that the customer approves (C6), and store it (W4).
 
     The grant is limited to this receiver and to the quoted debit, so it can pay nothing else.
     """
-    services = visit.services
+    services = calls.services
     assert session.incoming_payment is not None
     try:
         grant, page = approval.ask(
-            visit,
+            calls,
             wallet,
             limits=Limits(receiver=session.incoming_payment.id, debit_amount=quote.debit),
             finish_uri=f"{services.base_url}/pay/{session.id}/grant/callback",
@@ -350,9 +350,9 @@ def _request_approval(
     )
 
 
-def _store(visit: WalletVisit, session: Session, **references: Any) -> Session:
+def _store(calls: WalletCalls, session: Session, **references: Any) -> Session:
     """Store an external reference as soon as it exists (W2, W3)."""
-    return move(visit.services, session, Event.REFERENCE_STORED, **references)
+    return move(calls.services, session, Event.REFERENCE_STORED, **references)
 
 
 def _problem(error: CheckoutError) -> Problem:

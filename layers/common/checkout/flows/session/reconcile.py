@@ -18,9 +18,9 @@ from checkout.domain.payment.machine import Change, IllegalTransition
 from checkout.domain.session.record import Session, Status
 from checkout.flows import limits, merchants
 from checkout.flows.payment import instruct, proof, schedule, sealed
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
-from checkout.flows.session import completion, unsolicited
+from checkout.flows.session import completion, unsolicited_payments
 from checkout.flows.session.lookup import apply_clock, load
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import AccessToken, OutgoingPayment
@@ -50,7 +50,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
     session = view(services, session_id)
     now = services.clock.now()
     due = schedule.due(session, now) or _callback_over(session, now)
-    if not due and not unsolicited.may_look(session, now):
+    if not due and not unsolicited_payments.may_look(session, now):
         return session
     if not limits.admits_work(services, client):
         return session
@@ -80,12 +80,12 @@ class Checked:
     """
 
     session: Session
-    seen: proof.Seen | None = None
+    seen: proof.IncomingPaymentState | None = None
     paid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WalletAnswer:
     """A session after its customer's wallet was asked, and the payment that the wallet shows.
 
     This session must be used even if the wallet has not `answered`, because a token may have been
@@ -117,10 +117,10 @@ def ask_merchant(
     """
     try:
         session = move(services, session, Event.CHECKED, **_next_check(services, session))
-        visit = _visit(services, session, within)
+        calls = _visit(services, session, within)
         checked = Checked(session)
         with contextlib.suppress(op.OpenPaymentsError):
-            checked = _checked(visit, session)
+            checked = _checked(calls, session)
         return replace(checked, session=apply_clock(services, checked.session))
     except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
         raise StaleRecord(illegal.record) from None
@@ -139,115 +139,121 @@ def ask_customer(
         return session
     begun = services.clock.now()
     try:
-        visit = _visit(services, session, within)
+        calls = _visit(services, session, within)
         payment: OutgoingPayment | None = None
         if schedule.may_ask(session, begun, within):
-            asked = _ask_wallet(visit, session)
+            asked = _ask_wallet(calls, session)
             session, payment = asked.session, asked.payment
             if not asked.answered:  # the merchant's wallet alone decides
                 session = schedule.note_if_hung(services, session, begun)
         if session.status is Status.PROCESSING:
-            session = _decide(visit, session, seen, payment)
+            session = _decide(calls, session, seen, payment)
         elif payment is None and seen.received == 0:
-            session = schedule.close_when_waited(visit.services, session, completed=seen.completed)
+            session = schedule.close_when_waited(calls.services, session, completed=seen.completed)
         else:
-            session = arrived(visit, session, seen, payment)
+            session = arrived(calls, session, seen, payment)
         return apply_clock(services, session)
     except IllegalTransition as illegal:
         raise StaleRecord(illegal.record) from None
 
 
-def _visit(services: PayServices, session: Session, within: timedelta) -> WalletVisit:
-    return WalletVisit.begin(services, merchants.of(services.merchants, session), within=within)
+def _visit(services: PayServices, session: Session, within: timedelta) -> WalletCalls:
+    return WalletCalls.begin(services, merchants.of(services.merchants, session), within=within)
 
 
-def _checked(visit: WalletVisit, session: Session) -> Checked:
+def _checked(calls: WalletCalls, session: Session) -> Checked:
     if session.terminal:
-        return Checked(unsolicited.account(visit, session))
+        return Checked(unsolicited_payments.account(calls, session))
     if not session.payment_in_flight:
-        return Checked(unsolicited.found(visit, session, proof.read(visit, session)))
+        return Checked(unsolicited_payments.found(calls, session, proof.read(calls, session)))
     if session.closing_at is not None:
-        return Checked(_fence(visit, session))
-    seen = completion.seen_if_readable(visit, session)
+        return Checked(_fence(calls, session))
+    seen = completion.seen_if_readable(calls, session)
     if session.phase is Phase.PAYING:
-        return Checked(session, seen, paid=proof.enough(visit, session, seen.received))
-    session = completion.decide_by_money(visit, session, seen)
+        return Checked(session, seen, paid=proof.enough(calls, session, seen.received))
+    session = completion.decide_by_money(calls, session, seen)
     return Checked(session, seen if session.status is Status.PROCESSING else None)
 
 
 def arrived(
-    visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None = None
+    calls: WalletCalls,
+    session: Session,
+    seen: proof.IncomingPaymentState,
+    payment: OutgoingPayment | None = None,
 ) -> Session:
     """Write that the instructed payment exists (W7), as a wallet or its money shows; decide."""
-    now = visit.services.clock.now()
+    now = calls.services.clock.now()
     paid_by = payment.id if payment else None
-    session = instruct.note_created(visit.services, session, paid_by, check_at=lambda current: now)
-    session = completion.decide_by_money(visit, session, seen)
+    session = instruct.note_created(calls.services, session, paid_by, check_at=lambda current: now)
+    session = completion.decide_by_money(calls, session, seen)
     if session.status is not Status.PROCESSING:
         return session
-    return _decide(visit, session, seen, payment)
+    return _decide(calls, session, seen, payment)
 
 
 def _decide(
-    visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None
+    calls: WalletCalls,
+    session: Session,
+    seen: proof.IncomingPaymentState,
+    payment: OutgoingPayment | None,
 ) -> Session:
     """Decide on a processing session that is not paid by the customer's wallet's answer."""
-    if proof.enough(visit, session, seen.received):
+    if proof.enough(calls, session, seen.received):
         return session  # it is paid, but a race was lost: the next check completes it
     if payment is not None and payment.failed:
-        return schedule.start_closing(visit.services, session)
-    if payment is not None and proof.enough(visit, session, seen.received, ended=True):
-        visit.services.clock.sleep(STILL_FOR)
-        asked = _ask_wallet(visit, session)  # once more, after a pause
+        return schedule.start_closing(calls.services, session)
+    if payment is not None and proof.enough(calls, session, seen.received, ended=True):
+        calls.services.clock.sleep(STILL_FOR)
+        asked = _ask_wallet(calls, session)  # once more, after a pause
         session, later = asked.session, asked.payment
-        if later and completion.paid_but_for_rounding(visit, session, seen, payment, later):
-            return completion.complete(visit, session, seen.received)
-    instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED
+        if later and completion.paid_but_for_rounding(calls, session, seen, payment, later):
+            return completion.complete(calls, session, seen.received)
+    instructed = calls.services.completion_policy is CompletionPolicy.INSTRUCTED
     if instructed and session.outgoing_payment is not None:
-        return completion.complete(visit, session, seen.received or None)
-    return schedule.close_when_waited(visit.services, session, completed=seen.completed)
+        return completion.complete(calls, session, seen.received or None)
+    return schedule.close_when_waited(calls.services, session, completed=seen.completed)
 
 
-def _fence(visit: WalletVisit, session: Session) -> Session:
+def _fence(calls: WalletCalls, session: Session) -> Session:
     """Take one step of the fence, and decide by the money; a part is reported before."""
-    session, seen, decides = proof.fence(visit, session)
+    session, seen, decides = proof.fence(calls, session)
     told = session.status is Status.PROCESSING
     if seen.received == 0 or not (told or decides):
         return session
     if not told:
-        session = move(visit.services, session, Event.PAYMENT_CREATED, check_at=seen.begun_at)
-    return completion.decide_by_money(visit, session, seen, final=decides)
+        session = move(calls.services, session, Event.PAYMENT_CREATED, check_at=seen.begun_at)
+    return completion.decide_by_money(calls, session, seen, final=decides)
 
 
-def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
+def _ask_wallet(calls: WalletCalls, session: Session) -> WalletAnswer:
     """Ask the customer's wallet for the payment, with the approval's token.
 
     A token that has expired is rotated once.
     """
     if session.token is None or session.customer is None:
-        return Asked(session, answered=False)  # there is no token
-    vault = visit.services.vault
+        return WalletAnswer(session, answered=False)  # there is no token
+    vault = calls.services.vault
     token = sealed.open_token(vault, session.id, session.token)
     try:
         try:
-            return Asked(session, _find(visit, session, token))
+            return WalletAnswer(session, _find(calls, session, token))
         except op.Refused as refused:
             if refused.reason is not op.Reason.TOKEN_INACTIVE:
                 raise
-        token = visit.client.rotate_token(session.customer.auth_server, token)
-        session = _keep_token(visit, session, token)
-        return Asked(session, _find(visit, session, token))
+        token = calls.client.rotate_token(session.customer.auth_server, token)
+        session = _keep_token(calls, session, token)
+        return WalletAnswer(session, _find(calls, session, token))
     except op.OpenPaymentsError:
-        return Asked(session, answered=False)
+        return WalletAnswer(session, answered=False)
 
 
-def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Session:
+def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Session:
     """Store the token that has replaced the session's, which the wallet no longer accepts.
 
     If other processes have written meanwhile, it is written over their version, and StaleRecord is
     raised, because this visit has nothing more to decide.
     """
-    services, known = visit.services, session.token
+    services, known = calls.services, session.token
     new = sealed.seal_token(services.vault, session.id, fresh)
 
     def kept(current: Session) -> Change[Session] | None:
@@ -261,18 +267,18 @@ def _keep_token(visit: WalletVisit, session: Session, fresh: AccessToken) -> Ses
     return written
 
 
-def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingPayment | None:
+def _find(calls: WalletCalls, session: Session, token: AccessToken) -> OutgoingPayment | None:
     """Return the session's outgoing payment, by its stored URL if there is one, or None.
 
     Raises open_payments errors if the wallet cannot be asked.
     """
     if session.outgoing_payment is not None:
-        return visit.client.get_outgoing_payment(session.outgoing_payment, token)
+        return calls.client.get_outgoing_payment(session.outgoing_payment, token)
     assert session.customer is not None
     assert session.quote is not None
     assert session.incoming_payment is not None
     return instruct.find_payment(
-        visit.client,
+        calls.client,
         token,
         payer=session.customer,
         quote=session.quote.id,

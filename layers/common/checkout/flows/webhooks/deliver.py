@@ -50,13 +50,13 @@ from checkout.flows.session import details
 from checkout.ports import (
     WHOLE,
     Clock,
+    Concurrency,
     DueEvent,
     EventQueue,
     QueuedEvent,
     Receivers,
     SecretUnreadable,
     ShardRange,
-    SideBySide,
     StaleEvent,
 )
 from checkout.services import Services
@@ -137,20 +137,20 @@ class Enqueued:
 
 
 def due_events(
-    events: DynamoEvents, now: datetime, side_by_side: SideBySide, part: ShardRange = WHOLE
+    events: DynamoEvents, now: datetime, run_concurrently: Concurrency, part: ShardRange = WHOLE
 ) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
     An enqueued event is returned again only if it is still due later.
     """
-    return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side, part=part)
+    return events.due(now + AHEAD, limit=DUE_MAX, run_concurrently=run_concurrently, part=part)
 
 
 def enqueue_due(
     events: DynamoEvents,
     queue: EventQueue,
     clock: Clock,
-    side_by_side: SideBySide,
+    run_concurrently: Concurrency,
     found: Sequence[DueEvent],
     *,
     until: datetime,
@@ -170,7 +170,7 @@ def enqueue_due(
 
     fair = iter(_in_turn(found))
     batches = iter(lambda: tuple(islice(fair, BATCH)), ())
-    enqueued = sum(side_by_side(enqueue, batches))
+    enqueued = sum(run_concurrently(enqueue, batches))
     return Enqueued(enqueued, max([timedelta(0), *(now - due.since for due in found)]))
 
 

@@ -29,8 +29,8 @@ class EventQuery:
     """The filters of a list. Its page begins after `after` and goes back in time, or `upward`.
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
-    that are read, `patience` those that are read while nothing is found. With an `endpoint`, it is
-    the list of that endpoint's copies. `delivered` selects the events that all endpoints have
+    that are read, `rounds_if_empty` those that are read while nothing is found. With an `endpoint`,
+    it is the list of that endpoint's copies. `delivered` selects the events that all endpoints have
     received, or those that a requesting endpoint has not.
     """
 
@@ -41,7 +41,7 @@ class EventQuery:
     created_before: datetime | None = None
     wanted: Callable[[WebhookEvent], bool] | None = None
     rounds: int
-    patience: int = 0
+    rounds_if_empty: int = 0
     endpoint: str | None = None
     delivered: bool | None = None
 
@@ -59,7 +59,7 @@ def events_page(
     """
     after, until = query.after, services.clock.now() + READ_FOR
     found: list[WebhookEvent] = []
-    for number in range(max(query.rounds, query.patience)):
+    for number in range(max(query.rounds, query.rounds_if_empty)):
         looked = services.events.page(
             key.lists,
             limit=_LOOKED_AT if query.filters else query.limit,

@@ -1,4 +1,4 @@
-"""Daily tallies in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
+"""Daily totals in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
 The index `uncounted` has the sessions by the time of their end, in two lanes: sessions that end by
 the clock, and sessions whose end is written. They stay in it (docs/decisions/0004).
@@ -24,21 +24,21 @@ from checkout.adapters.dynamo.codec import (
     text_from,
 )
 from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
+from checkout.adapters.dynamo.index_keys import CLOCK, due_shard, due_shards
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_carts
 from checkout.domain.ground.parts import Lists
-from checkout.domain.reports.daily_totals import DayTally
+from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session
-from checkout.ports import Positions, Stretch, Walk
+from checkout.ports import Batch, Scan, ScanPositions
 
-_UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
+_UNREPORTED: Final = "unreported"  # of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")
 # Of a day's row: amounts by hour (`hour#9`), and unpaid sessions (`unpaid#reason#provider`).
 _HOUR, _UNPAID = "hour", "unpaid"
 
 
-class DynamoTallies(PacedStore):
+class DynamoDailyTotals(PacedStore):
     """Stores the daily sums of each merchant, counted after sessions have ended.
 
     Counting writes no session: the walks store their positions. Ids begin with `day#` and `clock#`,
@@ -50,33 +50,33 @@ class DynamoTallies(PacedStore):
         """Return the shards of the walks."""
         return range(due_shards())
 
-    def positions(self) -> Positions:
+    def positions(self) -> ScanPositions:
         """Return the positions of all walks: one row for each shard, read with one call."""
         ids = {_mark(shard): shard for shard in self.shards}
         rows = self._persistent.batch_get(self._client, self._sessions, list(ids))
         marks = {
             (walk, ids[each]): instant_from(row[walk])
             for each, row in rows.items()
-            for walk in Walk
+            for walk in Scan
             if walk in row
         }
-        untold = {
-            ids[each]: frozenset(text_from(row[_UNTOLD]).split())
+        unreported = {
+            ids[each]: frozenset(text_from(row[_UNREPORTED]).split())
             for each, row in rows.items()
-            if _UNTOLD in row
+            if _UNREPORTED in row
         }
-        return Positions(marks, untold)
+        return ScanPositions(marks, unreported)
 
     def ahead(
         self,
-        walk: Walk,
+        walk: Scan,
         shard: int,
         until: datetime,
         *,
         since: datetime | None,
         limit: int,
         gathered: timedelta = timedelta(0),
-    ) -> Stretch | None:
+    ) -> Batch | None:
         """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
 
         `since` is the walk's mark, if it has one. Returns None if there are none, or if there are
@@ -92,7 +92,7 @@ class DynamoTallies(PacedStore):
             self._client,
             self._sessions,
             "uncounted",
-            f"{'' if walk is Walk.ENDS else CLOCK}{shard}",
+            f"{'' if walk is Scan.ENDS else CLOCK}{shard}",
             until,
             since=since,
             limit=limit,
@@ -112,7 +112,7 @@ class DynamoTallies(PacedStore):
         items = self._persistent.batch_get(self._client, self._sessions, ids)
         items = with_carts(self._client, self._persistent, self._sessions, items)
         sessions, unreadable = readable((items[one] for one in ids if one in items), session_from)
-        return Stretch(
+        return Batch(
             walk=walk,
             shard=shard,
             since=since,
@@ -124,62 +124,62 @@ class DynamoTallies(PacedStore):
 
     def passed(
         self,
-        stretch: Stretch,
-        tallies: Sequence[DayTally],
-        untold: frozenset[str] = frozenset(),
+        batch: Batch,
+        daily_totals: Sequence[DayTotals],
+        unreported: frozenset[str] = frozenset(),
     ) -> bool:
         """Add to the days and store that the stretch was passed, or do neither.
 
-        The shard's `untold` sessions, if there are any, are stored with it. Returns False if
+        The shard's `unreported` sessions, if there are any, are stored with it. Returns False if
         another run has passed it.
         """
-        still = "attribute_not_exists(#mark)" if stretch.since is None else "#mark = :since"
-        values = {":to": instant(stretch.to)}
-        if stretch.since is not None:
-            values[":since"] = instant(stretch.since)
+        still = "attribute_not_exists(#mark)" if batch.since is None else "#mark = :since"
+        values = {":to": instant(batch.to)}
+        if batch.since is not None:
+            values[":since"] = instant(batch.since)
         moved: dict[str, Any] = {
             "TableName": self._sessions,
-            "Key": {"id": text(_mark(stretch.shard))},
+            "Key": {"id": text(_mark(batch.shard))},
             "UpdateExpression": "SET #mark = :to",
             "ConditionExpression": still,
-            "ExpressionAttributeNames": {"#mark": stretch.walk.value},
+            "ExpressionAttributeNames": {"#mark": batch.walk.value},
             "ExpressionAttributeValues": values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
-        if untold:
-            moved["UpdateExpression"] += ", #untold = :untold"
-            moved["ExpressionAttributeNames"]["#untold"] = _UNTOLD
-            values[":untold"] = _ids(untold)
+        if unreported:
+            moved["UpdateExpression"] += ", #unreported = :unreported"
+            moved["ExpressionAttributeNames"]["#unreported"] = _UNREPORTED
+            values[":unreported"] = _ids(unreported)
         try:
-            if not tallies:
+            if not daily_totals:
                 self._persistent.ask(self._client.update_item, **moved)
             else:
-                changes = [moved, *map(self._added, tallies)]
+                changes = [moved, *map(self._added, daily_totals)]
                 request = transaction(*({"Update": change} for change in changes))
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
             # As intended: our own write, whose answer was lost. If two runs pass the same stretch,
             # they add the same numbers, and the transaction's token applies only one of them.
-            return not tallies and found.get(stretch.walk.value) == instant(stretch.to)
+            return not daily_totals and found.get(batch.walk.value) == instant(batch.to)
         return True
 
-    def told(self, shard: int, was: frozenset[str], untold: frozenset[str]) -> None:
-        """Store the shard's `untold` sessions, unless another run has changed them since `was`."""
+    def told(self, shard: int, was: frozenset[str], unreported: frozenset[str]) -> None:
+        """Store the shard's `unreported` sessions, unless another run has changed `was`."""
         try:
             self._persistent.ask(
                 self._client.update_item,
                 TableName=self._sessions,
                 Key={"id": text(_mark(shard))},
-                UpdateExpression="SET #untold = :untold",
-                ConditionExpression="#untold = :was",
-                ExpressionAttributeNames={"#untold": _UNTOLD},
-                ExpressionAttributeValues={":was": _ids(was), ":untold": _ids(untold)},
+                UpdateExpression="SET #unreported = :unreported",
+                ConditionExpression="#unreported = :was",
+                ExpressionAttributeNames={"#unreported": _UNREPORTED},
+                ExpressionAttributeValues={":was": _ids(was), ":unreported": _ids(unreported)},
             )
         except ClientError as error:
             failed_item(error)  # as intended: another run has changed them, or our answer was lost
 
-    def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+    def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTotals, ...]:
         """Return the sums of these days, at most 100, in their order."""
         found: dict[date, Counter[str]] = {day: Counter() for day in days}
         for part in range(of.parts):
@@ -193,7 +193,7 @@ class DynamoTallies(PacedStore):
                 }
                 found[ids[each]].update(counts)
         return tuple(
-            DayTally(
+            DayTotals(
                 merchant=of.merchant,
                 currency=currency,
                 day=day,
@@ -204,14 +204,14 @@ class DynamoTallies(PacedStore):
             for day, sums in found.items()
         )
 
-    def counted(self, session: Session, positions: Positions) -> bool:
+    def counted(self, session: Session, positions: ScanPositions) -> bool:
         """Return whether walks at these positions have passed this ended session."""
         assert session.over_at is not None
-        walk = Walk.COUNT if session.left_to_clock else Walk.ENDS
+        walk = Scan.COUNT if session.left_to_clock else Scan.ENDS
         mark = positions.marks.get((walk, int(due_shard(session.id))))
         return mark is not None and instant_from(instant(session.over_at)) <= mark
 
-    def _added(self, tally: DayTally) -> dict[str, Any]:
+    def _added(self, tally: DayTotals) -> dict[str, Any]:
         counts = {name: getattr(tally, name) for name in _COUNTS}
         counts |= {f"{_HOUR}#{hour}": amount for hour, amount in tally.hours.items()}
         counts |= {f"{_UNPAID}#{'#'.join(of)}": count for of, count in tally.unpaid.items()}
@@ -238,8 +238,8 @@ def _named(names: Iterable[str], kind: str) -> Iterator[tuple[str, list[str]]]:
             yield name, rest
 
 
-def _ids(untold: frozenset[str]) -> dict[str, Any]:
-    return text(" ".join(sorted(untold)))
+def _ids(unreported: frozenset[str]) -> dict[str, Any]:
+    return text(" ".join(sorted(unreported)))
 
 
 def _mark(shard: int) -> str:

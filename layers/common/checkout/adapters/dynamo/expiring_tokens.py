@@ -24,9 +24,9 @@ from checkout.adapters.dynamo.codec import (
     text,
 )
 from checkout.adapters.dynamo.conditions import condition_failed, met, put_version
-from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.index_keys import ttl
 from checkout.domain.ground.errors import CheckoutError
-from checkout.domain.merchant.failed_requests import KEPT, Refusals
+from checkout.domain.merchant.failed_requests import KEPT, FailedRequests
 from checkout.domain.merchant.people import SignIn
 
 _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
@@ -194,22 +194,24 @@ def _challenge_key(place: str) -> Value:
 
 
 REFUSED_ROW: Final = "refused#"
-_REFUSALS: Final = Codec(Refusals, groups={"entries": ("entries",)})
+_REFUSALS: Final = Codec(FailedRequests, groups={"entries": ("entries",)})
 
 
-class DynamoRefusals(Store):
+class DynamoFailedRequests(Store):
     """Stores the refused requests of each API key, for a day.
 
     Keys begin with `refused#`, unlike the hash of any idempotency key. No request waits for long
     for them: the client gives up soon.
     """
 
-    def of(self, key_id: str) -> Refusals:
+    def of(self, key_id: str) -> FailedRequests:
         """Read those of a key; none is a record of version 0."""
         item = get(self._client, self._reservations, key=_refusals_key(key_id))
-        return _REFUSALS.decode({**item, "key": text(key_id)}) if item else Refusals(key=key_id)
+        return (
+            _REFUSALS.decode({**item, "key": text(key_id)}) if item else FailedRequests(key=key_id)
+        )
 
-    def put(self, refusals: Refusals) -> bool:
+    def put(self, refusals: FailedRequests) -> bool:
         """Write the record if the stored version is one less.
 
         Returns False if somebody else has written meanwhile.

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.money import from_minor_units
 from checkout.domain.refund.record import Refund
-from checkout.flows.refund import claim
+from checkout.flows.refund import alternative_wallet
 from checkout.flows.session import lookup
-from checkout.open_payments.slips import Slip
+from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.pages import form_fields, see_other
 from checkout.services import PayServices
 from checkout.web import problem_of, request_id
@@ -33,7 +33,7 @@ _OTHER_CURRENCY: Final = "claim_currency"  # the name of its texts
 async def claimed(services: Injected, request: Request, session_id: str, token: str) -> Response:
     """Show the amount, and ask for a wallet while the link is open."""
     counted(services, request)
-    return _page(services, request, claim.find(services, session_id, token))
+    return _page(services, request, alternative_wallet.find(services, session_id, token))
 
 
 @router.post("")
@@ -46,7 +46,7 @@ async def name_wallet(
     try:
         fields = await form_fields(request, most=BODY_MAX)
         typed = fields.get("wallet_address", "")
-        claim.take(services, session_id, token, wallet_of(fields), client=client)
+        alternative_wallet.take(services, session_id, token, wallet_of(fields), client=client)
     except CheckoutError as error:
         return _again(services, request, session_id, token, error, typed)
     return see_other(request.url.path)
@@ -65,16 +65,16 @@ def _again(
     if problem.status not in SHOWN_AGAIN:
         raise error
     if isinstance(error, WalletInvalid):
-        if error.slip == claim.CURRENCY:
+        if error.mistake == alternative_wallet.CURRENCY:
             alert = Alert(_OTHER_CURRENCY, at_field=True)
         else:
             alert = pages.typing_alert(error)
-            if error.slip and Slip(error.slip).confidential:
+            if error.mistake and AddressMistake(error.mistake).confidential:
                 typed = ""
     else:
         known = f"fault.{problem.code}" in pages.reader_of(request).texts
         alert = Alert(problem.code if known else "other", at_field=problem.param is not None)
-    refund = claim.find(services, session_id, token)
+    refund = alternative_wallet.find(services, session_id, token)
     headers = dict(problem.headers)
     shown = typed[:TYPED_SHOWN]
     return _page(
@@ -99,7 +99,7 @@ def _page(
         "claim.html",
         s=now_shown,
         amount=now_shown.reader.price(refund.give or nominal),
-        asks=claim.is_open(services, refund),
+        asks=alternative_wallet.is_open(services, refund),
         wallet=refund.wallet if refund.claimed and not refund.terminal else None,
         path=request.url.path,
         alert=alert,

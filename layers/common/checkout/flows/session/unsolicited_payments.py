@@ -13,7 +13,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, Attention
 from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import proof
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.session import completion
 from checkout.ports import CompletionPolicy
@@ -29,19 +29,19 @@ def may_look(session: Session, now: datetime) -> bool:
     return has_one and now >= session.updated_at + LOOK_EVERY
 
 
-def found(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
+def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
     """Decide a session before its approval by the money in its incoming payment.
 
     Without money, returns the session as it is. Raises IllegalTransition, StaleRecord.
     """
     if seen.received == 0:
         return session
-    now = visit.services.clock.now()
-    session = move(visit.services, session, Event.MONEY_FOUND, check_at=now, checks=0)
-    return completion.decide_by_money(visit, session, seen)
+    now = calls.services.clock.now()
+    session = move(calls.services, session, Event.MONEY_FOUND, check_at=now, checks=0)
+    return completion.decide_by_money(calls, session, seen)
 
 
-def account(visit: WalletVisit, session: Session) -> Session:
+def account(calls: WalletCalls, session: Session) -> Session:
     """Take one step to find out what the incoming payment of an ended session received.
 
     Closes it, and records the result of a read that begins FENCE after it was seen closed. Money in
@@ -50,18 +50,18 @@ def account(visit: WalletVisit, session: Session) -> Session:
     closed. Raises open_payments errors.
     """
     paid = session.status is Status.COMPLETED
-    instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED
+    instructed = calls.services.completion_policy is CompletionPolicy.INSTRUCTED
     if session.closed_at is not None or (paid and instructed):
-        seen = proof.read(visit, session)
+        seen = proof.read(calls, session)
     else:
-        seen = proof.read_and_close(visit, session)
+        seen = proof.read_and_close(calls, session)
     fields: dict[str, Any] = {}
     event = Event.CHECKED
     whole = paid and seen.received >= session.receive.value
     if whole or (session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE):
         fields["check_at"] = None
     elif session.closed_at is None and seen.closed:
-        now = visit.services.clock.now()
+        now = calls.services.clock.now()
         fields |= {"closed_at": now, "check_at": now + FENCE}
         event = Event.CLOSED
     if seen.received > (session.received or 0):
@@ -69,4 +69,4 @@ def account(visit: WalletVisit, session: Session) -> Session:
         if not paid:
             fields["attention"] = Attention.LATE_PAYMENT
             event = Event.LATE_PAYMENT
-    return move(visit.services, session, event, **fields) if fields else session
+    return move(calls.services, session, event, **fields) if fields else session

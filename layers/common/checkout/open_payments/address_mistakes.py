@@ -19,7 +19,7 @@ from typing import Final
 from checkout.open_payments.urls import MAX_URL
 
 
-class Slip(StrEnum):
+class AddressMistake(StrEnum):
     """A kind of mistake; the hosted page has a sentence for each (`fault.typed.SLIP`)."""
 
     NOTHING = "nothing"
@@ -42,36 +42,38 @@ class Slip(StrEnum):
     @property
     def confidential(self) -> bool:
         """Whether the text must not be repeated on a page."""
-        return self in (Slip.CARD, Slip.SECRET)
+        return self in (AddressMistake.CARD, AddressMistake.SECRET)
 
 
 _LOOKS: Final = "A wallet address looks like https://wallet.example/alice."
 SENTENCES: Final = {
-    Slip.NOTHING: "Please enter your wallet address.",
-    Slip.TOO_LONG: "This wallet address is too long.",
-    Slip.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
-    Slip.IBAN: f"This looks like a bank account number (IBAN). {_LOOKS}",
-    Slip.EMAIL: f"This looks like an e-mail address; a wallet address has no @. {_LOOKS}",
-    Slip.PHONE: f"This looks like a phone number. {_LOOKS}",
-    Slip.NUMBER: f"This is a number. {_LOOKS}",
-    Slip.CRYPTO: f"This looks like a cryptocurrency address. {_LOOKS}",
-    Slip.SECRET: "This looks like a recovery phrase or a private key. Never enter it on a page.",
-    Slip.NAME: f"This looks like a name without its provider. {_LOOKS}",
-    Slip.SPACES: "A wallet address has no spaces and no invisible characters.",
-    Slip.BEGINNING: "A wallet address begins with https:// or $.",
-    Slip.CHARACTER: f"A wallet address has no {{character}}. {_LOOKS}",
-    Slip.COMMA: f"There is a comma where a dot should be. {_LOOKS}",
-    Slip.PORT: "A wallet address has no port.",
-    Slip.HOST: "The name before the first / is not a valid host name.",
+    AddressMistake.NOTHING: "Please enter your wallet address.",
+    AddressMistake.TOO_LONG: "This wallet address is too long.",
+    AddressMistake.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
+    AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {_LOOKS}",
+    AddressMistake.EMAIL: f"This looks like an e-mail address; a wallet address has no @. {_LOOKS}",
+    AddressMistake.PHONE: f"This looks like a phone number. {_LOOKS}",
+    AddressMistake.NUMBER: f"This is a number. {_LOOKS}",
+    AddressMistake.CRYPTO: f"This looks like a cryptocurrency address. {_LOOKS}",
+    AddressMistake.SECRET: (
+        "This looks like a recovery phrase or a private key. Never enter it on a page."
+    ),
+    AddressMistake.NAME: f"This looks like a name without its provider. {_LOOKS}",
+    AddressMistake.SPACES: "A wallet address has no spaces and no invisible characters.",
+    AddressMistake.BEGINNING: "A wallet address begins with https:// or $.",
+    AddressMistake.CHARACTER: f"A wallet address has no {{character}}. {_LOOKS}",
+    AddressMistake.COMMA: f"There is a comma where a dot should be. {_LOOKS}",
+    AddressMistake.PORT: "A wallet address has no port.",
+    AddressMistake.HOST: "The name before the first / is not a valid host name.",
 }
 
 
 class NotAnAddress(ValueError):
     """The text is not a wallet address. `character` is set for the mistake CHARACTER."""
 
-    def __init__(self, slip: Slip, character: str = "") -> None:
-        super().__init__(SENTENCES[slip].replace("{character}", character))
-        self.slip = slip
+    def __init__(self, mistake: AddressMistake, character: str = "") -> None:
+        super().__init__(SENTENCES[mistake].replace("{character}", character))
+        self.mistake = mistake
         self.character = character
 
 
@@ -98,22 +100,26 @@ _NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
 _READ: Final = ("http", "https")
 
 
-def slip_in(text: str) -> Slip | None:
+def mistake_in(text: str) -> AddressMistake | None:
     """Return the mistake if `text`, without outer blanks, cannot be a wallet address."""
     if len(text) > MAX_URL:
-        return Slip.TOO_LONG
+        return AddressMistake.TOO_LONG
     plain = unicodedata.normalize("NFKC", text).replace("。", ".")
     if len(plain) > MAX_URL:  # normalization can turn one character into eighteen
-        return Slip.TOO_LONG
+        return AddressMistake.TOO_LONG
     compact = "".join(plain.split())
     return (
         _numbers(plain)
-        or (Slip.SECRET if _PHRASE.fullmatch(plain) or _PRIVATE_KEY.fullmatch(compact) else None)
-        or (Slip.IBAN if _IBAN.fullmatch(compact.replace("-", "").upper()) else None)
-        or (Slip.CRYPTO if _CRYPTO.fullmatch(compact) else None)
-        or (Slip.EMAIL if _is_email(plain.removeprefix("mailto:")) else None)
+        or (
+            AddressMistake.SECRET
+            if _PHRASE.fullmatch(plain) or _PRIVATE_KEY.fullmatch(compact)
+            else None
+        )
+        or (AddressMistake.IBAN if _IBAN.fullmatch(compact.replace("-", "").upper()) else None)
+        or (AddressMistake.CRYPTO if _CRYPTO.fullmatch(compact) else None)
+        or (AddressMistake.EMAIL if _is_email(plain.removeprefix("mailto:")) else None)
         or _beginning(plain)
-        or (Slip.NAME if _is_name(plain) else None)
+        or (AddressMistake.NAME if _is_name(plain) else None)
     )
 
 
@@ -130,14 +136,14 @@ def _is_name(text: str) -> bool:
     return letters and not _NO_NAME.search(text.rstrip(".!?"))
 
 
-def _numbers(text: str) -> Slip | None:
+def _numbers(text: str) -> AddressMistake | None:
     number = _BETWEEN_DIGITS.sub("", text)
     digits = number.removeprefix("+")
     if not digits.isdecimal():
         return None
     if number == digits and _is_card(digits):
-        return Slip.CARD
-    return Slip.PHONE if _PHONE.fullmatch(number) else Slip.NUMBER
+        return AddressMistake.CARD
+    return AddressMistake.PHONE if _PHONE.fullmatch(number) else AddressMistake.NUMBER
 
 
 def _is_card(digits: str) -> bool:
@@ -158,13 +164,13 @@ def _luhn(digits: str) -> bool:
     return (sum(values[0::2]) + sum(doubled)) % 10 == 0
 
 
-def _beginning(text: str) -> Slip | None:
+def _beginning(text: str) -> AddressMistake | None:
     """Return BEGINNING if `text` begins with a scheme other than http:// and https://."""
     pointer = text.startswith("$")
     found = _SCHEME.match(text.removeprefix("$"))
     if found is None or len(found[1]) < len("ttp"):
-        return Slip.BEGINNING if _OTHER_SCHEME.match(text) else None
+        return AddressMistake.BEGINNING if _OTHER_SCHEME.match(text) else None
     as_it_should = found[1].lower() in _READ and found[2] == "://" and not pointer
     rest = text[found.end() :] if as_it_should else ""
     doubled = rest.startswith("$") or _SCHEME.match(rest) or _OTHER_SCHEME.match(rest)
-    return None if as_it_should and not doubled else Slip.BEGINNING
+    return None if as_it_should and not doubled else AddressMistake.BEGINNING

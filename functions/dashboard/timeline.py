@@ -40,7 +40,7 @@ _LAST_STEPS: Final = frozenset(event for event, _ in ENDS) - _OF_THE_SESSION
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """A step of the history.
 
     `after` is the time since the previous step, `resource` the URL of the step's Open Payments
@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class AttemptGroup:
     """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
 
     `said` is the attempt in one line, `facts` are its known facts by name, `at` is when it ended or
@@ -70,24 +70,24 @@ class Chapter:
     number: int | None = None
     took: str | None = None
     at: datetime | None = None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TimelineStep] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Timeline:
     """The chapters, oldest first.
 
     `older` is the number of attempts that are not kept, `newest` the number of the last one.
     """
 
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[AttemptGroup, ...]
     older: int
     newest: int
     wallets_given: int
     names_incoming_payment: bool
 
 
-def story(session: Session) -> Story:
+def timeline(session: Session) -> Timeline:
     """Return the session's story.
 
     The creation comes from the record, because the length of a history is limited.
@@ -95,8 +95,10 @@ def story(session: Session) -> Story:
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
     number = given - sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
-    beginning = Step(session.created_at, None, "Created by your server", None, None, bad=False)
-    chapters, before, running = [Chapter(steps=[beginning])], session.created_at, False
+    beginning = TimelineStep(
+        session.created_at, None, "Created by your server", None, None, bad=False
+    )
+    chapters, before, running = [AttemptGroup(steps=[beginning])], session.created_at, False
     for entry in session.history:
         if entry.event == _CREATED:
             continue
@@ -106,14 +108,14 @@ def story(session: Session) -> Story:
         elif running and entry.event in _OF_THE_SESSION:
             running = False
         if not running and chapters[-1].title is not None:
-            chapters.append(Chapter())
+            chapters.append(AttemptGroup())
         attempt = attempts.get(number) if running else None
         described = {step.text for step in chapters[-1].steps}
         chapters[-1].steps.append(_step(entry, attempt, before, described))
         before = entry.at
         if entry.event in _LAST_STEPS and entry.event != Event.WALLET_SUBMITTED:
             running = False
-    return Story(
+    return Timeline(
         chapters=tuple(chapters),
         older=min(attempts, default=given + 1) - 1,
         newest=given,
@@ -129,10 +131,10 @@ def _count(session: Session, attempts: dict[int, PaymentAttempt]) -> int:
 
 def _chapter(
     number: int, attempt: PaymentAttempt | None, session: Session, begun: datetime
-) -> Chapter:
+) -> AttemptGroup:
     title = f"Attempt {number}"
     if attempt is None:  # only the newest are kept
-        return Chapter(title, number=number, at=begun)
+        return AttemptGroup(title, number=number, at=begun)
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
     ended = texts.OUTCOME[described] if described else running
@@ -140,7 +142,7 @@ def _chapter(
         ended += f" ({texts.NOT_PROVEN})"
     took = span(attempt.ended_at - attempt.submitted_at) if attempt.ended_at else None
     price = readable(attempt.quote.debit) if attempt.quote else None
-    return Chapter(
+    return AttemptGroup(
         f"{title}: {ended}",
         _look(described),
         ", ".join(each for each in (short(attempt.wallet), price, took) if each),
@@ -190,7 +192,7 @@ def _ended_by(attempt: PaymentAttempt) -> str:
 
 def _step(
     entry: HistoryEntry, attempt: PaymentAttempt | None, before: datetime, described: set[str]
-) -> Step:
+) -> TimelineStep:
     """Return the text of an entry.
 
     An event that this release does not know has its name. `described` are the texts of the
@@ -206,7 +208,7 @@ def _step(
             resource = attempt.outgoing_payment
     bad, took = entry.event in texts.BAD_STEPS, entry.at - before
     after = None if took < _AT_ONCE else f"{span(took)} later"
-    return Step(entry.at, after, text, detail, resource, bad)
+    return TimelineStep(entry.at, after, text, detail, resource, bad)
 
 
 def _stored(

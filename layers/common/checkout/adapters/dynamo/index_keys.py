@@ -65,7 +65,7 @@ def of_session(session: Session, retention: timedelta) -> Item:
         first = urgent(session)
         place["due_shard"] = text(("" if first else LATER) + due_shard(session.id, urgent=first))
         place["due_at"] = instant(due)
-    # It is never removed: the walks of tallies.py pass it once.
+    # It is never removed: the walks of daily_totals.py pass it once.
     if session.over_at is not None:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))

@@ -25,7 +25,7 @@ from checkout.domain.merchant.people import Actor
 from checkout.domain.payment.machine import IllegalTransition
 from checkout.domain.refund.record import Refund, RefundEvent
 from checkout.flows import limits, merchants
-from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import request
 from checkout.flows.session import lookup, prepare
@@ -103,13 +103,13 @@ def take(
     url = prepare.address_in(services, typed)
     limits.admit_work(services, SUBMISSION, client, provider=authority(url))
     merchant = merchants.get(services.merchants, refund.merchant)
-    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
-    wallet = prepare.resolve(visit.client, url)
+    calls = WalletCalls.begin(services, merchant, within=DEADLINE)
+    wallet = prepare.resolve(calls.client, url)
     if refund.give is not None and not refund.give.is_of(wallet):
         raise WalletInvalid(
             f"This wallet holds {wallet.asset_code}; the refund is in {refund.give.asset_code}.",
             param="wallet_address",
-            slip=CURRENCY,
+            mistake=CURRENCY,
         )
     try:
         return move(services, refund, RefundEvent.CLAIMED, wallet=wallet.id, claimed=1)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class WalletVisit:
+class WalletCalls:
     """One visit to the wallets of a payment, within one deadline for all its calls."""
 
     services: PayServices
@@ -25,20 +25,20 @@ class WalletVisit:
     deadline: datetime
 
     @classmethod
-    def begin(cls, services: PayServices, merchant: Merchant, *, within: timedelta) -> WalletVisit:
+    def begin(cls, services: PayServices, merchant: Merchant, *, within: timedelta) -> WalletCalls:
         """Make a client that signs as `merchant` and stops after `within`. Raises Unavailable."""
         deadline = services.clock.now() + within
         client = services.wallets.client(merchant, deadline=deadline)
         return cls(services, merchant, client, deadline)
 
-    def of(self, merchant: Merchant) -> WalletVisit:
+    def of(self, merchant: Merchant) -> WalletCalls:
         """Return the visit as `merchant`, until the same deadline. Raises Unavailable."""
         client = self.services.wallets.client(merchant, deadline=self.deadline)
         return replace(self, merchant=merchant, client=client)
 
-    def within(self, time: timedelta) -> WalletVisit:
+    def within(self, time: timedelta) -> WalletCalls:
         """Return the visit with a deadline after `time` from now. Raises Unavailable."""
-        return WalletVisit.begin(self.services, self.merchant, within=time)
+        return WalletCalls.begin(self.services, self.merchant, within=time)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
         """Make a call about incoming payments at the merchant's wallet, with a cached token.
