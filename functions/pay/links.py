@@ -79,7 +79,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
             services, see_other(f"{path}?{AGAIN}=1"), link, purchase.new_visit(services)
         )
     to = f"{split(services.base_url).path}/pay/{begun.session_id}"
-    return _remember(services, see_other(to), link, begun.calls)
+    return _remember(services, see_other(to), link, begun.visit)
 
 
 @router.api_route("/logo", methods=READ)
@@ -122,7 +122,7 @@ def _page(
         "link.html",
         status=409 if refused else status if wrong or unproven else 200,
         s=offered,
-        calls=known if purchase.is_visit(known) else purchase.new_visit(services),
+        visit=known if purchase.is_visit(known) else purchase.new_visit(services),
         again=AGAIN in request.query_params,
         refused=refused,
         unproven=unproven,
@@ -176,14 +176,14 @@ def _path(services: PayServices, link: PaymentLink) -> str:
     return f"{split(services.base_url).path}/buy/{link.id}"
 
 
-def _remember(services: PayServices, response: Response, link: PaymentLink, calls: str) -> Response:
+def _remember(services: PayServices, response: Response, link: PaymentLink, visit: str) -> Response:
     """Keep the visit in the browser, so that going back and buying again creates no second session.
 
     Only the form's response sets the cookie, so a visitor who does not buy gets none.
     """
     response.set_cookie(
         _cookie(services, link),
-        calls,
+        visit,
         max_age=REMEMBERED,
         secure=not is_http(services.base_url),
         httponly=True,

@@ -359,9 +359,9 @@ WAYS_OUT: Final = {
     "flows/session/receipt_mail::send": Effect.RECEIPT,
     "flows/session/withdrawals::acknowledge": Effect.WITHDRAWAL,
     "flows/merchant/first_steps::check": Effect.OWN_WALLET,
-    "flows/merchant/notices::look": Effect.NOTICE,
-    "flows/merchant/ownership::begin": Effect.PROOF,
-    "flows/merchant/ownership::finish": Effect.PROOF,
+    "flows/notices::look": Effect.NOTICE,
+    "flows/people/ownership::begin": Effect.PROOF,
+    "flows/people/ownership::finish": Effect.PROOF,
     "flows/merchant/setup::_client": Effect.OWN_WALLET,
     "flows/refund/budget::ask": Effect.BUDGET,
     "flows/webhooks/deliver::_attempt": Effect.EVENT,
@@ -374,19 +374,19 @@ BEGUN: Final = {
     "flows/mailing::send",  # asks for its caller's effect
     "flows/payment/cleanup::clean_up",
     "flows/payment/mandates::step",
-    "flows/payment/visit::begin",
-    "flows/payment/visit::of",
-    "flows/payment/visit::within",
+    "flows/payment/wallet_calls::begin",
+    "flows/payment/wallet_calls::of",
+    "flows/payment/wallet_calls::within",
     "flows/refund/approve::finish",
     "flows/refund/approve::prepare",
     "flows/refund/budget::_cancel",
     "flows/refund/budget::finish",
     "flows/refund/budget::pay",
-    "flows/refund/claim::take",
+    "flows/refund/alternative_wallet::take",
     "flows/refund/reconcile::step",
 }
 _LEAVES: Final = re.compile(
-    r"\bmail(ing)?\.send$|\breceivers\.post$|\bhosts\.permitted$|\bWalletVisit\.begin$"
+    r"\bmail(ing)?\.send$|\breceivers\.post$|\bhosts\.permitted$|\bWalletCalls\.begin$"
     r"|\bwallets(\(\))?\.(anonymous|client)$"
 )
 

@@ -35,7 +35,7 @@ def sentence(mistake: AddressMistake) -> str:
     return ENGLISH[f"fault.typed.{mistake}"]
 
 
-@pytest.mark.parametrize(("slip", "text"), TYPED)
+@pytest.mark.parametrize(("mistake", "text"), TYPED)
 def test_a_mistake_has_its_own_sentence_and_nobody_is_called(
     visitor: Customer, caplog: pytest.LogCaptureFixture, mistake: AddressMistake, text: str
 ) -> None:

@@ -54,7 +54,7 @@ def test_a_wallet_address_is_understood_as_customers_write_it(typed: str, url: s
 
 
 @pytest.mark.parametrize(
-    ("typed", "slip"), [(each, mistake) for mistake, typed in MISTYPED.items() for each in typed]
+    ("typed", "mistake"), [(each, mistake) for mistake, typed in MISTYPED.items() for each in typed]
 )
 def test_what_cannot_be_a_wallet_address_is_refused_with_the_mistake(
     typed: str, mistake: AddressMistake
