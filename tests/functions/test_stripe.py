@@ -751,7 +751,7 @@ def test_an_event_behind_a_page_of_others_is_found(api: StripeApi) -> None:
 def test_a_search_for_events_ends_somewhere(
     api: StripeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.v1.app.PATIENCE", 1)
+    monkeypatch.setattr("api.v1.app.ROUNDS_IF_EMPTY", 1)
     monkeypatch.setattr("api.v1.app.ROUNDS", 1)
     for _ in range(101):
         happens(api)

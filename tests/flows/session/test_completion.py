@@ -108,7 +108,7 @@ def test_the_customer_waits_two_and_a_half_seconds_for_a_page(world: World, hang
 def test_a_callback_with_all_the_time_ends_after_its_last_look(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approve, "PATIENCE", 60.0)
+    monkeypatch.setattr(approve, "WAIT_FOR_MONEY", 60.0)
     assert world.pay(world.create(), f"{CEDAR}/never-credits").status is Status.PROCESSING
 
 

@@ -1,6 +1,6 @@
 """Begin a purchase at a payment link, which creates a session.
 
-A browser has a `calls`, a nonce that its form sends. It is the idempotency key of the purchase, so
+A browser has a `visit`, a nonce that its form sends. It is the idempotency key of the purchase, so
 that a form that is sent twice, or again after going back, creates one session and takes its items
 once. A form with corrected details or another quantity begins another purchase: the first one is
 not paid, and its items return to the stock.
@@ -39,11 +39,11 @@ _NO_LINK: Final = "No such payment link."
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The session of a `calls`; `ended` if it was begun before and has ended since."""
+    """The session of a `visit`; `ended` if it was begun before and has ended since."""
 
     session_id: str
     ended: bool
-    calls: str
+    visit: str
 
 
 def load_link(services: PayServices, link_id: str) -> PaymentLink:
@@ -76,7 +76,7 @@ def is_visit(text: str) -> bool:
 def begin(
     services: PayServices,
     link: PaymentLink,
-    calls: str,
+    visit: str,
     client: str,
     details: CustomerDetails = NONE_GIVEN,
     quantity: int = 1,
@@ -88,13 +88,13 @@ def begin(
     (stopped, or not enough left), Unavailable and the errors of `PaymentLink.opened`; then nothing
     was created and no item is held.
     """
-    if not is_visit(calls):
+    if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
     limits.admit(services, PURCHASE, client)
     posted = Posted(
         merchant=link.id,  # a link's idempotency keys are separate from its merchant's
-        key=calls,
-        fingerprint=_fingerprint(link, calls, details, quantity),
+        key=visit,
+        fingerprint=_fingerprint(link, visit, details, quantity),
         render=attrgetter("id"),
         status=303,
     )
@@ -107,12 +107,12 @@ def begin(
     except IdempotencyKeyReused:
         return begin(services, link, new_visit(services), client, details, quantity)
     before = apply_clock(services, load(services, found.body)) if found.replayed else None
-    return Begun(found.body, ended=before is not None and before.terminal, calls=calls)
+    return Begun(found.body, ended=before is not None and before.terminal, visit=visit)
 
 
-def continues(services: PayServices, link: PaymentLink, calls: str) -> bool:
+def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
     """Return whether this visit has a session that has not ended, even if no items are left."""
-    found = idempotency.stored(services, link.id, calls) if is_visit(calls) else None
+    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
     return found is not None and not apply_clock(services, load(services, found.body)).terminal
 
 
@@ -166,7 +166,7 @@ def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
     return (*link.row_ids[first:], *link.row_ids[:first])
 
 
-def _fingerprint(link: PaymentLink, calls: str, details: CustomerDetails, quantity: int) -> str:
+def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quantity: int) -> str:
     """Return the fingerprint of a purchase.
 
     It includes the visit, which is stored nowhere, so that the details cannot be guessed from it.
@@ -174,7 +174,7 @@ def _fingerprint(link: PaymentLink, calls: str, details: CustomerDetails, quanti
     if details == NONE_GIVEN and quantity == 1:
         return fingerprint_of("buy", link.id)
     return fingerprint_of(
-        "buy", [link.id, calls, quantity, details.to_json(), details.further_json()]
+        "buy", [link.id, visit, quantity, details.to_json(), details.further_json()]
     )
 
 
