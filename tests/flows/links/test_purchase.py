@@ -118,7 +118,7 @@ class TestBegin:
         link = world.link(left=2)
         session = begun(world, link)
         assert world.pay(session).status is Status.COMPLETED
-        assert begin(world, link) == Begun(session.id, ended=True, calls=calls())
+        assert begin(world, link) == Begun(session.id, ended=True, visit=calls())
         assert world.left(link) == 1
 
     @pytest.mark.parametrize("wrong", ["", "short", "x" * 23, "ä" * 22, "a" * 21 + "\n"])
@@ -454,8 +454,8 @@ class TestDetails:
         first = self.buy(world, link)
         corrected = replace(self.GIVEN, name="Anna")
         second = self.buy(world, purchase.load_link(world.services, link.id), corrected)
-        assert (first.session_id, first.calls) != (second.session_id, second.calls)
+        assert (first.session_id, first.visit) != (second.session_id, second.visit)
         session = world.session(second.session_id)
         assert details.opened(world.services.vault, world.stored(), session) == corrected
-        assert first.calls == calls()
+        assert first.visit == calls()
         assert world.left(link) == 0

@@ -297,7 +297,7 @@ def test_no_event_is_lost_while_the_sweep_may_not_write_ends(
     world: World, monkeypatch: pytest.MonkeyPatch, kept: int, *, two_rounds: bool
 ) -> None:
     world.listen(EXPIRED)
-    monkeypatch.setattr(expiries, "UNTOLD_MAX", kept)
+    monkeypatch.setattr(expiries, "UNREPORTED_MAX", kept)
     abandon(world, 30)
     world.clock.pass_time(HALF_AN_HOUR)
     with no_writes(world, "AccessDeniedException"):
