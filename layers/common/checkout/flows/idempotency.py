@@ -81,9 +81,8 @@ class _Reply(Generic[T]):
 
     def body(self, result: T) -> str:
         """Return the stored body: rendered again, it could show a later state, such as expired."""
-        if self._stored is not None and self._stored[0] == result:
-            return self._stored[1]
-        return self._posted.render(result)
+        stored = self._stored
+        return stored[1] if stored and stored[0] == result else self._posted.render(result)
 
 
 def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:

@@ -127,13 +127,14 @@ def finish(
     repeated or late callback returns the mandate unchanged.
     """
     mandate = mandates.of(services, key.merchant)
-    if mandate is None or mandate.asked is None:
-        return CallbackResult(mandate)
+    if mandate is None:
+        return CallbackResult(None)
     asked = mandate.asked
+    payer = asked.payer if asked else None
     grant = approval.returned(
-        services, mandate, asked.payer, interact_ref=interact_ref, presented_hash=presented_hash
+        services, mandate, payer, interact_ref=interact_ref, presented_hash=presented_hash
     )
-    if grant is None:
+    if asked is None or grant is None:
         return CallbackResult(mandate)
     if wait := grant.wait_seconds(services.clock.now()):
         return CallbackResult(mandate, wait_seconds=wait)
