@@ -91,7 +91,7 @@ def test_every_protocol_has_two_implementations() -> None:
     for path in files(".py", "layers", "functions"):
         protocols |= declared(parsed(path))
     assert {*ONE_IS_A_TESTS, *OF_OTHERS} <= set(protocols)
-    assert {"Receivers", "SideBySide", "Transport"} <= set(protocols)
+    assert {"Concurrency", "Receivers", "Transport"} <= set(protocols)
     deployed = _classes(protocols, "layers", "functions")
     tested = _classes(protocols, "tests/support")
     for name in protocols.keys() - OF_OTHERS.keys():

@@ -156,7 +156,7 @@ class ActorsLock:
 
 
 class SideBySideActors:
-    """`ports.SideBySide`: the threads of a process are actors, which take turns at every call."""
+    """`ports.Concurrency`: the threads of a process are actors, which take turns at every call."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

@@ -39,12 +39,12 @@ WIDTH: Final = 24  # threads
 
 
 def run_in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-    """`ports.SideBySide` one item after the other, for tests and small commands."""
+    """`ports.Concurrency` one item after the other, for tests and small commands."""
     return [do(item) for item in items]
 
 
 class Threads:
-    """`ports.SideBySide` on up to `width` threads, which end with each call.
+    """`ports.Concurrency` on up to `width` threads, which end with each call.
 
     Lambda freezes a process between events, so threads must end. Log lines of a thread name the
     invocation of its caller.
