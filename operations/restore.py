@@ -27,6 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from checkout import wiring
 from checkout.adapters import dynamo
 from checkout.adapters.aws import THOROUGH
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.vault import AesVault
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.merchant.record import Merchant, private_key_place
@@ -169,7 +170,7 @@ class Restorer:
 
     def _records(self, prefix: str) -> dict[str, Iterator[datetime | None]]:
         """Return the time of each record by table, None for one that cannot be read."""
-        records = dynamo.DynamoRecords(self.client, prefix)
+        records = DynamoRecords(self.client, prefix)
         return {
             "merchants": map(self._opened, self._merchants(prefix)),
             "api_keys": (each.at if each else None for each in records.audit_entries()),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkout import cli, telemetry
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.index_keys import search_key
 from checkout.adapters.dynamo.records import session_item
 from checkout.domain.erasure import Customer

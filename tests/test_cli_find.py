@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from checkout import cli
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.session.record import Session
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request

@@ -3,6 +3,9 @@
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
 ours and its token matches the browser's cookie.
 
+A route has one dependency, which calls the others as functions: FastAPI inspects each dependency of
+each route while a function starts.
+
 Forms with a file (multipart/form-data, RFC 7578) are parsed as browsers send them: every byte of a
 part is kept, and the time is linear in the length. The standard library's mail parser is not used,
 because it follows nested parts to any depth.
@@ -108,6 +111,8 @@ Injected = Annotated[DashboardServices, Depends(services)]
 async def visit(injected: Injected, request: Request) -> BrowserSession:
     """Return the visit, and store it for the pages, which send its cookie and its form token.
 
+    Every route of the dashboard depends on it (`app.py`).
+
     With the prefix `__Host-`, browsers refuse the cookie from any other host and without TLS; the
     local world has no TLS.
     """
@@ -124,15 +129,13 @@ async def visit(injected: Injected, request: Request) -> BrowserSession:
     return found
 
 
-Visited = Annotated[BrowserSession, Depends(visit)]
-
-
-async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
+def signed_in(injected: DashboardServices, request: Request) -> SignedIn:
     """Return the browser's sign-in, and store its actor and merchant for the navigation bar.
 
     Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
     needs. Every route that needs a sign-in depends on this.
     """
+    visited: BrowserSession = request.state.visit
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
@@ -166,9 +169,6 @@ def _provider(injected: DashboardServices, merchant: Merchant) -> str:
     """Return the name of the wallet's provider if pages offer it, otherwise its host."""
     wallet, offered = merchant.wallet_address, (*merchant.providers, *injected.providers)
     return name_of(wallet, offered) or split(wallet).authority or wallet
-
-
-SignIn = Annotated[SignedIn, Depends(signed_in)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,11 @@ class OpenRequest:
 class PageRequest(OpenRequest):
     """A request of the signed-in key or member `key`, which has the route's right."""
 
-    key: Actor
+    signed_in: SignedIn
+
+    @property
+    def key(self) -> Actor:
+        return self.signed_in.actor
 
     def note(self, action: Action, target: str | None = None) -> None:
         """Write an entry of the audit log, right after the act."""
@@ -248,16 +252,15 @@ class PageRequest(OpenRequest):
         return Done(json.loads(done.body), made)
 
 
-async def open_request(injected: Injected, http: Request, visited: Visited) -> OpenRequest:
+async def open_request(injected: Injected, http: Request) -> OpenRequest:
     """Return the request of a page without a sign-in."""
-    return OpenRequest(services=injected, http=http, visit=visited)
+    return OpenRequest(services=injected, http=http, visit=http.state.visit)
 
 
-async def page_request(
-    injected: Injected, http: Request, visited: Visited, found: SignIn
-) -> PageRequest:
+async def page_request(injected: Injected, http: Request) -> PageRequest:
     """Return the request of a page. Raise as `signed_in` does."""
-    return PageRequest(services=injected, http=http, visit=visited, key=found.actor)
+    found = signed_in(injected, http)
+    return PageRequest(services=injected, http=http, visit=http.state.visit, signed_in=found)
 
 
 OpenPage = Annotated[OpenRequest, Depends(open_request)]
@@ -287,18 +290,19 @@ async def _with_form(request: AnyRequest) -> AnyRequest:
     return replace(request, form=fields)
 
 
-async def open_form(request: OpenPage) -> OpenRequest:
+async def open_form(injected: Injected, http: Request) -> OpenRequest:
     """Return the request of a form without a sign-in. Raise as `posted_fields` does."""
-    return await _with_form(request)
+    return await _with_form(await open_request(injected, http))
 
 
-async def form_request(request: Page) -> PageRequest:
-    """Return the request of a form. Raise as `posted_fields` does."""
-    return await _with_form(request)
+async def form_request(injected: Injected, http: Request) -> PageRequest:
+    """Return the request of a form. Raise as `page_request` and `posted_fields` do."""
+    return await _with_form(await page_request(injected, http))
 
 
-async def form_with_file(request: Page) -> PageRequest:
-    """Return the request of a form that may have a file. Raise as `posted_fields` does."""
+async def form_with_file(injected: Injected, http: Request) -> PageRequest:
+    """Return the request of a form that may have a file. Raise as `form_request` does."""
+    request = await page_request(injected, http)
     if media_type(request.http) == FORM:
         request = await _with_form(request)
         return replace(request, file=request.form.pop(FILE_FIELD, "").encode())

@@ -26,7 +26,6 @@ from dashboard.dependencies import (
     OpenPage,
     OpenRequest,
     Page,
-    SignIn,
     posted_fields,
     verify_token,
 )
@@ -101,9 +100,9 @@ async def sign_in_with_passkey(request: OpenForm) -> Response:
 
 
 @router.form("/sign-out", Door(Right.READ, "ends one's own sign-in"))
-async def sign_out(request: Form, signed_in: SignIn) -> Response:
+async def sign_out(request: Form) -> Response:
     visit = request.visit
-    sign_in.sign_out(request.services, signed_in)
+    sign_in.sign_out(request.services, request.signed_in)
     response = see(visit, "/sign-in")
     response.delete_cookie(visit.cookie, secure=visit.secure, httponly=True, samesite="lax")
     return response

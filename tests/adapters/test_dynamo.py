@@ -13,11 +13,11 @@ import pytest
 from checkout.adapters.dynamo import (
     DatabaseUrl,
     DynamoDatabase,
-    DynamoSubscribers,
     codec,
     index_keys,
     parse_database_url,
 )
+from checkout.adapters.dynamo.people import DynamoSubscribers
 from checkout.adapters.runtime import Threads, run_in_turn
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.grammar import position

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import DynamoAudit
 from checkout.adapters.dynamo.codec import milliseconds
+from checkout.adapters.dynamo.people import DynamoAudit
 from checkout.domain.ground.parts import Lists
 from checkout.domain.merchant.audit import Action, AuditEntry
 from checkout.domain.payment.events import Event

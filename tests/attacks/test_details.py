@@ -21,7 +21,7 @@ from fastapi.routing import APIRoute
 
 import pay
 from checkout import cli, telemetry
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.instrumented import InstrumentedSessions, InstrumentedTransport
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.ground.ids import session_ref

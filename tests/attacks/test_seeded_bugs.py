@@ -24,7 +24,8 @@ from api.v1 import forms
 from checkout import client_address, pages, telemetry, web
 from checkout.adapters import instrumented, passkeys, vault
 from checkout.adapters import limits as allowances
-from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters, DynamoRecords
+from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys

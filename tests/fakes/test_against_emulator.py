@@ -20,8 +20,9 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
+from checkout.adapters.dynamo import DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.codec import inflated
+from checkout.adapters.dynamo.people import DynamoAudit
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists

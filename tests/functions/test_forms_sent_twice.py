@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi.routing import APIRoute
 
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.ground.grammar import SESSION_ID
 from checkout.domain.merchant.people import Role
 from checkout.domain.payment.in_flight import Attention

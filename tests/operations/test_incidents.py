@@ -20,7 +20,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from checkout import cli, telemetry
-from checkout.adapters.dynamo import DynamoRecords, parse_database_url
+from checkout.adapters.dynamo import parse_database_url
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status

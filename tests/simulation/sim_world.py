@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
 from checkout.adapters import vault as vaults
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.parts import Lists
@@ -443,7 +444,7 @@ class SimWorld:
             clock=clock,
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
-            daily_totals=dynamo.DynamoDailyTotals(self.tables, PREFIX, **paced),
+            daily_totals=DynamoDailyTotals(self.tables, PREFIX, **paced),
             run_concurrently=run_in_turn,
         )
 

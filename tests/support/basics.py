@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from checkout.adapters.dynamo import DynamoDailyTotals
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
 from checkout.adapters.runtime import run_in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.payment.machine import HistoryEntry

@@ -14,6 +14,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from checkout.adapters import dynamo
+from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople
 from checkout.domain.merchant.people import Member, Role, Scope
 from checkout.domain.merchant.record import ApiKey, Merchant
 from checkout.flows.people import people
@@ -180,9 +181,9 @@ def dashboard_over(world: World, **services: Any) -> Iterator[Dashboard]:
             notes=world.services.notes,
             withdrawals=world.services.withdrawals,
             sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
-            people=dynamo.DynamoPeople(world.dynamo, PREFIX),
+            people=DynamoPeople(world.dynamo, PREFIX),
             challenges=dynamo.DynamoChallenges(world.dynamo, PREFIX),
-            audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
+            audit=DynamoAudit(world.dynamo, PREFIX),
             **services,
         )
         yield shop

@@ -7,7 +7,10 @@ from typing import Any, TypeVar
 
 from checkout.adapters import dynamo
 from checkout.adapters.details_keys import KmsDetailsKeys
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
 from checkout.adapters.dynamo.merchants import key_item
+from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
+from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
 from checkout.adapters.dynamo.refunds import mandate_item, refund_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
@@ -93,10 +96,10 @@ def pay(
         wallets=wallets,
         daily_totals=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        notes=_beside(dynamo.DynamoNotes, base, client, prefix),
-        withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
-        people=dynamo.DynamoPeople(client, prefix),
-        subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
+        notes=_beside(DynamoNotes, base, client, prefix),
+        withdrawals=_beside(DynamoWithdrawals, base, client, prefix),
+        people=DynamoPeople(client, prefix),
+        subscribers=DynamoSubscribers(client, prefix, base.clock),
         run_concurrently=run_concurrently,
         completion_policy=completion_policy,
     )
@@ -122,14 +125,14 @@ def dashboard(
         vault=vault,
         daily_totals=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        notes=_beside(dynamo.DynamoNotes, base, client, prefix),
-        withdrawals=_beside(dynamo.DynamoWithdrawals, base, client, prefix),
+        notes=_beside(DynamoNotes, base, client, prefix),
+        withdrawals=_beside(DynamoWithdrawals, base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
-        people=dynamo.DynamoPeople(client, prefix),
-        subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
+        people=DynamoPeople(client, prefix),
+        subscribers=DynamoSubscribers(client, prefix, base.clock),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
-        audit=dynamo.DynamoAudit(client, prefix),
+        audit=DynamoAudit(client, prefix),
         hosts=hosts,
         paying=lambda: paying,
     )
@@ -151,10 +154,8 @@ def _beside(kind: Callable[..., B], base: Services, client: Any, prefix: str) ->
     return kind(client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes)
 
 
-def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoDailyTotals:
-    return dynamo.DynamoDailyTotals(
-        client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
-    )
+def _tallies(base: Services, client: Any, prefix: str) -> DynamoDailyTotals:
+    return DynamoDailyTotals(client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes)
 
 
 def store_refund(client: Any, prefix: str, refund: Refund) -> None:

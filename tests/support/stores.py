@@ -16,17 +16,16 @@ from botocore.exceptions import ReadTimeoutError
 from checkout.adapters.dynamo import (
     DynamoApiKeys,
     DynamoChallenges,
-    DynamoDailyTotals,
     DynamoDatabase,
     DynamoEvents,
     DynamoLinks,
     DynamoMerchants,
-    DynamoNotes,
-    DynamoPeople,
     DynamoSessions,
-    DynamoWithdrawals,
     read_as_sent,
 )
+from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
+from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
+from checkout.adapters.dynamo.people import DynamoPeople
 from sandbox.cloud import table_definitions
 from tests.support.basics import seeded
 

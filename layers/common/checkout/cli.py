@@ -45,7 +45,7 @@ from checkout.settings import SettingsError
 from checkout.version import VERSION
 
 if TYPE_CHECKING:
-    from checkout.adapters.dynamo import DynamoRecords
+    from checkout.adapters.dynamo.erasure import DynamoRecords
 
 NEW: Final = "new"  # stands for the id of a new endpoint
 

@@ -31,30 +31,27 @@ if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
     from checkout.adapters.details_keys import KmsDetailsKeys
     from checkout.adapters.dynamo import (
         DynamoApiKeys,
-        DynamoAudit,
         DynamoChallenges,
-        DynamoDailyTotals,
         DynamoDatabase,
         DynamoEvents,
         DynamoFailedRequests,
         DynamoLinks,
         DynamoMandates,
         DynamoMerchants,
-        DynamoNotes,
-        DynamoPeople,
         DynamoRefunds,
         DynamoSessions,
         DynamoSignIns,
-        DynamoSubscribers,
-        DynamoWithdrawals,
     )
+    from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
+    from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
+    from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
     from checkout.adapters.limits import Allowances
     from checkout.adapters.outbound.wallets import SignedWallets
     from checkout.adapters.passkeys import WebAuthnPasskeys
     from checkout.adapters.vault import AesVault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Services:
     """The services of every entry point.
 
@@ -97,7 +94,7 @@ class Services:
         return {each.name: getattr(self, each.name) for each in fields(Services)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MerchantServices(Services):
     """The merchant's own records and secrets.
 
@@ -116,7 +113,7 @@ class MerchantServices(Services):
     edge_secret: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PayServices(MerchantServices):
     """The services of flows that call wallets, and of the sweep.
 
@@ -130,7 +127,7 @@ class PayServices(MerchantServices):
     completion_policy: CompletionPolicy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 

@@ -30,20 +30,21 @@ from checkout.adapters.instrumented import (
 )
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
-from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.runtime import SystemClock, Threads, system_random
 from checkout.open_payments.urls import authority
 from checkout.ports import EventQueue, Mail, TaskQueue
-from checkout.services import DashboardServices, PayServices, Services
+from checkout.services import Services
 from checkout.settings import Settings
 from checkout.version import VERSION
 
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.details_keys import KmsDetailsKeys
+    from checkout.adapters.dynamo.erasure import DynamoRecords
     from checkout.adapters.outbound.http import PublicHttp
     from checkout.adapters.outbound.wallets import SignedWallets
     from checkout.adapters.vault import AesVault
     from checkout.flows.webhooks.deliver import MessageResult
+    from checkout.services import DashboardServices, PayServices
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
@@ -147,6 +148,10 @@ def client_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks."""
+    from checkout.adapters.dynamo.people import DynamoAudit
+    from checkout.adapters.passkeys import WebAuthnPasskeys
+    from checkout.services import DashboardServices
+
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
@@ -156,7 +161,7 @@ def dashboard_services() -> DashboardServices:
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
-        audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
+        audit=DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
         paying=pay_services,
         sign_up=settings().sign_up,
@@ -166,6 +171,8 @@ def dashboard_services() -> DashboardServices:
 @cache
 def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
+    from checkout.services import PayServices
+
     base = api_services()
     shared = base.shared() | {"merchants": _cached_merchants()}
     return PayServices(
@@ -179,23 +186,29 @@ def pay_services() -> PayServices:
 
 def _of_merchants() -> dict[str, Any]:
     """Build what `MerchantServices` adds, by its names."""
+    from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
+    from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
+    from checkout.adapters.dynamo.people import DynamoPeople, DynamoSubscribers
+
     client, prefix = _store(), _prefix()
     return {
         "vault": _vault(),
-        "daily_totals": _paced(dynamo.DynamoDailyTotals),
+        "daily_totals": _paced(DynamoDailyTotals),
         "links": _paced(dynamo.DynamoLinks),
-        "notes": _paced(dynamo.DynamoNotes, retention=_retention()),
-        "withdrawals": _paced(dynamo.DynamoWithdrawals, retention=_retention()),
-        "people": dynamo.DynamoPeople(client, prefix, retention=_retention()),
-        "subscribers": dynamo.DynamoSubscribers(client, prefix, SystemClock()),
+        "notes": _paced(DynamoNotes, retention=_retention()),
+        "withdrawals": _paced(DynamoWithdrawals, retention=_retention()),
+        "people": DynamoPeople(client, prefix, retention=_retention()),
+        "subscribers": DynamoSubscribers(client, prefix, SystemClock()),
         "mail": _mail(),
         "edge_secret": settings().edge_secret,
     }
 
 
-def records() -> dynamo.DynamoRecords:
+def records() -> DynamoRecords:
     """Build the reader of whole tables, for the command line."""
-    return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
+    from checkout.adapters.dynamo.erasure import DynamoRecords
+
+    return DynamoRecords(_dynamodb(THOROUGH), _prefix())
 
 
 @cache

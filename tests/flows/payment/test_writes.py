@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.erasure import Customer
 from checkout.domain.ground.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.payment.events import Event

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.erasure import Customer
 from checkout.domain.ground.errors import (
     AmountTooLarge,

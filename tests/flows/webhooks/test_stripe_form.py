@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import stripe
 
-from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.erasure import Customer
 from checkout.domain.ground.addresses import Address
 from checkout.domain.ground.ids import new_session_id

@@ -45,7 +45,7 @@ from checkout.ports import Reservation, SecretUnreadable, StaleRecord
 from checkout.services import DashboardServices
 
 if TYPE_CHECKING:
-    from checkout.adapters.dynamo import DynamoRecords
+    from checkout.adapters.dynamo.erasure import DynamoRecords
 
 TELL_EVERY: Final = 10_000  # records
 

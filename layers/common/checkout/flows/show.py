@@ -20,7 +20,7 @@ from checkout.open_payments.urls import authority
 from checkout.services import DashboardServices
 
 if TYPE_CHECKING:
-    from checkout.adapters.dynamo import DynamoRecords
+    from checkout.adapters.dynamo.erasure import DynamoRecords
 
 HIDDEN: Final = "(not shown)"
 AHEAD: Final = timedelta(days=30)  # sessions wait at most this long for the sweep

@@ -1,4 +1,8 @@
-"""The stores in DynamoDB, one file per store. `wiring.py` makes the client."""
+"""The stores in DynamoDB. `wiring.py` makes the client.
+
+Here are the stores that every function needs. The others are imported from their own files, so that
+a function loads only what it uses.
+"""
 
 from checkout.adapters.dynamo.client import (
     Client,
@@ -8,8 +12,6 @@ from checkout.adapters.dynamo.client import (
     parse_database_url,
 )
 from checkout.adapters.dynamo.codec import read_as_sent
-from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
-from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.expiring_tokens import (
     DynamoChallenges,
@@ -19,8 +21,6 @@ from checkout.adapters.dynamo.expiring_tokens import (
 )
 from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.merchants import CachedMerchants, DynamoApiKeys, DynamoMerchants
-from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
-from checkout.adapters.dynamo.people import DynamoAudit, DynamoPeople, DynamoSubscribers
 from checkout.adapters.dynamo.refunds import DynamoMandates, DynamoRefunds
 from checkout.adapters.dynamo.sessions import DynamoSessions
 
@@ -29,24 +29,17 @@ __all__ = [
     "Client",
     "DatabaseUrl",
     "DynamoApiKeys",
-    "DynamoAudit",
     "DynamoChallenges",
     "DynamoCounters",
-    "DynamoDailyTotals",
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoFailedRequests",
     "DynamoLinks",
     "DynamoMandates",
     "DynamoMerchants",
-    "DynamoNotes",
-    "DynamoPeople",
-    "DynamoRecords",
     "DynamoRefunds",
     "DynamoSessions",
     "DynamoSignIns",
-    "DynamoSubscribers",
-    "DynamoWithdrawals",
     "PacedStore",
     "parse_database_url",
     "read_as_sent",

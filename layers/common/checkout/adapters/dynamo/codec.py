@@ -312,14 +312,14 @@ class _Group:
         return deflated(compact(found))
 
     def decode(self, value: Value) -> dict[str, Any]:
-        stored = json.loads(inflated(value))
-        found = {
-            name: back(stored.pop(name))
-            for name, (_, back) in self.members.items()
-            if name in stored
-        }
-        if stored and self._later is not None:  # members of a later release
-            found[self._later] = compact(stored)
+        found, later = {}, {}
+        for name, each in json.loads(inflated(value)).items():
+            if member := self.members.get(name):
+                found[name] = member[1](each)
+            else:  # of a later release
+                later[name] = each
+        if later and self._later is not None:
+            found[self._later] = compact(later)
         return found
 
 
@@ -396,12 +396,13 @@ def _row(kind: Any) -> tuple[Convert, Convert]:
             del row[-1]
         return row
 
+    converted = [(place, back) for place, (_, _, back) in enumerate(pairs) if back is not _itself]
+
     def unpack(row: list[Any]) -> Any:  # a later release may have more values
-        return kind(
-            *[
-                None if value is None else back(value)
-                for value, (_, _, back) in zip(row, pairs, strict=False)
-            ]
-        )
+        values = row[: len(pairs)]
+        for place, back in converted:
+            if place < len(values) and values[place] is not None:
+                values[place] = back(values[place])
+        return kind(*values)
 
     return pack, unpack
