@@ -6,6 +6,7 @@ fresh.py.
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -22,10 +23,10 @@ from typing import Any
 import pytest
 
 from checkout import wiring
-from checkout.adapters import dynamo
 from checkout.domain.merchant.people import SignUp
 from checkout.ports import CompletionPolicy
 from checkout.settings import Settings
+from tests.support.sources import nodes
 
 pytestmark = [pytest.mark.first, pytest.mark.untraced]
 
@@ -57,6 +58,7 @@ SPEAK_TO_WALLETS = ["dashboard.app", "pay.app", "expirer.app", "expirer.cleanup"
 WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
 WEB = {"fastapi", "jinja2", "starlette", "mangum", "pydantic"}
 WALLETS = {"checkout.open_payments.client", "checkout.adapters.outbound.http"}
+SOME_STORES = {f"checkout.adapters.dynamo.{each}" for each in ("daily_totals", "notes", "people")}
 STRIPE = {"api.v1", "api.v1.app", "checkout.domain.stripe.objects"}  # at the first request to /v1
 PASSKEYS = {"webauthn", "OpenSSL", "cbor2"}  # at the first use of a passkey
 
@@ -85,7 +87,7 @@ def facts(module: str, *, in_lambda: bool = True) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("module", "loaded", "unwanted"),
     [
-        ("api.app", {"fastapi"}, WALLETS | STRIPE),
+        ("api.app", {"fastapi"}, WALLETS | STRIPE | SOME_STORES),
         ("api.v1.app", {"fastapi"}, WALLETS),
         ("dashboard.app", {"fastapi", "jinja2", "cryptography"}, WALLETS | {"api"}),
         ("pay.app", {"fastapi", "jinja2", "babel", "cryptography", "httpcore", "httpx"}, set()),
@@ -168,10 +170,12 @@ def test_the_mail_service_is_made_with_the_first_receipt_if_there_is_a_sender() 
 
 # A value of each setting that no other has, what becomes of it, and the places where it belongs.
 BAGS = ("Services", "DashboardServices", "PayServices")
-STORES = {
-    *({each for each in dynamo.__all__ if each.startswith("Dynamo")} - {"DynamoSessions"}),
-    *("CachedMerchants", "InstrumentedSessions"),
+IN_DYNAMO = {
+    node.name
+    for _, node in nodes("layers/common/checkout/adapters/dynamo")
+    if isinstance(node, ast.ClassDef) and node.name.startswith("Dynamo")
 }
+STORES = IN_DYNAMO - {"DynamoSessions"} | {"CachedMerchants", "InstrumentedSessions"}
 BELONGS: dict[str, tuple[str, Any, set[str]]] = {
     "DATABASE_URL": (
         "dynamodb:///data",
