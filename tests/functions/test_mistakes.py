@@ -128,7 +128,7 @@ MISTAKES = (
     body("a form", "application/json", b"mode=payment", FORM),
     body("an empty body", "The body is empty.", b""),
     body("a mark", "begins with a byte order mark", b"\xef\xbb\xbf{}"),
-    body("a comma", "(line 2, column 1)", b'{"mode":"payment",\n}'),
+    body("a missing comma", "(line 2, column 1)", b'{"mode":"payment"\n"currency":"USD"}'),
     body("another charset", "in UTF-8", b"{}", LATIN),
     Mistake("no key", None, "Authorization: Bearer", a_body(), 401, key=None),
     Mistake("a key of another place", None, "without quotes", a_body(), 401, key="sk_live_1"),
