@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer, make and git; everything else is installed into this folder.
 # T=path limits the tests to one folder or file.
 PYTHON ?= python3
-T ?= tests
+T ?= tests packages/open-payments/tests
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 # The folder that has all tests of a marker, so that the others need not be collected.
@@ -55,7 +55,7 @@ test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set
 
 lint: setup ## check style, types, import directions, spelling, template.yaml and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
-	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks docs/openapi && \
+	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks docs/openapi packages/open-payments/tests && \
 		cd plugins/pretix && ../../$(BIN)/mypy pretix_checkout_sessions
 	$(BIN)/lint-imports && $(BIN)/zizmor --offline --quiet .github && $(BIN)/codespell
 
@@ -253,7 +253,8 @@ released-records: .venv/run-stamp ## record how today's code stores records, and
 		"Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
 	@echo "First run: installing the shop and the checkout into .venv (40 MB to download, about 30 seconds) …"
 	@$(PYTHON) -m venv .venv && .venv/$(PIP) -r $< && \
-		$(BIN)/python -m pip $(PIP_INSTALL) --no-deps --no-build-isolation --editable . && touch $@
+		$(BIN)/python -m pip $(PIP_INSTALL) --no-deps --no-build-isolation \
+			--editable packages/open-payments --editable . && touch $@
 
 .venv-cloud/stamp: sandbox/cloud-requirements.txt | .venv/run-stamp
 	@echo "First run: installing the AWS emulator into .venv-cloud (20 MB to download, about 10 seconds) …"

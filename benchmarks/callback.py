@@ -22,8 +22,8 @@ from checkout.domain.payment.in_flight import IncomingPaymentRef
 from checkout.domain.session.record import Status
 from checkout.flows.session import completion
 from checkout.flows.session.approve import WAIT_FOR_MONEY
-from checkout.open_payments.models import Amount
 from checkout.ports import CompletionPolicy
+from open_payments.models import Amount
 from tests.support.basics import NOW, HandClock, a_session
 
 SCHEDULES: Final = {

@@ -19,8 +19,8 @@ from typing import Final
 from checkout.adapters.runtime import Threads
 from checkout.domain.session.record import Status
 from checkout.flows.schedule import sweep
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request
 from tests.support.basics import HandClock
 from tests.support.flows import CEDAR, World
 

@@ -35,9 +35,9 @@ from checkout.adapters.vault import AesVault
 from checkout.domain.ground.limits import Rule
 from checkout.domain.session.record import Session
 from checkout.flows.merchant import setup
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from checkout.services import Services
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
 from sandbox.gateway import GatewayServer, Throttle, functions
 from sandbox.wallets.defaults import default_network

@@ -28,8 +28,8 @@ from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.runtime import SystemClock
 from checkout.domain.session.record import Status
-from checkout.open_payments.transport import Request, Response
 from checkout.version import VERSION
+from open_payments.transport import Request, Response
 from sandbox.wallets import certificates
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers

@@ -21,7 +21,7 @@ import httpx2
 
 from checkout.domain.ground.grammar import is_http, link_host
 from checkout.domain.webhooks.signature import new_webhook_secret, signed_headers, stripe_header
-from checkout.open_payments.urls import TEST_WALLETS
+from open_payments.urls import TEST_WALLETS
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo
 

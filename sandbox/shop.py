@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx2
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from sandbox.server import Answer, Incoming
 from sandbox.terminal import say
 

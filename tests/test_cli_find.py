@@ -10,8 +10,8 @@ import pytest
 from checkout import cli
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.session.record import Session
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request
 from tests.support.flows import PREFIX, World
 
 

@@ -21,7 +21,7 @@ from checkout.domain.stripe import objects as stripe
 from checkout.domain.stripe.refunds import refund_object
 from checkout.domain.webhooks import event_types as types
 from checkout.domain.webhooks.record import ping_body
-from checkout.open_payments.models import Amount, WalletAddress
+from open_payments.models import Amount, WalletAddress
 
 Object = Mapping[str, Any]
 

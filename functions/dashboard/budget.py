@@ -15,13 +15,13 @@ from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Right
 from checkout.domain.payment.mandate import USUAL_MARGIN, Mandate, MandateStatus, Margin
 from checkout.flows.refund import budget_request
-from checkout.open_payments.models import Amount
 from checkout.pages import callback_of
 from dashboard import refunds as texts
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
 from dashboard.view import margin_of, readable
+from open_payments.models import Amount
 
 router = PageRouter(prefix="/budget")
 PERCENT_MAX: Final = 20

@@ -41,11 +41,11 @@ from checkout.flows import audit
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
-from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
 from checkout.services import DashboardServices
 from checkout.web import Model, body_bytes, validated
 from dashboard.texts import KEY_MOVES_NO_MONEY, USED_ALREADY
+from open_payments.urls import split
 
 _BOUNDARY: Final = re.compile(r"boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?")
 _NAME: Final = re.compile(rb'content-disposition: *form-data; *name="([^"\r\n]*)"', re.IGNORECASE)

@@ -26,7 +26,6 @@ from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.links import manage
 from checkout.flows.links.manage import DESCRIPTION_MAX, REQUIRED, TypedQuestion
-from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures
 from checkout.services import DashboardServices
 from dashboard import texts
@@ -35,6 +34,7 @@ from dashboard.forms import Fields
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, readable
+from open_payments.urls import origin
 from pay.looks import accent
 
 router = PageRouter(prefix="/links", section=("/links", "Payment links"))

@@ -25,13 +25,13 @@ from checkout.domain.reports.daily_totals import OTHER, DayTotals
 from checkout.domain.reports.statement import less, statement, total
 from checkout.flows import reports
 from checkout.flows.reports import READ_FOR, refunds_of
-from checkout.open_payments.models import Amount
 from checkout.services import DashboardServices
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
 from dashboard.texts import REASON, REASON_UNKNOWN
 from dashboard.view import readable, sum_of
+from open_payments.models import Amount
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24

@@ -37,7 +37,6 @@ from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import lookup
-from checkout.open_payments.models import Amount
 from checkout.pages import callback_of
 from checkout.ports import StaleRecord
 from checkout.services import DashboardServices
@@ -47,6 +46,7 @@ from dashboard.rendering import page, see, wait_page
 from dashboard.routing import PageRouter
 from dashboard.transaction import transaction_page
 from dashboard.view import plain, readable
+from open_payments.models import Amount
 
 STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",

@@ -38,12 +38,12 @@ from checkout.domain.session.record import Session, order_number
 from checkout.flows import reports
 from checkout.flows.reports import STATEMENT_DAYS_MAX
 from checkout.flows.session import details
-from checkout.open_payments.models import Amount
 from dashboard.dependencies import Page
 from dashboard.rendering import page
 from dashboard.routing import PageRouter
 from dashboard.transactions import Understood, day_of
 from dashboard.view import readable
+from open_payments.models import Amount
 
 if TYPE_CHECKING:
     from checkout import answers

@@ -21,13 +21,13 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
-from checkout.open_payments.models import Amount
 from checkout.pages import use_policy
 from checkout.services import DashboardServices
 from dashboard.dependencies import FormWithFile, Page, PageRequest
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
 from dashboard.view import USUAL_COLOR, readable
+from open_payments.models import Amount
 
 router = PageRouter(prefix="/settings", section=("/settings", "Settings"))
 SAVED: Final = "/settings?saved=1"

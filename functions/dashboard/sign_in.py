@@ -18,7 +18,6 @@ from checkout.domain.merchant.people import Right, SignUp
 from checkout.domain.merchant.record import NAME_MAX
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
-from checkout.open_payments.urls import MAX_URL, authority
 from checkout.pages import callback_of
 from dashboard.dependencies import (
     Form,
@@ -32,6 +31,7 @@ from dashboard.dependencies import (
 from dashboard.forms import OR_NONE, Fields
 from dashboard.rendering import FIRST, page, safe_next, see, set_cookie, show_again, wait_page
 from dashboard.routing import OPEN, PageRouter
+from open_payments.urls import MAX_URL, authority
 
 router = PageRouter()
 

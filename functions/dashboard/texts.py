@@ -15,7 +15,7 @@ from checkout.domain.session.collect import Detail, Place, QuestionKind
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import EventStatus, Format, GivenUp
 from checkout.flows.notices import Case
-from checkout.open_payments.errors import Reason
+from open_payments.errors import Reason
 
 USED_ALREADY: Final = (
     "This form was already sent, with other values. Look at its result. If you want this, too, "

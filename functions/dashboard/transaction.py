@@ -28,7 +28,6 @@ from checkout.flows import merchants
 from checkout.flows.refund import budget_request
 from checkout.flows.session import close, details, lookup, notes, withdrawals
 from checkout.flows.webhooks import event_log
-from checkout.open_payments.models import Quote
 from checkout.services import DashboardServices
 from dashboard import refunds as refund_texts
 from dashboard import texts
@@ -50,6 +49,7 @@ from dashboard.view import (
     wallet_of,
 )
 from dashboard.webhooks import elsewhere
+from open_payments.models import Quote
 
 router = PageRouter(prefix="/transactions/{session_id}")
 

@@ -16,7 +16,6 @@ from checkout.domain.payment.mandate import Terms
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import TIMEOUT, Delivery, EventStatus, WebhookEvent
-from checkout.open_payments.models import Amount
 from dashboard.texts import (
     CONNECTION,
     DELIVERY,
@@ -29,6 +28,7 @@ from dashboard.texts import (
     REFUNDED,
     STATUS,
 )
+from open_payments.models import Amount
 
 NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # the beginnings of the sender's errors
 USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css

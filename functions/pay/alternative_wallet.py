@@ -11,10 +11,10 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.money import from_minor_units
+from checkout.domain.ground.typed_address import AddressMistake
 from checkout.domain.refund.record import Refund
 from checkout.flows.refund import alternative_wallet
 from checkout.flows.session import lookup
-from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.pages import form_fields, see_other
 from checkout.services import PayServices
 from checkout.web import problem_of, request_id

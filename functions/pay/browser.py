@@ -29,9 +29,9 @@ from checkout.domain.session.record import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from checkout.flows.session import details
-from checkout.open_payments.urls import split
 from checkout.pages import see_other
 from checkout.services import PayServices
+from open_payments.urls import split
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of a link that hands over

@@ -22,11 +22,11 @@ from checkout.domain.ground import addresses, grammar
 from checkout.domain.ground.addresses import PART_MAX, Fault, Part, PartAsked
 from checkout.domain.ground.errors import EmailInvalid, ParameterInvalid
 from checkout.domain.ground.providers import Provider, has_fields
+from checkout.domain.ground.typed_address import AddressMistake, mistake_in
 from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import ANSWER, MAX, SAME, country_of
-from checkout.open_payments.address_mistakes import AddressMistake, mistake_in
-from checkout.open_payments.urls import MAX_URL
 from checkout.web import validated
+from open_payments.urls import MAX_URL
 from pay.language import HEADER_MAX, Reader
 
 QUANTITY: Final = "quantity"

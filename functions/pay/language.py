@@ -30,7 +30,7 @@ from babel.numbers import NumberPattern, get_currency_symbol, parse_pattern
 
 from checkout.domain.ground.languages import language_of
 from checkout.domain.ground.money import minor_unit_digits, rate_of
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 
 FOLDER: Final = Path(__file__).parent / "locale"
 # Around inserted text, which may have another direction (Unicode TR 9, first-strong isolate).

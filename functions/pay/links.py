@@ -22,9 +22,9 @@ from checkout.domain.session import customer_details
 from checkout.domain.session.collect import Place
 from checkout.flows import merchants
 from checkout.flows.links import purchase
-from checkout.open_payments.urls import origin, split
 from checkout.pages import allow_pictures, form_fields, see_other
 from checkout.services import PayServices
+from open_payments.urls import origin, split
 from pay import browser, forms, looks, pages, render
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX

@@ -15,18 +15,18 @@ from checkout.domain.ground.addresses import label
 from checkout.domain.ground.errors import ResourceMissing, WalletInvalid
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.ground.json_values import timestamp
+from checkout.domain.ground.typed_address import AddressMistake
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.customer_details import NONE_GIVEN
 from checkout.domain.session.record import Session
 from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.session import details, receipt_mail, withdrawals
-from checkout.open_payments.address_mistakes import AddressMistake
-from checkout.open_payments.models import Amount
-from checkout.open_payments.urls import origin
 from checkout.pages import allow_pictures, see_other, use_policy
 from checkout.ports import Email
 from checkout.services import PayServices
+from open_payments.models import Amount
+from open_payments.urls import origin
 from pay import browser, emails, render
 from pay.headers import LINE_POLICY
 from pay.language import Reader, Texts, reader

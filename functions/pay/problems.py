@@ -12,9 +12,9 @@ from fastapi import Request, Response
 
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
 from checkout.domain.ground.grammar import EMAIL_MAX, SESSION_ID
+from checkout.domain.ground.typed_address import AddressMistake
 from checkout.flows.links import purchase
 from checkout.flows.session import reconcile
-from checkout.open_payments.address_mistakes import AddressMistake
 from checkout.pages import FORM, media_type, see_other
 from checkout.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id

@@ -27,9 +27,9 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, Attention
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import LineItem, Session, Status, named_order_number
-from checkout.open_payments.models import Amount, Quote
-from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
+from open_payments.models import Amount, Quote
+from open_payments.urls import last_segment, split
 from pay.language import Reader
 from pay.looks import Accent, accent, logo_mark
 from pay.progress import Progress, ProgressStep, course_of

@@ -28,7 +28,7 @@ import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from checkout.open_payments.signatures import public_x
+from open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.demo import DemoFailed
 from sandbox.rehearsal import account, edge, namespaces, stack

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request, Response, Transport
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.transport import Request, Response, Transport
 from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.kept import Conflict, Kept, Table
 from sandbox.wallets.network import Network

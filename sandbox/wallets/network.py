@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
 from sandbox.wallets import auth_server, interaction, pages, resource_server, wallet_address_server
 from sandbox.wallets.answers import Refusal
 from sandbox.wallets.backend import Backend

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from checkout.open_payments.transport import Response
+from open_payments.transport import Response
 from sandbox.wallets import answers, interaction, schemas
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.behaviours import BEHAVIOURS

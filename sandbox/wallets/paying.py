@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Response
 from sandbox.wallets import allowance, answers, money
 from sandbox.wallets.answers import ok, resource, timestamp
 from sandbox.wallets.backend import Backend

@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from sandbox.wallets.call import MAX_BODY
 from sandbox.wallets.network import Network
 

@@ -19,9 +19,9 @@ from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.signature import signed_headers
 from checkout.flows.session import prepare
 from checkout.flows.session.create import create_session
-from checkout.open_payments import errors as op
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import Receipt, StaleRecord, Transaction
+from open_payments import errors as op
+from open_payments.transport import Request, Response
 from tests.support.basics import NOW, HandClock, words
 from tests.support.flows import CEDAR, PREFIX, World
 

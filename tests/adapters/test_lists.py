@@ -20,8 +20,8 @@ from checkout.domain.ground.parts import PARTS, Lists, part_of
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session
-from checkout.open_payments.models import WalletAddress
 from checkout.ports import Batch, Scan, Transaction
+from open_payments.models import WalletAddress
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, a_session

@@ -26,8 +26,8 @@ from checkout.domain.webhooks.record import (
     ended,
     leased,
 )
-from checkout.open_payments.models import Amount, Quote
 from checkout.ports import Reservation
+from open_payments.models import Amount, Quote
 from tests.fakes.dynamodb import ITEM_MAX, item_size
 from tests.support.basics import GAVE_A_WALLET, NOW, a_session
 from tests.support.protected import DELIVERIES_KEPT

@@ -23,12 +23,12 @@ from checkout.domain.ground.errors import (
     WalletUnreachable,
 )
 from checkout.domain.ground.grammar import link_host, redirect_url, return_host
+from checkout.domain.ground.typed_address import wallet_url
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.flows.webhooks import endpoints
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
-from checkout.open_payments.urls import is_infrastructure, target
-from checkout.open_payments.wallet_address import parse
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
+from open_payments.urls import is_infrastructure, target
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
 from tests.support.flows import CEDAR, World
 from tests.support.keys import new_key_pair
@@ -75,7 +75,7 @@ def test_any_text_may_be_asked_for(text: str) -> None:
 def test_a_typed_wallet_address_there_is_refused_and_nothing_happens(host: str) -> None:
     for allow_ports in (True, False):
         with pytest.raises(ValueError, match=r"wallet address|host name"):
-            parse(f"https://{host}/alice", allow_ports=allow_ports)
+            wallet_url(f"https://{host}/alice", allow_ports=allow_ports)
     world = World()
     session = world.create()
     world.forget()

@@ -13,7 +13,9 @@ PAGE = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PROMISES = PAGE.split("<!-- promises -->")[1].split("<!-- /promises -->")[0]
 # A promise, in one or more lines, and the list of its tests.
 ROWS = re.findall(r"^- ((?:[^\n]|\n  (?!- ))+)((?:\n  - [^\n]+)*)", PROMISES, re.MULTILINE)
-NAMED = re.findall(r"^  - `(tests/[\w/]+\.py)::(test_\w+)`$", PROMISES, re.MULTILINE)
+NAMED = re.findall(
+    r"^  - `((?:packages/open-payments/)?tests/[\w/]+\.py)::(test_\w+)`$", PROMISES, re.MULTILINE
+)
 NO_SUITES = {"test_documented", "test_seeded_bugs", "test_counts"}
 SUITES = [path for path in Path(__file__).parent.glob("test_*.py") if path.stem not in NO_SUITES]
 
@@ -26,7 +28,7 @@ def functions_of(path: Path) -> set[str]:
 @pytest.mark.parametrize(("promise", "tests"), ROWS)
 def test_each_promise_names_its_tests(promise: str, tests: str) -> None:
     assert promise.endswith(".")
-    assert len(re.findall(r"`tests/", tests)) == tests.count("\n") > 0
+    assert len(re.findall(r"\btests/", tests)) == tests.count("\n") > 0
 
 
 @pytest.mark.parametrize(("path", "name"), NAMED)
@@ -41,4 +43,4 @@ def test_each_suite_of_attacks_holds_a_promise(suite: Path) -> None:
 
 def test_every_line_is_a_promise_or_one_of_its_tests() -> None:
     assert len(ROWS) == len(re.findall(r"^- ", PROMISES, re.MULTILINE)) > 20
-    assert len(NAMED) == PROMISES.count("`tests/")
+    assert len(NAMED) == len(re.findall(r"\btests/", PROMISES))

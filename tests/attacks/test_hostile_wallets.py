@@ -16,8 +16,8 @@ from typing import Any, Final, cast
 import pytest
 
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from tests.attacks.hostile import hostile
 from tests.support.attack_counts import Attack
 from tests.support.doors import Doors, Visitor

@@ -23,9 +23,9 @@ from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.record import Session, Status
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.flows.session import close
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from expirer.cleanup import queued
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from pay import links, routes
 from tests.support import asgi, services
 from tests.support.basics import HandClock

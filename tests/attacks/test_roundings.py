@@ -20,8 +20,8 @@ from checkout.domain.refund.record import AmountMode, RefundProblem, RefundStatu
 from checkout.domain.session.note import needs_somebody
 from checkout.domain.session.record import Session, Status
 from checkout.flows.refund import budget
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.models import Amount
+from open_payments.errors import OutcomeUnknown
+from open_payments.models import Amount
 from sandbox.wallets.behaviours import BEHAVIOURS
 from tests.attacks.hostile import hostile
 from tests.support.flows import CEDAR, HARBOR, World, lose_answers, on, raising

@@ -26,11 +26,11 @@ from checkout.adapters.instrumented import (
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
 from checkout.flows.webhooks.deliver import deliver
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import Receipt
 from expirer.app import scheduled
 from expirer.cleanup import queued as cleans
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
 from tests.attacks.ledger import PERMITTED, Ledger, Scanned
 from tests.fakes.dynamodb import InMemoryDynamoDb

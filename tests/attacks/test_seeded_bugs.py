@@ -29,7 +29,7 @@ from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
-from checkout.domain.ground import grammar, names, strict_json
+from checkout.domain.ground import grammar, names, strict_json, typed_address
 from checkout.domain.ground.limits import RETURN, WRONG_KEY
 from checkout.domain.merchant import reach
 from checkout.domain.merchant.doors import Door
@@ -47,21 +47,20 @@ from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refund_request
 from checkout.flows.session import approve, lookup, prepare, reconcile
 from checkout.flows.webhooks import deliver, endpoints, event_log
-from checkout.open_payments import (
-    address_mistakes,
+from dashboard import dependencies, reports
+from open_payments import (
     answers,
-    client,
     exchange,
     interaction,
+    protocol,
     reasons,
     signatures,
     urls,
 )
-from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.errors import Reason
-from checkout.open_payments.tokens import TokenKeeper
-from checkout.open_payments.urls import authority
-from dashboard import dependencies, reports
+from open_payments.errors import Reason
+from open_payments.protocol import OpenPayments
+from open_payments.tokens import TokenKeeper
+from open_payments.urls import authority
 from pay import browser, emails, routes
 from sandbox import guarded_emulator
 from sandbox.cloud import table_definitions
@@ -166,7 +165,7 @@ def with_dashboard(test: Callable[..., None], *arguments: Any) -> None:
 
 def repeats_that_overlap(patch: Patch) -> None:
     slow = r"[^\s@/:]+@[^\s@/:]+|[^/]*[^\s@/<]+@[^\s@/>]+\.[^/]+"
-    patch.setattr(address_mistakes, "_EMAIL", re.compile(slow, re.DOTALL))
+    patch.setattr(typed_address, "_EMAIL", re.compile(slow, re.DOTALL))
 
 
 def names_in_many_places(patch: Patch) -> None:
@@ -375,12 +374,12 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
         lambda value: f"'{value}" if str(value).startswith(("=", "+")) else value,
     ),
     "too_fast_is_busy": (reasons, "_GRANTS", frozenset()),
-    "addresses_in_place_of_names": (client, "is_address", lambda host: False),
+    "addresses_in_place_of_names": (protocol, "is_address", lambda host: False),
     "more_than_asked_is_silent": (Session, "overpaid", False),
     "the_whole_id_in_a_receipt": (emails, "session_ref", lambda session_id: session_id),
     "numbers_in_many_forms": (forms, "_INDEX", re.compile("-?[0-9e]{1,6}")),
     "pages_of_any_site": (guarded_emulator, "_BROWSERS", ()),
-    "any_length": (address_mistakes, "MAX_URL", 10**9),
+    "any_length": (typed_address, "MAX_URL", 10**9),
     "any_event": (web, "_readable", lambda event: event),
     "any_place": (vault, "_associated", lambda place: b""),
     "pages_without_end": (api.http, "PAGE_BYTES", 10**9),

@@ -15,8 +15,8 @@ import pytest
 
 from checkout.adapters.outbound.wallets import StageTransport
 from checkout.flows.merchant.api_keys import new_key
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
 from tests.support.basics import seeded
 from tests.support.merchant_api import PREFIX, SESSIONS, MerchantApi, a_body
 from tests.support.services import put_key

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from checkout.domain.ground.errors import WalletInvalid, WalletUnavailable, WalletUnreachable
 from checkout.domain.session.record import Status
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
-from checkout.open_payments.answers import Answer, wallet_address
-from checkout.open_payments.errors import UntrustedAnswer
+from open_payments.answers import Answer, wallet_address
+from open_payments.errors import UntrustedAnswer
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
 from tests.support.flows import CEDAR, HARBOR, World
 from tests.support.keys import new_key_pair

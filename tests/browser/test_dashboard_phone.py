@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.record import EventStatus, GivenUp
-from checkout.open_payments.models import Amount
 from dashboard.app import app
+from open_payments.models import Amount
 from tests.browser.judge import Judge
 from tests.browser.steps import box
 from tests.support.attempts import PAID

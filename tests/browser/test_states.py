@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request, ViewportSize, expect
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.merchant.record import Logo
 from checkout.domain.session.record import Status
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from pay.looks import contrast
 from tests.browser.gallery import PICTURED, STATES, show, with_pictures
 from tests.browser.judge import violations

@@ -20,7 +20,7 @@ from checkout.domain.payment.machine import HistoryEntry, IllegalTransition
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.record import Delivery
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_session
 from tests.support.samples import an_event
 

@@ -35,8 +35,8 @@ from checkout.flows.schedule import expiries, sweep
 from checkout.flows.session import close, lists
 from checkout.flows.session.create import create_session
 from checkout.flows.webhooks import deliver, endpoints
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports import CompletionPolicy, Receipt
+from open_payments.errors import NotSent, OutcomeUnknown
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import count_ends

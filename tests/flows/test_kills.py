@@ -24,8 +24,8 @@ from checkout.flows.merchant.setup import SetupRefused
 from checkout.flows.refund import budget, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
-from checkout.open_payments.client import Access
-from checkout.open_payments.errors import OutcomeUnknown
+from open_payments.errors import OutcomeUnknown
+from open_payments.protocol import Access
 from sandbox.wallets.provider import Rules
 from tests.flows import identities
 from tests.flows.deadly import Deadly, Killed

@@ -14,9 +14,9 @@ from checkout.domain.payment.mandate import MandateEvent, MandateStatus
 from checkout.domain.refund.record import Refund, RefundProblem
 from checkout.domain.session.record import Session
 from checkout.flows.refund import budget_request
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.models import Amount
 from dashboard import refunds as texts
+from open_payments.errors import OutcomeUnknown
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 from tests.support.dashboard_pages import Browser, approved, dashboard, path_of, wallets_page
 from tests.support.flows import CEDAR, World, on, raising

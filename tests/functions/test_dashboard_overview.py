@@ -15,9 +15,9 @@ from checkout.domain.payment.in_flight import Problem
 from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
 from checkout.flows import reports
-from checkout.open_payments.models import Amount
 from checkout.ports import Scan
 from dashboard import overview, texts
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_refund, count_ends
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.hosted_pages import Page

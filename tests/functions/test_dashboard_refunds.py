@@ -15,9 +15,9 @@ from checkout.domain.session.record import Session
 from checkout.flows.refund import alternative_wallet
 from checkout.flows.refund.request import get as get_refund
 from checkout.flows.session import close, reconcile
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.models import Amount, Quote, WalletAddress
 from dashboard import refunds as texts
+from open_payments.errors import OutcomeUnknown
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import (
     Browser,

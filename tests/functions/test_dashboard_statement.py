@@ -25,8 +25,8 @@ from checkout.flows import reports
 from checkout.flows.refund import request
 from checkout.flows.schedule import expiries
 from checkout.flows.session import close
-from checkout.open_payments.models import Amount
 from checkout.ports import Scan
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Browser, Dashboard, dashboard_of, of_api, rows
 from tests.support.flows import CEDAR, World

@@ -28,8 +28,8 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED
 from checkout.domain.webhooks.record import Delivery, EventStatus
 from checkout.flows.session import details
-from checkout.open_payments.models import Amount
 from dashboard import texts
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_refund
 from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.flows import raising

@@ -13,9 +13,9 @@ import pytest
 from checkout import telemetry
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.event_types import EXPIRED
-from checkout.open_payments.transport import Request, Response
 from expirer.app import scheduled
 from expirer.cleanup import queued
+from open_payments.transport import Request, Response
 from tests.support.basics import Left
 from tests.support.deployment import canceled, sqs_event
 from tests.support.flows import World

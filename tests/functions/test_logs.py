@@ -14,8 +14,8 @@ from checkout import telemetry
 from checkout.domain.ground.ids import session_ref
 from checkout.domain.merchant.record import private_key_place
 from checkout.domain.session.record import Status
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from tests.support.deployment import Deployment, refusal
 from tests.support.flows import CEDAR
 from tests.support.overheard import Overheard

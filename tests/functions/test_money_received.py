@@ -9,8 +9,8 @@ import pytest
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import close
-from checkout.open_payments.errors import OutcomeUnknown
 from dashboard import texts
+from open_payments.errors import OutcomeUnknown
 from tests.support.dashboard_pages import dashboard_of
 from tests.support.flows import CEDAR, World, on, raising
 from tests.support.hosted_pages import Customer, Page

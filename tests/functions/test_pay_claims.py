@@ -13,7 +13,7 @@ from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.flows.refund import alternative_wallet, request
-from checkout.open_payments.errors import OutcomeUnknown
+from open_payments.errors import OutcomeUnknown
 from tests.support.flows import CEDAR, HARBOR, World, on, raising
 from tests.support.hosted_pages import Customer, customer
 from tests.support.refund_books import again, ask, balance, fund, payments, send, wait

@@ -6,8 +6,8 @@ import pytest
 
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Status
-from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports import CompletionPolicy
+from open_payments.errors import OutcomeUnknown
 from tests.support.basics import NOW
 from tests.support.flows import BASE_URL, CEDAR, World, on, raising
 from tests.support.hosted_pages import STAGES, Customer, customer

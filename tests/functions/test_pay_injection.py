@@ -10,7 +10,7 @@ import pytest
 
 from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.models import Amount, Quote
+from open_payments.models import Amount, Quote
 from tests.support.basics import NOW
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import AWAITING, QUOTE, WALLET, Customer, line

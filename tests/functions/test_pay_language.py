@@ -15,8 +15,8 @@ import pay
 from checkout.domain.ground.errors import CheckoutError, Conflict
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.payment.in_flight import Problem
-from checkout.open_payments.models import Amount
 from checkout.web import STATUS
+from open_payments.models import Amount
 from pay.language import FOLDER, Reader, reader, texts
 from tests.support.hosted_pages import Customer
 

@@ -13,7 +13,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention, Problem
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.session.record import Status
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from pay.language import reader, texts
 from pay.view import shown
 from tests.support.basics import NOW, a_session

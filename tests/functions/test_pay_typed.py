@@ -11,9 +11,9 @@ import pytest
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.domain.ground.typed_address import AddressMistake
 from checkout.domain.session.record import Status
-from checkout.open_payments.address_mistakes import AddressMistake
-from checkout.open_payments.errors import NoSuchHost
+from open_payments.errors import NoSuchHost
 from pay.language import texts
 from tests.support.cases import MISTYPED
 from tests.support.flows import on, raising

@@ -11,7 +11,7 @@ from checkout.domain.merchant.people import Scope
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 from tests.support.merchant_api import PREFIX, MerchantApi
 from tests.support.samples import PAID

@@ -19,8 +19,8 @@ from checkout.domain.merchant.record import Suspension
 from checkout.domain.payment.in_flight import IncomingPaymentRef, Phase
 from checkout.domain.session.record import LineItem, Status
 from checkout.domain.stripe.objects import envelope
-from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.web import STATUS
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, between
 from tests.support.flows import raising
 from tests.support.merchant_api import PREFIX, a_body, gateway_event

@@ -24,7 +24,7 @@ from checkout.domain.stripe.refunds import budget_event_json
 from checkout.domain.webhooks.event_types import BUDGET_UPDATED
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 from tests.support.merchant_api import PREFIX, a_body
 from tests.support.merchant_api import SESSIONS as NATIVE

@@ -12,7 +12,7 @@ from tests.support.sources import REPOSITORY, nodes
 
 GRAMMARS = {
     "layers/common/checkout/domain/ground/grammar.py",
-    "layers/common/checkout/open_payments/urls.py",
+    "packages/open-payments/src/open_payments/urls.py",
 }
 PARSERS = {"urlsplit", "urlparse", "urldefrag", "SplitResult"}
 # A pattern of a URL, of a loopback name or of an id. Times and secrets in logs are redacted by
@@ -33,7 +33,11 @@ def _by_hand(node: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_besides_the_grammars_takes_urls_or_ids_apart() -> None:
-    found = [(path, each) for path, node in nodes("layers", "functions") for each in _by_hand(node)]
+    found = [
+        (path, each)
+        for path, node in nodes("layers", "packages/open-payments/src", "functions")
+        for each in _by_hand(node)
+    ]
     assert all((REPOSITORY / each).exists() for each in GRAMMARS)
     assert [each for each in found if each[0] not in GRAMMARS] == []
 

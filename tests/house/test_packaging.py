@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -23,7 +24,10 @@ from tests.support.sources import files
 ROOT: Final = Path(__file__).parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 DEPENDENCIES: Final = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
-OURS: Final = {each.name for each in (ROOT / "functions").iterdir()} | {"checkout", "sandbox"}
+CLIENT: Final = ROOT / "packages/open-payments"
+CLIENTS: Final[dict[str, Any]] = tomllib.loads((CLIENT / "pyproject.toml").read_text("utf-8"))
+FUNCTIONS: Final = {each.name for each in (ROOT / "functions").iterdir()}
+OURS: Final = FUNCTIONS | {"checkout", "open_payments", "sandbox"}
 # Imported by name, and never without the package that brings it.
 BROUGHT_BY: Final = {
     "botocore": "boto3",
@@ -59,12 +63,22 @@ def pins(path: str) -> dict[str, str]:
 
 def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
     declared = {canonicalize_name(each.name) for each in DEPENDENCIES}
-    assert {BROUGHT_BY.get(each, each) for each in imported("layers/common")} == declared
+    ours = {BROUGHT_BY.get(each, each) for each in imported("layers/common")}
+    assert ours | {"open-payments"} == declared
+
+
+def test_the_client_declares_what_it_imports_and_nothing_of_the_checkout() -> None:
+    wanted = {Requirement(each).name for each in CLIENTS["project"]["dependencies"]}
+    assert imported("packages/open-payments/src") == wanted
+    [ours] = [each for each in DEPENDENCIES if each.name == "open-payments"]
+    assert ours.specifier.contains(CLIENTS["project"]["version"])
 
 
 def test_what_is_tested_and_deployed_is_within_the_ranges_of_the_package() -> None:
     tested = pins("requirements-dev.txt")
     for each in DEPENDENCIES:
+        if each.name == "open-payments":
+            continue
         assert each.specifier.contains(tested[canonicalize_name(each.name)]), each
 
 
@@ -111,14 +125,15 @@ def built(project: Path, target: Path) -> tuple[Path, set[str], str]:
     [wheel] = target.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        [points] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
-        return wheel, names, archive.read(points).decode()
+        points = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        return wheel, names, "".join(archive.read(each).decode() for each in points)
 
 
 def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
     [builder] = PROJECT["build-system"]["requires"]
     assert builder in PROJECT["dependency-groups"]["run"]
-    wheel, names, scripts = built(ROOT, tmp_path)
+    wheel, names, scripts = built(ROOT, tmp_path / "checkout")
+    client, _, _ = built(CLIENT, tmp_path / "client")
     assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
     assert "checkout = checkout.cli:main" in scripts
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"checkout"}
@@ -126,12 +141,37 @@ def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
     version = subprocess.run(
         [sys.executable, "-m", "checkout.cli", "--version"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(wheel)},
+        env={**os.environ, "PYTHONPATH": f"{wheel}:{client}"},
         capture_output=True,
         text=True,
         check=True,
     )
     assert version.stdout == f"checkout {VERSION}\n"
+
+
+@pytest.mark.untraced
+@pytest.mark.first
+def test_the_client_works_where_there_is_nothing_but_its_wheel_and_its_tests(
+    tmp_path: Path,
+) -> None:
+    assert CLIENTS["build-system"] == PROJECT["build-system"]
+    assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    wheel, names, _ = built(CLIENT, tmp_path)
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"open_payments"}
+    assert "open_payments/py.typed" in names
+    assert wheel.stat().st_size < 60_000
+    shutil.copytree(CLIENT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__*"))
+    shutil.copy(CLIENT / "pyproject.toml", tmp_path)
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:randomly")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_the_wheel_of_the_plugin_names_itself_to_pretix(tmp_path: Path) -> None:

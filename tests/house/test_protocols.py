@@ -24,6 +24,7 @@ OF_OTHERS = {
 }
 
 Members = dict[str, set[str]]
+DEPLOYED = ("layers", "packages/open-payments/src", "functions")
 
 
 def _method(node: ast.FunctionDef, name: str = "") -> str:
@@ -88,11 +89,11 @@ def _classes(protocols: Members, *folders: str) -> dict[str, set[str]]:
 
 def test_every_protocol_has_two_implementations() -> None:
     protocols: Members = {}
-    for path in files(".py", "layers", "functions"):
+    for path in files(".py", *DEPLOYED):
         protocols |= declared(parsed(path))
     assert {*ONE_IS_A_TESTS, *OF_OTHERS} <= set(protocols)
     assert {"Concurrency", "Receivers", "Transport"} <= set(protocols)
-    deployed = _classes(protocols, "layers", "functions")
+    deployed = _classes(protocols, *DEPLOYED)
     tested = _classes(protocols, "tests/support")
     for name in protocols.keys() - OF_OTHERS.keys():
         wanted = 1 if name in ONE_IS_A_TESTS else 2

@@ -10,12 +10,12 @@ import json
 import os
 from typing import Any, Final
 
-from checkout.open_payments import exchange
-from checkout.open_payments.models import ClientIdentity
-from checkout.open_payments.signatures import public_x
-from checkout.open_payments.transport import Request, Response, Transport
+from open_payments import exchange
+from open_payments.models import ClientIdentity
+from open_payments.signatures import public_x
+from open_payments.transport import Request, Response, Transport
 
-SUITE: Final = ("tests/flows", "tests/open_payments", "tests/functions")
+SUITE: Final = ("tests/flows", "packages/open-payments/tests", "tests/functions")
 
 
 class _Recording:
@@ -53,6 +53,6 @@ class _RecordingExchange(exchange.Exchange):
 
 
 def pytest_configure() -> None:
-    from checkout.open_payments import client
+    from open_payments import protocol
 
-    setattr(client, "Exchange", _RecordingExchange)  # noqa: B010 - not a name that it exports
+    setattr(protocol, "Exchange", _RecordingExchange)  # noqa: B010 - not a name that it exports

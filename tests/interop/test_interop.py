@@ -83,7 +83,9 @@ def test_the_official_client_pays_through_our_sandbox(
     "suite",
     [
         pytest.param(recorder.SUITE, id="all"),
-        pytest.param(("tests/open_payments/test_client.py",), id="client", marks=pytest.mark.smoke),
+        pytest.param(
+            ("packages/open-payments/tests/test_protocol.py",), id="client", marks=pytest.mark.smoke
+        ),
     ],
 )
 def test_every_request_of_the_suite_is_signed_and_formed_as_the_official_packages_say(

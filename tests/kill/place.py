@@ -24,9 +24,9 @@ from checkout.adapters.runtime import system_random
 from checkout.adapters.vault import AesVault
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks.deliver import MessageResult, deliver
-from checkout.open_payments.transport import Request, Response, Transport
 from checkout.ports import EventQueue, QueuedEvent, Receipt
 from checkout.services import PayServices
+from open_payments.transport import Request, Response, Transport
 from sandbox import cloud
 from tests.support import services
 

@@ -1,7 +1,7 @@
 """The last release: its records, and its own code (docs/howto/change-a-record.md).
 
     records.json    samples of all kinds of records, as the last release stores them
-    code.zip        its package `checkout`, its `kinds.py` as the main file, and its `WIRING`
+    code.zip        its two packages, its `kinds.py` as the main file, and its `WIRING`
 
 The code is a file and no commit, because a clone in CI has no history, and a source package none
 at all. `python -m tests.released` makes today's code the last release. tests/simulation/releases.py
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import checkout
+import open_payments
 from tests.released import kinds
 
 FOLDER: Final = Path(__file__).parent
@@ -37,9 +38,12 @@ def write() -> None:
 
 def product() -> dict[str, Path]:
     """Return the files of the product, and of its wiring in tests, by their names in an archive."""
-    root = Path(checkout.__file__).parents[1]
-    files = [each for kind in ("py", "json") for each in root.glob(f"checkout/**/*.{kind}")]
-    found = {str(each.relative_to(root)): each for each in files}
+    found: dict[str, Path] = {}
+    for package in (checkout, open_payments):  # the second is a link, which `**` would not follow
+        root = Path(package.__path__[0]).resolve().parent
+        for kind in ("py", "json"):
+            files = root.glob(f"{package.__name__}/**/*.{kind}")
+            found |= {str(each.relative_to(root)): each for each in files}
     return {**found, WIRING: FOLDER.parent / "support/services.py"}
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request
+from open_payments.errors import NotSent
+from open_payments.transport import Request
 from sandbox.wallets.state import Account
 from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.network import Network

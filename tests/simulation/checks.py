@@ -27,9 +27,9 @@ from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
-from checkout.open_payments.errors import OpenPaymentsError
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import CompletionPolicy
+from open_payments.errors import OpenPaymentsError
+from open_payments.transport import Request, Response
 from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment

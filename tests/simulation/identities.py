@@ -26,8 +26,8 @@ from checkout.domain.refund.record import RefundStatus
 from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import client_documents
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, move_wallet, replace_key
-from checkout.open_payments.transport import Request
 from checkout.services import PayServices
+from open_payments.transport import Request
 from sandbox.wallets.verifier import key_id
 from tests.simulation.faults import CALM, Wider
 from tests.simulation.providers import MARKET, SHOP

@@ -43,9 +43,9 @@ from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Session, Status
 from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import QueuedEvent, Scan
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, HandClock
 from tests.support.flows import CEDAR, PREFIX, World

@@ -29,14 +29,14 @@ from checkout.flows.payment import approval
 from checkout.flows.session import prepare
 from tests import released
 
-TODAY: Final = "checkout"
-LAST: Final = "checkout_of_the_last_release"
+ROOTS: Final = ("checkout", "open_payments")  # packages
+LAST: Final = "_of_the_last_release"  # after the name of a package
 SHARE: Final = 0.5  # of a world's processes
 # The checks that the last release does not pass yet. Each line says why that does no harm.
 NOT_YET: Final[frozenset[str]] = frozenset()
 # Classes that have another name in the other release.
 _RENAMED: Final[dict[str, str]] = {}
-_IMPORT: Final = re.compile(r"^(\s*(?:from|import)) checkout\b", re.MULTILINE)
+_IMPORT: Final = re.compile(rf"^(\s*(?:from|import)) ({'|'.join(ROOTS)})\b", re.MULTILINE)
 _WIRING: Final = "tests.support.services"  # in the archive, it lies beside the package
 # Tests set these to other values for a world.
 _CONSTANTS: Final = (
@@ -74,7 +74,7 @@ class Release(NamedTuple):
 
 
 class _Importer(MetaPathFinder, InspectLoader):
-    """Imports the archive's modules under `LAST`, each import of `checkout` in them, too."""
+    """Imports the archive's packages under names that end in `LAST`, in their own imports too."""
 
     def __init__(self) -> None:
         self._folder = TemporaryDirectory()  # for the files that modules read beside them
@@ -83,7 +83,7 @@ class _Importer(MetaPathFinder, InspectLoader):
             self._sources = {each: archive.read(each).decode() for each in archive.namelist()}
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> Any:
-        if name.partition(".")[0] != LAST:
+        if not _is_last(name):
             return None
         package = self.is_package(name)
         file = self._file(name, "/__init__.py" if package else ".py")
@@ -98,12 +98,27 @@ class _Importer(MetaPathFinder, InspectLoader):
         file = self._file(fullname, "/__init__.py" if self.is_package(fullname) else ".py")
         if file not in self._sources:
             raise ModuleNotFoundError(fullname)
-        return _IMPORT.sub(rf"\1 {LAST}", self._sources[file])
+        return _IMPORT.sub(rf"\1 \2{LAST}", self._sources[file])
 
     @staticmethod
     def _file(name: str, ending: str) -> str:
-        path = name.replace(LAST, TODAY, 1).replace(".", "/") + ending
-        return released.WIRING if path == f"{TODAY}/{released.WIRING}" else path
+        path = _today(name).replace(".", "/") + ending
+        return released.WIRING if path == f"{ROOTS[0]}/{released.WIRING}" else path
+
+
+def _is_last(module: str) -> bool:
+    return module.partition(".")[0].endswith(LAST)
+
+
+def _today(module: str) -> str:
+    """Return today's name of a module of the last release."""
+    return module.replace(LAST, "", 1)
+
+
+def _last(module: str) -> str:
+    """Return the name of today's module in the last release."""
+    root, dot, rest = module.partition(".")
+    return f"{root}{LAST}{dot}{rest}"
 
 
 @cache
@@ -116,13 +131,13 @@ def _importer() -> _Importer:
 def last(module: str) -> Any:
     """Return the last release's module of a name; of tests, it has `_WIRING` only."""
     _importer()
-    name = released.WIRING.removesuffix(".py") if module == _WIRING else module.partition(".")[2]
-    return import_module(f"{LAST}.{name}")
+    wiring = f"{ROOTS[0]}.{released.WIRING.removesuffix('.py')}"
+    return import_module(_last(wiring if module == _WIRING else module))
 
 
 def of_last(thing: Any) -> bool:
     """Return whether an object is one of the last release's classes."""
-    return type(thing).__module__.startswith(LAST)
+    return _is_last(type(thing).__module__)
 
 
 def crossed(value: Any, *, back: bool) -> Any:
@@ -137,7 +152,7 @@ def crossed(value: Any, *, back: bool) -> Any:
     if isinstance(value, dict):
         return {go(key): go(each) for key, each in value.items()}
     made_by = type(value).__module__
-    if not made_by.startswith(LAST) if back else made_by.partition(".")[0] != TODAY:
+    if not _is_last(made_by) if back else made_by.partition(".")[0] not in ROOTS:
         return value
     there = _counterpart(type(value), back=back)
     if isinstance(value, Enum):
@@ -158,7 +173,7 @@ def crossed(value: Any, *, back: bool) -> Any:
 def _counterpart(kind: type, *, back: bool) -> Any:
     module = kind.__module__
     try:
-        found = import_module(module.replace(LAST, TODAY, 1)) if back else last(module)
+        found = import_module(_today(module)) if back else last(module)
         return getattr(found, _RENAMED.get(kind.__qualname__, kind.__qualname__))
     except (ModuleNotFoundError, AttributeError):
         raise NotThereYet(f"{module}.{kind.__qualname__}") from None

@@ -41,11 +41,11 @@ from checkout.flows.schedule import expiries
 from checkout.flows.session import details
 from checkout.flows.webhooks.deliver import MessageResult as Delivered
 from checkout.flows.webhooks.deliver import deliver
-from checkout.open_payments.errors import OpenPaymentsError
-from checkout.open_payments.signatures import public_x
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import CompletionPolicy, Scan
 from checkout.services import PayServices
+from open_payments.errors import OpenPaymentsError
+from open_payments.signatures import public_x
+from open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.simulation import (
@@ -615,7 +615,7 @@ class SimWorld:
         wallets = module("checkout.adapters.outbound.wallets").SignedWallets(
             port(SimTransport(process)), vault, process, allow_loopback=True
         )
-        keeper = module("checkout.open_payments.tokens").TokenKeeper
+        keeper = module("open_payments.tokens").TokenKeeper
         wallets.tokens = keeper(process.now, partial(ActorsLock, process))
         receivers = port(SimReceivers(process, self.deliveries))
         self._senders[process] = partial(deliver, base, vault, receivers)

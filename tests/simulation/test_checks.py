@@ -30,9 +30,9 @@ from checkout.domain.session.public import event_body
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.event_types import COMPLETED
-from checkout.open_payments.models import Amount
-from checkout.open_payments.models import Quote as Price
-from checkout.open_payments.transport import Request, Response
+from open_payments.models import Amount
+from open_payments.models import Quote as Price
+from open_payments.transport import Request, Response
 from sandbox.wallets.state import (
     Grant,
     GrantState,

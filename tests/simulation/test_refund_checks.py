@@ -19,7 +19,7 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.payment.mandate import MandateEvent, MandateStatus
 from checkout.domain.refund.record import Refund, RefundEvent, RefundRef, RefundStatus
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.models import Amount, Quote
+from open_payments.models import Amount, Quote
 from sandbox.wallets import state as books
 from tests.simulation.boundaries import BEGINNING
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, SHOP

@@ -9,7 +9,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction, Problem
 from checkout.domain.session.record import Session
 from checkout.domain.session.transitions import advance
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_session
 
 

@@ -21,9 +21,9 @@ from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.payment.approval import CallbackResult
 from checkout.flows.schedule import expiries
 from checkout.flows.session.approve import finish
-from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports import Clock, Scan
 from checkout.services import PayServices
+from open_payments.models import Amount, WalletAddress
 from tests.support.protected import CLOCK_IS_FINAL_AFTER
 
 T = TypeVar("T")

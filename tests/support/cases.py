@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout.open_payments.address_mistakes import AddressMistake
+from checkout.domain.ground.typed_address import AddressMistake
 from tests.support.basics import words
 
 # The reference and the metadata of a session; its number; whether something says that it is one.

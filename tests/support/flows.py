@@ -38,9 +38,9 @@ from checkout.flows.session import approve, prepare, reconcile
 from checkout.flows.session.create import create_session
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
-from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import Cleanup, CompletionPolicy, QueuedEvent, Receipt
+from open_payments.errors import OpenPaymentsError, OutcomeUnknown
+from open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network

@@ -79,7 +79,7 @@ def noted() -> list[str]:
 def wired(built: Any) -> dict[str, Any]:
     """Try what was built as its function uses it."""
     from checkout.domain.ground.limits import REQUEST
-    from checkout.open_payments.errors import NotSent
+    from open_payments.errors import NotSent
 
     of_sender = not hasattr(built, "clock")
     services = built.args[0] if of_sender else built

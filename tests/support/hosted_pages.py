@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from checkout.domain.ground.ids import new_session_id
 from checkout.domain.payment.in_flight import Phase
 from checkout.domain.session.record import LineItem, Session, Status
-from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.services import PayServices
+from open_payments.models import Amount, Quote, WalletAddress
 from pay import dependencies
 from pay.app import app
 from tests.support import asgi, merchant_api

@@ -44,8 +44,8 @@ from checkout.domain.webhooks.record import (
     WebhookEvent,
     WebhookSecret,
 )
-from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports import Reservation
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, a_session
 
 DAY = timedelta(days=1)

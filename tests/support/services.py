@@ -22,10 +22,10 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.retention import RETENTION
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import Clock, CompletionPolicy, Concurrency, EventQueue, Hosts, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
 
 B = TypeVar("B")  # a store of rows beside the sessions
 

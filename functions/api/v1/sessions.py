@@ -53,9 +53,9 @@ from checkout.domain.stripe.objects import (
 from checkout.flows import limits
 from checkout.flows.session import lists, lookup
 from checkout.flows.session.lists import ListQuery
-from checkout.open_payments.urls import split
 from checkout.services import Services
 from checkout.web import PARAM_MAX, validated
+from open_payments.urls import split
 
 Object = dict[str, Any]
 

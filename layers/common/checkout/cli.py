@@ -39,10 +39,10 @@ from checkout.flows import erase, show
 from checkout.flows.merchant import rotation, settings, setup, suspension
 from checkout.flows.people import people
 from checkout.flows.webhooks import endpoints
-from checkout.open_payments import wallet_address
 from checkout.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
+from open_payments import wallet_address
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo.erasure import DynamoRecords

@@ -15,8 +15,8 @@ from checkout.domain.ground.grammar import email_of
 from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.session.retention import RETENTION, RETENTION_LEAST
-from checkout.open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
 from checkout.ports import CompletionPolicy
+from open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
 
 
 class SettingsError(Exception):

@@ -31,11 +31,11 @@ from checkout.adapters.instrumented import (
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.runtime import SystemClock, Threads, system_random
-from checkout.open_payments.urls import authority
 from checkout.ports import EventQueue, Mail, TaskQueue
 from checkout.services import Services
 from checkout.settings import Settings
 from checkout.version import VERSION
+from open_payments.urls import authority
 
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.details_keys import KmsDetailsKeys

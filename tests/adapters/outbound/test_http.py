@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.adapters.outbound.http import PublicHttp
-from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
-from checkout.open_payments.urls import target_uri
+from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
+from open_payments.protocol import OpenPayments
+from open_payments.transport import Request, Response
+from open_payments.urls import target_uri
 from tests.support.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback

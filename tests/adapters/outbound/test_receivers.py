@@ -21,8 +21,8 @@ from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
 from checkout.adapters.outbound.http import PublicHttp, PublicReceivers
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import webhook_url
-from checkout.open_payments.transport import Response
 from checkout.ports import Receipt
+from open_payments.transport import Response
 from tests.support.basics import NOW, words
 from tests.support.protected import DELIVERY_TIMEOUT
 from tests.support.tls_server import NAME, Names, TlsServer, raw, reply

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from checkout.adapters.outbound.wallets import StageTransport
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
 
 OWN = "https://test.example/test-wallets"
 

@@ -14,7 +14,7 @@ from checkout.domain.ground.money import (
     to_wallet,
     total,
 )
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from tests.support.protected import TOTAL_MAX
 
 

@@ -116,16 +116,18 @@ KEPT: Final = {
     "functions/pay/emails.py": 1,  # makes one line of any text; joiners are kept
     "layers/common/checkout/domain/ground/grammar.py": 1,  # a URL, in which no joiner belongs
     "layers/common/checkout/domain/ground/names.py": 2,
-    "layers/common/checkout/open_payments/interaction.py": 1,  # ASCII
+    "packages/open-payments/src/open_payments/interaction.py": 1,  # ASCII
     # It chooses the sentence about a mistake.
-    "layers/common/checkout/open_payments/address_mistakes.py": 1,
+    "layers/common/checkout/domain/ground/typed_address.py": 1,
 }
 
 
 def test_no_other_text_is_judged_by_python_alone() -> None:
     found = {
         str(path.relative_to(REPOSITORY)): count
-        for path in files(".py", "layers/common/checkout", "functions")
+        for path in files(
+            ".py", "layers/common/checkout", "packages/open-payments/src", "functions"
+        )
         if (count := path.read_text("utf-8").count(".isprintable"))
     }
     assert found == KEPT

@@ -15,7 +15,7 @@ from checkout.domain.payment.mandate import (
     period_of,
     plus_months,
 )
-from checkout.open_payments.models import Amount, WalletAddress
+from open_payments.models import Amount, WalletAddress
 
 PAYER = WalletAddress("https://w.example/shop", "USD", 2, "https://a.example", "https://r.example")
 

@@ -10,7 +10,7 @@ import pytest
 
 from checkout.domain.payment.mandate import Mandate, MandateStatus
 from checkout.domain.refund.public import public_budget
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from tests.support.basics import NOW, a_mandate
 
 BASE = "https://checkout.example"

@@ -10,7 +10,7 @@ import pytest
 from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction
 from checkout.domain.refund.record import Refund, RefundStatus
 from checkout.domain.refund.verdict import Outcome, decide, next_look
-from checkout.open_payments.models import Amount, OutgoingPayment, Quote
+from open_payments.models import Amount, OutgoingPayment, Quote
 from tests.support.basics import NOW, a_refund
 
 END = NOW + timedelta(minutes=5)  # of the quote

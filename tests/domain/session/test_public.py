@@ -10,7 +10,7 @@ from checkout.domain.ground.json_values import timestamp
 from checkout.domain.payment.in_flight import IncomingPaymentRef, Instruction, Phase
 from checkout.domain.session.public import public_session
 from checkout.domain.session.record import LineItem, Session, Status
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from open_payments.models import Amount, Quote, WalletAddress
 from tests.support.basics import NOW, SESSION_ID, a_session, words
 
 BASE = "https://pay.example"

@@ -6,7 +6,7 @@ import pytest
 
 from checkout.domain.payment.in_flight import Attention, Instruction, Phase
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.models import Amount, Quote
+from open_payments.models import Amount, Quote
 from tests.support.basics import NOW, a_session
 from tests.support.protected import IN_DOUBT_AFTER
 

@@ -26,7 +26,7 @@ from checkout.domain.webhooks.record import (
     ping_body,
     sent_again,
 )
-from checkout.open_payments.models import WalletAddress
+from open_payments.models import WalletAddress
 from tests.support.basics import NOW, a_session
 from tests.support.protected import (
     DELIVERIES_KEPT,

@@ -11,8 +11,8 @@ from checkout.domain.session.transitions import advance
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.flows.session import close
 from checkout.flows.session.lookup import apply_clock
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports import Cleanup, Transaction
+from open_payments.errors import NotSent, OutcomeUnknown
 from tests.support.flows import CEDAR, World, on, raising
 
 

@@ -18,7 +18,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.domain.session.transitions import TRANSITIONS, advance
 from checkout.flows.payment.writes import move
 from checkout.flows.session import reconcile
-from checkout.open_payments.errors import OutcomeUnknown
+from open_payments.errors import OutcomeUnknown
 from sandbox.wallets.provider import Rules
 from tests.support.basics import NOW, a_session
 from tests.support.flows import CEDAR, World, interrupt, on, raising

@@ -37,9 +37,9 @@ from checkout.flows.payment.cleanup import clean_up
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Response
 from checkout.ports import StaleRecord, Transaction
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.transport import Response
 from sandbox.wallets.answers import resource
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules

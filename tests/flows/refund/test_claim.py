@@ -20,7 +20,7 @@ from checkout.domain.refund.record import AmountMode, Refund, RefundEvent, Refun
 from checkout.domain.session.record import Session
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import alternative_wallet, budget, request
-from checkout.open_payments.errors import OutcomeUnknown
+from open_payments.errors import OutcomeUnknown
 from tests.support import services
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.support.refund_books import (

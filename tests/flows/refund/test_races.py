@@ -28,9 +28,9 @@ from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.refund import approve, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.refund.settle import settle
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Response
 from checkout.ports import StaleRecord, Transaction
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.transport import Response
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.refund_books import (
     ALICE,

@@ -42,9 +42,9 @@ from checkout.flows.payment import writes
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import close
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.models import Amount
 from checkout.ports import StaleRecord
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.models import Amount
 from sandbox.wallets.state import Account
 from tests.support.basics import at_once
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, lose_answers, on, raising

@@ -21,10 +21,10 @@ from checkout.domain.session.transitions import advance
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.flows.session import reconcile
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request
-from checkout.open_payments.urls import authority
 from checkout.ports import Transaction
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.transport import Request
+from open_payments.urls import authority
 from tests.support.basics import NOW, between
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, interrupt, raising
 from tests.support.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN

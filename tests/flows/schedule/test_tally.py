@@ -14,8 +14,8 @@ from checkout.domain.session.record import Status
 from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.flows.session import close, lookup
-from checkout.open_payments.errors import NotSent
 from checkout.ports import Scan
+from open_payments.errors import NotSent
 from tests.support.basics import NOW, count_ends
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, on, raising
 from tests.support.protected import CLOCK_IS_FINAL_AFTER

@@ -11,9 +11,9 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Status
 from checkout.flows.session import approve, close, reconcile
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import CompletionPolicy
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Request, Response
 from tests.support.flows import CEDAR, World, lose_answers, on, raising
 from tests.support.protected import LEASE
 

@@ -21,7 +21,7 @@ from checkout.domain.merchant.record import ApiKey
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.flows.session.create import create_session
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 from tests.support.basics import NOW
 from tests.support.merchant_api import MerchantApi
 

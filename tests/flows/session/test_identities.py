@@ -22,8 +22,8 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import setup
 from checkout.flows.payment.cleanup import clean_up
-from checkout.open_payments.client import Access
-from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from open_payments.protocol import Access
 from tests.flows.identities import (
     NEW_SHOP,
     balance,

@@ -18,8 +18,8 @@ from checkout.domain.ground.errors import (
 from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import close, reconcile
-from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request, Response
+from open_payments.errors import NotSent
+from open_payments.transport import Request, Response
 from tests.flows.deadly import Killed
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 

@@ -21,9 +21,9 @@ from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.record import Status
 from checkout.domain.session.transitions import advance
 from checkout.flows.session import lookup
-from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import Transaction
+from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
 from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, on, raising
 from tests.support.protected import LEASE

@@ -14,9 +14,9 @@ from checkout.domain.session.transitions import advance
 from checkout.flows.payment.writes import move
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import reconcile
-from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import CompletionPolicy, StaleRecord, Transaction
+from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from open_payments.transport import Request, Response
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 from tests.support.protected import FENCE, STRAY_404
 

@@ -18,8 +18,8 @@ from checkout.domain.merchant.record import private_key_place
 from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.public import public_attempts
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Response
+from open_payments.errors import OutcomeUnknown
+from open_payments.transport import Response
 from sandbox.wallets.answers import Refusal, gnap, resource
 from tests.support.flows import World, answering, on, raising
 from tests.support.keys import KEY_ID

@@ -17,9 +17,9 @@ from checkout.flows.payment.writes import move
 from checkout.flows.schedule import sweep
 from checkout.flows.session import close as ends
 from checkout.flows.session import reconcile
-from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from checkout.open_payments.transport import Request, Response
 from checkout.ports import CompletionPolicy
+from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from open_payments.transport import Request, Response
 from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, lose_answers, on, raising
 from tests.support.protected import FENCE, LEASE

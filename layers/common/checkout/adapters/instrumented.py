@@ -21,10 +21,10 @@ from checkout.domain.payment.in_flight import Problem
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
-from checkout.open_payments.errors import OpenPaymentsError, Refused
-from checkout.open_payments.transport import Request, Response, Transport
-from checkout.open_payments.urls import authority
 from checkout.ports import Receipt, Receivers, Reservation, Transaction
+from open_payments.errors import OpenPaymentsError, Refused
+from open_payments.transport import Request, Response, Transport
+from open_payments.urls import authority
 
 _COUNTED: Final = {
     Event.PREPARED: "SessionsPrepared",

@@ -14,8 +14,8 @@ from typing import Any, Final
 from checkout.domain.ground.errors import InvalidJson
 from checkout.domain.ground.strict_json import parse_object
 from checkout.domain.merchant.people import Passkey
-from checkout.open_payments.urls import host_and_port, split
 from checkout.ports import PasskeyRefused
+from open_payments.urls import host_and_port, split
 
 _ID_MAX: Final = 1023  # bytes (section 5.8.3)
 _TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person

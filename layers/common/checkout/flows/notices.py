@@ -66,9 +66,9 @@ from checkout.domain.session.withdrawal import waits
 from checkout.domain.webhooks.record import Delivery, Endpoint, WebhookEvent
 from checkout.flows import audit, limits, mailing, merchants
 from checkout.flows.idempotency import Reserve
-from checkout.open_payments.errors import Reason
 from checkout.ports import Notice
 from checkout.services import DashboardServices, PayServices
+from open_payments.errors import Reason
 
 SESSIONS_MAX: Final = 100  # sessions of a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read

@@ -26,9 +26,9 @@ from checkout.domain.session.record import Session
 from checkout.flows import merchants
 from checkout.flows.session import details, lists, lookup
 from checkout.flows.session.lists import PAGE_MAX, ListQuery, SessionList, cursor_behind
-from checkout.open_payments.models import Amount
 from checkout.ports import ScanPositions
 from checkout.services import DashboardServices, PayServices, Services
+from open_payments.models import Amount
 
 # In the address of a page, or alone.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")

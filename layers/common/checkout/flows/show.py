@@ -16,8 +16,8 @@ from checkout.domain.ground.errors import Conflict, ResourceMissing
 from checkout.domain.ground.ids import session_ref
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session
-from checkout.open_payments.urls import authority
 from checkout.services import DashboardServices
+from open_payments.urls import authority
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo.erasure import DynamoRecords

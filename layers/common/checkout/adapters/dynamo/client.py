@@ -14,8 +14,8 @@ from checkout.adapters.aws import AWS_ERRORS, Answer, Persistent, ask
 from checkout.adapters.dynamo.codec import Item, Value, instant, text, text_from
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import RandomBytes, session_ref
-from checkout.open_payments.urls import split
 from checkout.ports import WHOLE, Concurrency, ShardRange
+from open_payments.urls import split
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 
-from checkout.open_payments.urls import is_infrastructure, is_loopback, is_name
+from open_payments.urls import is_infrastructure, is_loopback, is_name
 
 Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 

@@ -31,10 +31,10 @@ import httpx
 from checkout.adapters.outbound.addresses import Resolve, is_host
 from checkout.adapters.outbound.connections import Call, PublicBackend, PublicTransport, Stopped
 from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
-from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request, Response
-from checkout.open_payments.urls import Target, is_loopback, target
 from checkout.ports import Receipt
+from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
+from open_payments.transport import Request, Response
+from open_payments.urls import Target, is_loopback, target
 
 # At DEBUG the library would log response headers.
 logging.getLogger("httpcore").setLevel(logging.INFO)

@@ -13,15 +13,15 @@ from typing import Final
 
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant.record import Merchant, private_key_place
-from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.client_forms import ClientForms
-from checkout.open_payments.errors import NotSent, OpenPaymentsError, Refused
-from checkout.open_payments.models import ClientIdentity, Jwk
-from checkout.open_payments.signatures import public_x
-from checkout.open_payments.tokens import TokenKeeper
-from checkout.open_payments.transport import Request, Response, Transport
-from checkout.open_payments.urls import of_stage
 from checkout.ports import Clock
+from open_payments.client_forms import ClientForms
+from open_payments.errors import NotSent, OpenPaymentsError, Refused
+from open_payments.models import ClientIdentity, Jwk
+from open_payments.protocol import OpenPayments
+from open_payments.signatures import public_x
+from open_payments.tokens import TokenKeeper
+from open_payments.transport import Request, Response, Transport
+from open_payments.urls import of_stage
 
 OnRefusal = Callable[[Merchant, Refused, bool | None], None]
 LOOK_FOR_KEY: Final = timedelta(seconds=2)

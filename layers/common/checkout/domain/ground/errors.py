@@ -236,7 +236,7 @@ class WalletUnreachable(CheckoutError):
 class WalletInvalid(CheckoutError):
     """The text is not a wallet address, or there is no Open Payments wallet at it.
 
-    `mistake` is the mistake in the text (open_payments/address_mistakes.py), or "" for an address.
+    `mistake` is the mistake in the text (typed_address.py), or "" for an address.
     `character` is the character that a slip is about.
     """
 

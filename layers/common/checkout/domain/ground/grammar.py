@@ -3,7 +3,7 @@
 The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, pictures of
 items, and the addresses of webhooks. A text that two programs could read differently is refused.
 Nothing is corrected: a URL is used exactly as it was checked. URLs of wallet providers have the
-protocol's grammar, checkout/open_payments/urls.py, which also splits the URLs here.
+protocol's grammar, open_payments/urls.py, which also splits the URLs here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.domain.ground.errors import UrlInvalid
-from checkout.open_payments.urls import (
+from open_payments.urls import (
     NAME_MAX,
     Parts,
     host_and_port,

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 
 if TYPE_CHECKING:
     from checkout import answers

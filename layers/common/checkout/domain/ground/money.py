@@ -12,8 +12,8 @@ from decimal import Context, Decimal
 from typing import Final
 
 from checkout.domain.ground.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
-from checkout.open_payments.models import Amount, Quote
-from checkout.open_payments.urls import split
+from open_payments.models import Amount, Quote
+from open_payments.urls import split
 
 UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 from checkout.domain.ground import names
 from checkout.domain.ground.grammar import link_host
 from checkout.domain.ground.pictures import SIDE_MAX, picture_size, picture_type
-from checkout.open_payments.urls import split
+from open_payments.urls import split
 
 PROVIDERS_MAX: Final = 12
 _NAME_MAX: Final = 40  # characters

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from checkout.open_payments.models import Quote
+from open_payments.models import Quote
 
 
 class Outcome(StrEnum):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from checkout.domain.payment.machine import Record
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from open_payments.models import Amount, Quote, WalletAddress
 
 # A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
 # (transitions.py, the fence).

@@ -14,7 +14,7 @@ from typing import Final
 
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.machine import Record
-from checkout.open_payments.models import Amount, WalletAddress
+from open_payments.models import Amount, WalletAddress
 
 # A provider deletes a token some time after its end, usually unspecified (Rafiki: 30 days). So it
 # is renewed twice a day, which also shows within a day that the wallet has ended the grant.

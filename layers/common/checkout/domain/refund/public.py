@@ -13,7 +13,7 @@ from checkout.domain.ground.json_values import amount, optional_time, timestamp
 from checkout.domain.ground.money import minor_units
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund, RefundStatus
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 
 if TYPE_CHECKING:
     from checkout import answers

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Instruction
 from checkout.domain.payment.machine import Record
-from checkout.open_payments.models import Amount, Quote, WalletAddress
+from open_payments.models import Amount, Quote, WalletAddress
 
 # A refund without an approval is canceled after this time.
 APPROVAL_AWAITED: Final = timedelta(days=30)

@@ -15,7 +15,7 @@ from typing import Final
 from checkout.domain.ground.money import least_accepted, may_be_converted
 from checkout.domain.payment.in_flight import FENCE
 from checkout.domain.refund.record import Refund
-from checkout.open_payments.models import Amount, OutgoingPayment
+from open_payments.models import Amount, OutgoingPayment
 
 # Clocks of the two servers may differ; a payment that began in time may take this long.
 CLOCKS: Final = timedelta(seconds=30)

@@ -16,7 +16,7 @@ from checkout.domain.ground.money import minor_unit_digits
 from checkout.domain.payment.events import Event
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session, Status
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 
 _ARRIVED: Final = (Event.PART_ARRIVED, Event.MONEY_FOUND, Event.LATE_PAYMENT)
 

@@ -20,7 +20,7 @@ from checkout.domain.session.attempts import attempts_of, failed
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED, WITH_AMOUNT
-from checkout.open_payments.errors import Reason
+from open_payments.errors import Reason
 
 if TYPE_CHECKING:
     from checkout import answers

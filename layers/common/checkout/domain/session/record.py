@@ -20,7 +20,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import IN_DOUBT_AFTER, Attention, InFlight, Phase
 from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.collect import Collect, from_json
-from checkout.open_payments.models import Amount
+from open_payments.models import Amount
 
 # This long after its expiry, a session that only the clock ends has certainly ended: no write that
 # began in time can still arrive. Functions are stopped after 29 s; effects 200 s late are tested.

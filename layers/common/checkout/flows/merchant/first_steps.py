@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Final
 
 from checkout.domain.merchant.record import Merchant, private_key_place
-from checkout.open_payments import errors as op
-from checkout.open_payments.models import WalletAddress
-from checkout.open_payments.signatures import public_x
 from checkout.ports import SecretUnreadable
 from checkout.services import DashboardServices
+from open_payments import errors as op
+from open_payments.models import WalletAddress
+from open_payments.signatures import public_x
 
 # For both checks together, because a person waits for the page.
 TIME_BUDGET: Final = timedelta(seconds=3)

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from checkout.domain.ground.ids import new_merchant_id
 from checkout.domain.ground.names import is_plain_name, shown
+from checkout.domain.ground.typed_address import wallet_url
 from checkout.domain.merchant.people import USUAL, Scope
 from checkout.domain.merchant.record import (
     NAME_MAX,
@@ -29,14 +30,13 @@ from checkout.domain.merchant.record import (
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.client_documents import client_url
 from checkout.flows.session import details
-from checkout.open_payments import errors as op
-from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.models import WalletAddress
-from checkout.open_payments.signatures import load_private_key, public_x
-from checkout.open_payments.urls import of_stage
-from checkout.open_payments.wallet_address import parse
 from checkout.ports import SecretUnreadable, StaleMerchant
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.models import WalletAddress
+from open_payments.protocol import OpenPayments
+from open_payments.signatures import load_private_key, public_x
+from open_payments.urls import of_stage
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record
@@ -307,7 +307,7 @@ def read_wallet(services: PayServices, typed: str) -> WalletAddress:
     A public name that cannot be shown is left out. Raises SetupRefused.
     """
     try:
-        url = parse(typed, allow_ports=services.allow_loopback)
+        url = wallet_url(typed, allow_ports=services.allow_loopback)
     except ValueError as error:
         raise SetupRefused(f"The wallet address is not usable: {error}") from None
     if not of_stage(url, services.test_wallets):

@@ -21,12 +21,12 @@ from checkout.flows.payment.instruct import P, intend, usable_quote
 from checkout.flows.payment.sealed import Grant, pending_grant
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
-from checkout.open_payments import errors as op
-from checkout.open_payments import interaction
-from checkout.open_payments.limits import Limits
-from checkout.open_payments.models import AccessToken, WalletAddress
 from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
+from open_payments import errors as op
+from open_payments import interaction
+from open_payments.limits import Limits
+from open_payments.models import AccessToken, WalletAddress
 
 if TYPE_CHECKING:
     from checkout.domain.payment.mandate import Mandate

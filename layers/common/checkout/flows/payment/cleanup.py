@@ -12,9 +12,9 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.flows import merchants
 from checkout.flows.payment import sealed
 from checkout.flows.payment.wallet_calls import WalletCalls
-from checkout.open_payments import errors as op
 from checkout.ports import Cleanup
 from checkout.services import PayServices
+from open_payments import errors as op
 
 DEADLINE: Final = timedelta(seconds=3)  # the queue delivers an unfinished task again
 

@@ -21,17 +21,17 @@ from checkout.domain.record_kinds import subject_of
 from checkout.flows.payment import proof, schedule, sealed
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
-from checkout.open_payments import errors as op
-from checkout.open_payments.client import Access, OpenPayments
-from checkout.open_payments.models import (
+from checkout.ports import StaleRecord
+from checkout.services import PayServices, Services
+from open_payments import errors as op
+from open_payments.models import (
     AccessToken,
     Amount,
     OutgoingPayment,
     Quote,
     WalletAddress,
 )
-from checkout.ports import StaleRecord
-from checkout.services import PayServices, Services
+from open_payments.protocol import Access, OpenPayments
 
 if TYPE_CHECKING:
     from checkout.domain.refund.record import Refund

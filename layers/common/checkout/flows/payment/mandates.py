@@ -23,9 +23,9 @@ from checkout.flows import merchants
 from checkout.flows.payment import sealed
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, write_decided
-from checkout.open_payments import errors as op
-from checkout.open_payments.models import AccessToken
 from checkout.services import PayServices, Services
+from open_payments import errors as op
+from open_payments.models import AccessToken
 
 DEADLINE: Final = timedelta(seconds=10)
 # A token that ends within this time is renewed before it is used.

@@ -15,7 +15,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
-from checkout.open_payments import errors as op
+from open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 

@@ -18,7 +18,7 @@ from checkout.domain.payment.in_flight import InFlight
 from checkout.domain.payment.mandate import Mandate
 from checkout.domain.record_kinds import subject_of
 from checkout.domain.refund.record import Refund
-from checkout.open_payments.models import AccessToken, Continuation
+from open_payments.models import AccessToken, Continuation
 
 if TYPE_CHECKING:
     from checkout.adapters.vault import AesVault

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from checkout.domain.merchant.record import Merchant
-from checkout.open_payments.client import Access, OpenPayments
-from checkout.open_payments.models import AccessToken
 from checkout.services import PayServices
+from open_payments.models import AccessToken
+from open_payments.protocol import Access, OpenPayments
 
 T = TypeVar("T")
 

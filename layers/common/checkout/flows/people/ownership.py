@@ -32,11 +32,11 @@ from checkout.flows.payment import approval, sealed
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.people.sign_in import place_of
-from checkout.open_payments import errors as op
-from checkout.open_payments.models import WalletAddress
-from checkout.open_payments.urls import authority
 from checkout.ports import StaleMerchant
 from checkout.services import DashboardServices
+from open_payments import errors as op
+from open_payments.models import WalletAddress
+from open_payments.urls import authority
 
 WITHIN: Final = timedelta(seconds=20)
 APPROVE_WITHIN: Final = timedelta(hours=1)

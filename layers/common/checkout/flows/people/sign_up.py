@@ -17,16 +17,16 @@ from checkout.domain.ground.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.ground.ids import new_member_id
 from checkout.domain.ground.limits import LOOK_UP
 from checkout.domain.ground.names import is_plain_name
+from checkout.domain.ground.typed_address import wallet_url
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
 from checkout.flows import audit, limits
 from checkout.flows.merchant import setup
 from checkout.flows.people import sign_in
 from checkout.flows.people.sign_in import SignedIn
-from checkout.open_payments.models import WalletAddress
-from checkout.open_payments.urls import authority
-from checkout.open_payments.wallet_address import parse
 from checkout.services import DashboardServices
+from open_payments.models import WalletAddress
+from open_payments.urls import authority
 
 _PURPOSE: Final = "sign-up"
 
@@ -59,7 +59,7 @@ def look_up(services: DashboardServices, *, typed: str, name: str, client: str) 
     """
     paying = services.paying()
     try:
-        url = parse(typed, allow_ports=paying.allow_loopback)
+        url = wallet_url(typed, allow_ports=paying.allow_loopback)
     except ValueError as error:
         raise ParameterInvalid(str(error), param="wallet_address") from None
     limits.admit_work(paying, LOOK_UP, client, provider=authority(url))

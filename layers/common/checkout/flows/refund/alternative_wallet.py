@@ -29,9 +29,9 @@ from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import request
 from checkout.flows.session import lookup, prepare
-from checkout.open_payments.urls import authority
 from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
+from open_payments.urls import authority
 
 DEADLINE: Final = timedelta(seconds=12)
 CURRENCY: Final = "currency"  # the slip of a wallet with another currency than the refund

@@ -36,12 +36,12 @@ from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import reconcile, request
 from checkout.flows.refund.settle import nothing_sent
-from checkout.open_payments import errors as op
-from checkout.open_payments.client import Access
-from checkout.open_payments.limits import Limits
-from checkout.open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
 from checkout.ports import StaleRecord
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.limits import Limits
+from open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
+from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=20)
 # The customer's incoming payment lasts for the approval and the payment after it.

@@ -47,11 +47,11 @@ from checkout.flows.refund import approve, budget_request, request
 from checkout.flows.refund.approve import APPROVE_WITHIN, DEADLINE, of_merchant, own_wallet
 from checkout.flows.refund.request import ALLOWANCE_KEPT
 from checkout.flows.retry_on_conflict import TRIES
-from checkout.open_payments import errors as op
-from checkout.open_payments.limits import Interval, Limits
-from checkout.open_payments.models import AccessToken, Amount, Quote
 from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.limits import Interval, Limits
+from open_payments.models import AccessToken, Amount, Quote
 
 # Approve
 

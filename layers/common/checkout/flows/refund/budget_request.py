@@ -23,9 +23,9 @@ from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.payment.writes import change, write_decided
 from checkout.flows.refund.request import in_own_wallet
-from checkout.open_payments.models import Amount
 from checkout.ports import Cleanup, StaleRecord
 from checkout.services import Services
+from open_payments.models import Amount
 
 _BUSY: Final = "The budget is being changed by other requests; try again shortly."
 

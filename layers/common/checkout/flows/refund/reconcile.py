@@ -28,11 +28,11 @@ from checkout.flows.payment.schedule import BACKOFF
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.flows.refund.settle import nothing_sent, settle
-from checkout.open_payments import errors as op
-from checkout.open_payments.client import Access
-from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
+from open_payments import errors as op
+from open_payments.models import AccessToken, OutgoingPayment
+from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=10)
 # A token that ends within this time may end on its way.

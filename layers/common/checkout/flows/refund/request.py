@@ -24,6 +24,7 @@ from checkout.domain.ground.grammar import REFUND_ID, position
 from checkout.domain.ground.ids import mandate_id, new_nonce, new_refund_id
 from checkout.domain.ground.json_values import compact
 from checkout.domain.ground.money import from_minor_units, to_wallet
+from checkout.domain.ground.typed_address import NotAnAddress, wallet_url
 from checkout.domain.merchant.people import Actor, counted_as
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change, HistoryEntry, IllegalTransition
@@ -42,11 +43,9 @@ from checkout.flows.idempotency import Reserve
 from checkout.flows.payment import writes
 from checkout.flows.refund.settle import settle
 from checkout.flows.session import lookup
-from checkout.open_payments.address_mistakes import NotAnAddress
-from checkout.open_payments.models import Amount
-from checkout.open_payments.wallet_address import parse
 from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import Services
+from open_payments.models import Amount
 
 REFUNDS_MAX: Final = 100  # of a session
 ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day is stored beyond its end
@@ -440,7 +439,7 @@ def _wallet(services: Services, typed: str | None) -> str | None:
     if typed is None:
         return None
     try:
-        return parse(typed, allow_ports=services.allow_loopback)
+        return wallet_url(typed, allow_ports=services.allow_loopback)
     except NotAnAddress:
         raise ParameterInvalid(
             "customer_wallet must be a wallet address: https://… or $….", param="customer_wallet"

@@ -40,9 +40,9 @@ from checkout.flows.session import reconcile, withdrawals
 from checkout.flows.session.lookup import write_clock
 from checkout.flows.session.reconcile import Checked
 from checkout.flows.webhooks import deliver
-from checkout.open_payments.urls import authority
 from checkout.ports import WHOLE, Clock, DueEvent, DueSessions, ShardRange, StaleRecord
 from checkout.services import PayServices
+from open_payments.urls import authority
 
 T = TypeVar("T")
 

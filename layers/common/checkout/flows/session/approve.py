@@ -27,10 +27,10 @@ from checkout.flows.payment.writes import move
 from checkout.flows.session import completion, reconcile
 from checkout.flows.session.lookup import apply_clock, load
 from checkout.flows.session.prepare import note_of
-from checkout.open_payments import errors as op
-from checkout.open_payments.urls import authority
 from checkout.ports import StaleRecord
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.urls import authority
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
 WAIT_FOR_MONEY: Final = (

@@ -15,9 +15,9 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows.payment import proof, schedule
 from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
-from checkout.open_payments import errors as op
-from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports import CompletionPolicy, StaleRecord
+from open_payments import errors as op
+from open_payments.models import AccessToken, OutgoingPayment
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
 POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)

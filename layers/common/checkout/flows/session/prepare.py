@@ -25,6 +25,7 @@ from checkout.domain.ground.errors import (
     WalletUnreachable,
 )
 from checkout.domain.ground.limits import SUBMISSION
+from checkout.domain.ground.typed_address import NotAnAddress, wallet_url
 from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.events import Event
@@ -47,15 +48,13 @@ from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, commit, move
 from checkout.flows.session import unsolicited_payments
 from checkout.flows.session.lookup import apply_clock, load
-from checkout.open_payments import errors as op
-from checkout.open_payments.address_mistakes import NotAnAddress
-from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.limits import Limits
-from checkout.open_payments.models import Quote, WalletAddress
-from checkout.open_payments.urls import authority
-from checkout.open_payments.wallet_address import parse
 from checkout.ports import StaleRecord
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.limits import Limits
+from open_payments.models import Quote, WalletAddress
+from open_payments.protocol import OpenPayments
+from open_payments.urls import authority
 
 # For all calls together, because the customer's wallet decides how much of it is used.
 DEADLINE: Final = timedelta(seconds=12)
@@ -100,7 +99,7 @@ def submit_wallet(
 def address_in(services: PayServices, typed: str) -> str:
     """Return the URL of the wallet address that a customer `typed`. Raises WalletInvalid."""
     try:
-        return parse(typed, allow_ports=services.allow_loopback)
+        return wallet_url(typed, allow_ports=services.allow_loopback)
     except NotAnAddress as error:
         raise WalletInvalid(
             str(error), param="wallet_address", mistake=error.mistake, character=error.character

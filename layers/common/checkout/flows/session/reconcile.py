@@ -22,10 +22,10 @@ from checkout.flows.payment.wallet_calls import WalletCalls
 from checkout.flows.payment.writes import change, move, write_decided
 from checkout.flows.session import completion, unsolicited_payments
 from checkout.flows.session.lookup import apply_clock, load
-from checkout.open_payments import errors as op
-from checkout.open_payments.models import AccessToken, OutgoingPayment
 from checkout.ports import CompletionPolicy, StaleRecord
 from checkout.services import PayServices
+from open_payments import errors as op
+from open_payments.models import AccessToken, OutgoingPayment
 
 DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again

@@ -1,0 +1,218 @@
+"""One request and its answer: time, signature, status, JSON.
+
+Decides from the answer whether the request had an effect (`errors.py`), before the answer is read
+further. Refuses every unexpected status, and all redirects except those of a wallet address
+(`discover`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from open_payments.answers import Answer, loads
+from open_payments.canonical import canonical
+from open_payments.errors import (
+    BadRedirect,
+    NotSent,
+    OpenPaymentsError,
+    OutcomeUnknown,
+    Refused,
+    UntrustedAnswer,
+)
+from open_payments.models import ClientIdentity
+from open_payments.reasons import known_code, reason
+from open_payments.signatures import sign
+from open_payments.transport import Request, Response, Transport
+from open_payments.urls import authority, joined, target_uri
+
+# Seconds. A quote probes the payment network, and an incoming payment may await its wallet.
+CALL: Final = 10.0
+SLOW_CALL: Final = 15.0
+DOCUMENT: Final = 3.5  # a wallet address document: a small public file on any server
+
+REDIRECTS_MAX: Final = 3
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of the expected status. Times are from before sending and after receiving."""
+
+    status: int
+    answer: Answer
+    sent_at: datetime
+    answered_at: datetime
+
+
+class Exchange:
+    """Sends requests of one client until `deadline`. `now` gives aware times.
+
+    `on_refusal` is called with each refusal (4xx) before it is raised.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        identity: ClientIdentity | None,
+        *,
+        now: Callable[[], datetime],
+        deadline: datetime,
+        on_refusal: Callable[[Refused], None] = lambda refused: None,
+    ) -> None:
+        self._transport = transport
+        self._identity = identity
+        self._now = now
+        self._deadline = deadline
+        self._on_refusal = on_refusal
+
+    def json(
+        self,
+        operation: str,
+        method: str,
+        url: str,
+        *,
+        token: str | None = None,
+        body: Mapping[str, object] | None = None,
+        signed: bool = True,
+        expect: int = 200,
+        cap: float = CALL,
+    ) -> Reply:
+        """Send once. The answer is a JSON object with status `expect`. `cap` is in seconds."""
+        sent_at = self._now()
+        request = self._request(operation, method, url, token=token, body=body, signed=signed)
+        response = self._send(operation, request, sent_at=sent_at, cap=cap)
+        self._check_status(operation, request, response, expect=expect)
+        return Reply(response.status, _json(operation, response), sent_at, self._now())
+
+    def discover(self, operation: str, url: str) -> tuple[Answer, str]:
+        """Read `url` unsigned, through up to 3 redirects; return its JSON and the URL it came from.
+
+        Each hop is a request of its own, so the transport checks its address like any other's. All
+        of them together take no longer than DOCUMENT. Raises BadRedirect.
+        """
+        begun_at = self._now()
+        for _ in range(REDIRECTS_MAX + 1):
+            sent_at = self._now()
+            cap = DOCUMENT - (sent_at - begun_at).total_seconds()
+            request = self._request(operation, "GET", url, token=None, body=None, signed=False)
+            response = self._send(operation, request, sent_at=sent_at, cap=cap)
+            if response.status not in _REDIRECTS:
+                self._check_status(operation, request, response, expect=200)
+                return _json(operation, response), request.url
+            url = _location(operation, request.url, response)
+        raise BadRedirect(f"{operation}: more than {REDIRECTS_MAX} redirects", operation=operation)
+
+    def empty(self, operation: str, method: str, url: str, *, token: str) -> None:
+        """Send once. The answer is 204 without a body."""
+        request = self._request(operation, method, url, token=token, body=None, signed=True)
+        response = self._send(operation, request, sent_at=self._now(), cap=CALL)
+        self._check_status(operation, request, response, expect=204)
+
+    def _request(
+        self,
+        operation: str,
+        method: str,
+        url: str,
+        *,
+        token: str | None,
+        body: Mapping[str, object] | None,
+        signed: bool,
+    ) -> Request:
+        headers = {"Accept": "application/json"}
+        if token is not None:
+            headers["Authorization"] = f"GNAP {token}"
+        try:
+            content = None if body is None else canonical(dict(body))
+            request = Request(method, target_uri(url), headers, content)
+            if not signed:
+                return request
+            if self._identity is None:
+                raise ValueError("the client has no identity to sign with")
+            return sign(request, self._identity, created=int(self._now().timestamp()))
+        except ValueError as error:
+            raise NotSent(f"{operation}: {error}", operation=operation) from None
+
+    def _send(self, operation: str, request: Request, *, sent_at: datetime, cap: float) -> Response:
+        left = min(cap, (self._deadline - sent_at).total_seconds())
+        if left <= 0:
+            raise NotSent(f"{operation}: no time left", operation=operation)
+        try:
+            return self._transport.send(request, timeout=left)
+        except OpenPaymentsError as error:
+            error.operation = operation
+            raise
+
+    def _check_status(
+        self, operation: str, request: Request, response: Response, *, expect: int
+    ) -> None:
+        """Raise the error that a status other than `expect` means."""
+        if response.status == expect:
+            return
+        if 400 <= response.status < 500:
+            refused = _refusal(operation, request, response)
+            self._on_refusal(refused)
+            raise refused
+        if response.status >= 500:
+            raise OutcomeUnknown(
+                f"{operation}: the server failed ({response.status})", operation=operation
+            )
+        raise UntrustedAnswer(
+            f"{operation}: {response.status} in place of {expect}", operation=operation
+        )
+
+
+def _location(operation: str, url: str, response: Response) -> str:
+    """Return the https URL that a redirect of `url` leads to. Raise BadRedirect."""
+    try:
+        found = joined(url, response.headers.get("location", ""))
+    except ValueError as error:
+        raise BadRedirect(f"{operation}: bad redirect: {error}", operation=operation) from None
+    if not found.startswith("https://"):
+        raise BadRedirect(f"{operation}: bad redirect: not https", operation=operation)
+    return found
+
+
+def _json(operation: str, response: Response) -> Answer:
+    try:
+        members = loads(response.body)
+    except ValueError:
+        raise UntrustedAnswer(f"{operation}: the answer is not JSON", operation=operation) from None
+    return Answer(members, operation=operation)
+
+
+def _refusal(operation: str, request: Request, response: Response) -> Refused:
+    """Return the error.
+
+    The server's text is not kept, because a hostile server may have chosen it.
+    """
+    code, description = _error_body(response.body)
+    why = reason(operation, response.status, code, description)
+    return Refused(
+        f"{operation}: refused with {response.status} ({why})",
+        operation=operation,
+        status=response.status,
+        reason=why,
+        code=known_code(code),
+        host=authority(request.url),
+    )
+
+
+def _error_body(body: bytes) -> tuple[str, str]:
+    """Return code and description, each "" if absent: errors also come as plain text."""
+    try:
+        outer = loads(body)
+    except ValueError:
+        outer = None
+    inner = outer.get("error") if isinstance(outer, dict) else None
+    if isinstance(inner, str):  # GNAP allows the bare code (RFC 9635, section 3.6)
+        return inner, ""
+    if not isinstance(inner, dict):
+        return "", ""
+    code, description = inner.get("code"), inner.get("description")
+    return (
+        code if isinstance(code, str) else "",
+        description if isinstance(description, str) else "",
+    )

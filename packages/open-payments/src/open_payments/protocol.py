@@ -1,0 +1,444 @@
+"""The calls of Open Payments that we make, each answer checked against its request.
+
+Refuses to send if no time is left, to send a token to a server other than its issuer, and to accept
+an answer that contradicts its request. It repeats only a grant request whose form of `client` was
+refused: `errors.py` says which calls may be repeated, and the callers do it.
+
+Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from open_payments import answers
+from open_payments.answers import Answer
+from open_payments.client_forms import ClientForms
+from open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
+from open_payments.exchange import CALL, DOCUMENT, SLOW_CALL, Exchange, Reply
+from open_payments.limits import Limits
+from open_payments.models import (
+    AccessToken,
+    Amount,
+    ClientIdentity,
+    Continuation,
+    GrantSpent,
+    IncomingPayment,
+    Jwk,
+    OutgoingPayment,
+    PendingGrant,
+    Quote,
+    WalletAddress,
+)
+from open_payments.transport import Transport
+from open_payments.urls import (
+    is_address,
+    is_loopback,
+    last_segment,
+    origin,
+    target,
+    target_uri,
+    under,
+)
+
+
+class Access(StrEnum):
+    """A grant that a wallet gives without interaction."""
+
+    INCOMING_PAYMENT = "incoming-payment"
+    QUOTE = "quote"
+
+
+_ACTIONS: Final = {
+    Access.INCOMING_PAYMENT: ["create", "read", "complete"],
+    Access.QUOTE: ["create", "read"],
+}
+
+
+class OpenPayments:
+    """A client for one request of ours: `deadline` limits all its calls together.
+
+    `identity` signs; without one, only the two unsigned reads work. `forms` is shared by many
+    clients. `on_refusal` is called with each refusal before it is raised. All methods raise
+    errors.OpenPaymentsError.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        identity: ClientIdentity | None,
+        *,
+        now: Callable[[], datetime],
+        deadline: datetime,
+        allow_http_interaction: bool = False,
+        forms: ClientForms | None = None,
+        on_refusal: Callable[[Refused], None] = lambda refused: None,
+    ) -> None:
+        self._identity = identity
+        self._now = now
+        self._allow_http_interaction = allow_http_interaction
+        self._forms = forms or ClientForms()
+        self._exchange = Exchange(
+            transport, identity, now=now, deadline=deadline, on_refusal=on_refusal
+        )
+
+    @property
+    def identity(self) -> ClientIdentity:
+        """The identity that signs. Raises ValueError if the client was made without one."""
+        if self._identity is None:
+            raise ValueError("this call must be signed, and the client has no identity")
+        return self._identity
+
+    # Discovery: unsigned.
+
+    def get_wallet_address(self, url: str) -> WalletAddress:
+        """Read the document at `url`, as `wallet_address.parse` made it.
+
+        A wallet address on the customer's own domain may redirect to the wallet. Use the `id` of
+        the result from here on. All reads together take no longer than DOCUMENT.
+        """
+        begun_at = self._now()
+        document, served_at = self._exchange.discover("get_wallet_address", url)
+        found = answers.wallet_address(document)
+        if origin(found.id) == origin(served_at):
+            return found
+        # Another server may serve this document, but only the server of `id` can confirm it.
+        left = DOCUMENT - (self._now() - begun_at).total_seconds()
+        read = self._read_public("get_wallet_address", found.id, cap=left)
+        confirmed = answers.wallet_address(read)
+        if confirmed.id != found.id:
+            raise UntrustedAnswer(
+                "get_wallet_address: the server of the document's id does not confirm it",
+                operation="get_wallet_address",
+            )
+        return confirmed
+
+    def get_jwks(self, wallet_address_id: str) -> tuple[Jwk, ...]:
+        """Return the Ed25519 keys registered at the wallet address."""
+        return answers.jwks(self._read_public("get_jwks", under(wallet_address_id, "jwks.json")))
+
+    # Grants, at an authorization server. `auth_server` is WalletAddress.auth_server throughout.
+
+    def request_grant(
+        self, auth_server: str, access: Access, *, wallet: str | None = None
+    ) -> AccessToken:
+        """Return a token for `access`, given without interaction.
+
+        Incoming payments are those of the wallet address `wallet`, by default of the client's own.
+        Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
+        """
+        wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
+        if access is Access.INCOMING_PAYMENT:
+            wanted["identifier"] = wallet or self.identity.wallet_address
+        body = {"access_token": {"access": [wanted]}}
+        reply = self._ask_grant("request_grant", auth_server, body)
+        if reply.answer.has("interact"):
+            raise Refused(
+                f"request_grant: the wallet asks for an interaction for {access.value}",
+                operation="request_grant",
+                status=reply.status,
+                reason=Reason.INTERACTION_REQUIRED,
+            )
+        return self._token(reply, auth_server)
+
+    def request_payment_grant(
+        self, wallet: WalletAddress, *, limits: Limits | None, finish_uri: str, nonce: str
+    ) -> PendingGrant:
+        """Ask the owner of `wallet` to approve payments within `limits`; without, to read them.
+
+        `finish_uri` must not use the query names hash, interact_ref, result and message: the server
+        sets them. Raises NotSent for a debit limit in another asset than the wallet's: the server
+        would grant it, and then refuse each payment.
+        """
+        debit = limits.debit_amount if limits is not None else None
+        if debit is not None and not debit.is_of(wallet):
+            raise NotSent(
+                "request_payment_grant: the limit is of another asset than the wallet",
+                operation="request_payment_grant",
+            )
+        pays = {"actions": ["create", "read", "list"]}
+        wanted = {
+            "type": "outgoing-payment",
+            **(pays if limits is not None else {"actions": ["read", "list"]}),
+            "identifier": wallet.id,
+            **({"limits": limits.members()} if limits is not None else {}),
+        }
+        body = {
+            "access_token": {"access": [wanted]},
+            "interact": {
+                "start": ["redirect"],
+                "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
+            },
+        }
+        reply = self._ask_grant("request_payment_grant", wallet.auth_server, body)
+        interact = reply.answer.child("interact")
+        return PendingGrant(
+            interact_url=self._interact_url(interact),
+            finish_nonce=interact.secret("finish"),
+            continuation=answers.continuation(
+                reply.answer.child("continue"),
+                auth_server=wallet.auth_server,
+                answered_at=reply.answered_at,
+            ),
+        )
+
+    def continue_grant(
+        self,
+        wallet: WalletAddress,
+        continuation: Continuation,
+        *,
+        interact_ref: str,
+        limits: Limits | None,
+    ) -> AccessToken:
+        """Redeem `interact_ref`, once, and not before `continuation.not_before`.
+
+        `limits` are those of `request_payment_grant`: a token with others is not believed. A lost
+        answer loses the token.
+        """
+        self._check_home("continue_grant", continuation.uri, wallet.auth_server)
+        reply = self._exchange.json(
+            "continue_grant",
+            "POST",
+            continuation.uri,
+            token=continuation.token,
+            body={"interact_ref": interact_ref},
+        )
+        answers.granted_payment(reply.answer.child("access_token"), wallet=wallet.id, limits=limits)
+        return self._token(reply, wallet.auth_server)
+
+    def cancel_grant(self, auth_server: str, continuation: Continuation) -> None:
+        """Revoke the grant and all its tokens."""
+        self._check_home("cancel_grant", continuation.uri, auth_server)
+        self._exchange.empty("cancel_grant", "DELETE", continuation.uri, token=continuation.token)
+
+    def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
+        """Return a new token, with a new manage URI, for an old one, expired or not.
+
+        The old one is dead even if the answer is lost. Raises Refused(TOKEN_GONE) if there is no
+        such token any more, Refused(NOT_ROTATED) if the server was busy or rotated it for another
+        request at that moment: then the token is still valid, and the same call may be repeated.
+        """
+        self._check_home("rotate_token", token.manage, auth_server)
+        reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
+        return self._token(reply, auth_server)
+
+    def revoke_token(self, auth_server: str, token: AccessToken) -> None:
+        self._check_home("revoke_token", token.manage, auth_server)
+        self._exchange.empty("revoke_token", "DELETE", token.manage, token=token.value)
+
+    # Incoming payments, at the receiver's resource server. `wallet` is the receiver's wallet
+    # address, by default the client's own.
+
+    def create_incoming_payment(
+        self,
+        resource_server: str,
+        token: AccessToken,
+        *,
+        amount: Amount | None,
+        expires_at: datetime,
+        wallet: str | None = None,
+    ) -> IncomingPayment:
+        """Create an incoming payment. Without an `amount` it accepts any, and stays open.
+
+        Not idempotent: each call makes one.
+        """
+        wallet = wallet or self.identity.wallet_address
+        expected = {} if amount is None else {"incomingAmount": amount.members()}
+        reply = self._exchange.json(
+            "create_incoming_payment",
+            "POST",
+            under(resource_server, "incoming-payments"),
+            token=token.value,
+            body={"walletAddress": wallet, **expected, "expiresAt": _iso(expires_at)},
+            expect=201,
+            cap=SLOW_CALL,
+        )
+        found = answers.incoming_payment(reply.answer, wallet=wallet, id_on=resource_server)
+        if found.incoming_amount != amount:
+            reply.answer.distrust("is not what was asked for", "incomingAmount")
+        if found.completed or found.received.value:
+            reply.answer.distrust("was already paid or closed when it was created")
+        return found
+
+    def get_incoming_payment(
+        self, url: str, token: AccessToken, *, wallet: str | None = None
+    ) -> IncomingPayment:
+        """Read an incoming payment.
+
+        An unpaid one is NOT_FOUND once it has expired, one that another client made NOT_OURS.
+        """
+        reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
+        return self._incoming(reply, url, wallet)
+
+    def complete_incoming_payment(
+        self, url: str, token: AccessToken, *, wallet: str | None = None
+    ) -> IncomingPayment:
+        """Close an incoming payment to further money.
+
+        Raises Refused(WRONG_STATE) if it is completed or expired already.
+        """
+        reply = self._exchange.json(
+            "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
+        )
+        return self._incoming(reply, url, wallet)
+
+    # Quotes and outgoing payments, at the sender's resource server.
+
+    def create_quote(
+        self,
+        wallet: WalletAddress,
+        token: AccessToken,
+        *,
+        receiver: str,
+        receive: Amount | None = None,
+        debit: Amount | None = None,
+    ) -> Quote:
+        """Create a quote for delivering the amount of `receiver`, at least `receive`.
+
+        With `debit` it is a quote for what this debit, fees included, delivers.
+        """
+        fixed = {} if debit is None else {"debitAmount": debit.members()}
+        reply = self._exchange.json(
+            "create_quote",
+            "POST",
+            under(wallet.resource_server, "quotes"),
+            token=token.value,
+            body={"walletAddress": wallet.id, "receiver": receiver, "method": "ilp", **fixed},
+            expect=201,
+            cap=SLOW_CALL,
+        )
+        return answers.quote(
+            reply.answer, wallet=wallet, receiver=receiver, receive=receive, debit=debit
+        )
+
+    def create_outgoing_payment(
+        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote, receiver: str
+    ) -> OutgoingPayment:
+        """Move the money.
+
+        A quote can be used once. After any failure, read the existing payments before sending
+        again.
+        """
+        reply = self._exchange.json(
+            "create_outgoing_payment",
+            "POST",
+            under(wallet.resource_server, "outgoing-payments"),
+            token=token.value,
+            body={"walletAddress": wallet.id, "quoteId": quote.id},
+            expect=201,
+        )
+        found = answers.outgoing_payment(reply.answer, id_on=wallet.resource_server)
+        asked = (wallet.id, quote.id, receiver, quote.debit)
+        answered = (found.wallet_address, found.quote_id or quote.id, found.receiver, found.debit)
+        if answered != asked:
+            reply.answer.distrust("is not the payment that was asked for")
+        return found
+
+    def get_outgoing_payment(self, url: str, token: AccessToken) -> OutgoingPayment:
+        reply = self._exchange.json("get_outgoing_payment", "GET", url, token=token.value)
+        reply.answer.echo("id", url)
+        return answers.outgoing_payment(reply.answer, id_on=url)
+
+    def get_grant_spent(self, wallet: WalletAddress, token: AccessToken) -> GrantSpent:
+        """Return the sums that the payments of the token's grant count against its limits."""
+        url = under(wallet.resource_server, "outgoing-payment-grant")
+        reply = self._exchange.json("get_grant_spent", "GET", url, token=token.value)
+        return answers.grant_spent(reply.answer, wallet=wallet)
+
+    def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
+        """Return the URL of a quote's payment, for servers that give both the same last segment."""
+        return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
+
+    def list_outgoing_payments(
+        self,
+        wallet: WalletAddress,
+        token: AccessToken,
+        *,
+        first: int = 20,
+        cursor: str | None = None,
+    ) -> tuple[tuple[OutgoingPayment, ...], str | None]:
+        """Return a page of the wallet's payments, newest first, and the next cursor or None."""
+        query = {"first": str(first), "wallet-address": wallet.id}
+        if cursor is not None:
+            query = {"cursor": cursor, **query}
+        url = f"{under(wallet.resource_server, 'outgoing-payments')}?{urlencode(query)}"
+        answer = self._exchange.json("list_outgoing_payments", "GET", url, token=token.value).answer
+        found = []
+        for item in answer.children("result"):
+            item.echo("walletAddress", wallet.id)
+            found.append(answers.outgoing_payment(item, id_on=wallet.resource_server))
+        page = answer.child("pagination")
+        following = page.text("endCursor") if page.flag("hasNextPage") else None
+        if following is not None and following == cursor:
+            page.distrust("leads to the same page again", "endCursor")
+        return tuple(found), following
+
+    def _ask_grant(self, operation: str, auth_server: str, body: Mapping[str, object]) -> Reply:
+        """Request a grant.
+
+        If the form of `client` is refused, try once more with the other form. A refused request had
+        no effect, so nothing is requested twice.
+        """
+        as_object = self._forms.wants_object(auth_server)
+        try:
+            return self._ask_grant_as(as_object, operation, auth_server, body)
+        except Refused as refused:
+            if refused.reason is not Reason.CLIENT_FORM:
+                raise
+        reply = self._ask_grant_as(not as_object, operation, auth_server, body)
+        self._forms.learn(auth_server, wants_object=not as_object)
+        return reply
+
+    def _ask_grant_as(
+        self, as_object: bool, operation: str, auth_server: str, body: Mapping[str, object]
+    ) -> Reply:
+        url = self.identity.client
+        client = {"walletAddress": url} if as_object else url
+        return self._exchange.json(operation, "POST", auth_server, body={**body, "client": client})
+
+    def _read_public(self, operation: str, url: str, *, cap: float = CALL) -> Answer:
+        return self._exchange.json(operation, "GET", url, signed=False, cap=cap).answer
+
+    def _token(self, reply: Reply, auth_server: str) -> AccessToken:
+        return answers.access_token(
+            reply.answer.child("access_token"), auth_server=auth_server, sent_at=reply.sent_at
+        )
+
+    def _incoming(self, reply: Reply, url: str, wallet: str | None) -> IncomingPayment:
+        reply.answer.echo("id", url)
+        wallet = wallet or self.identity.wallet_address
+        return answers.incoming_payment(reply.answer, wallet=wallet)
+
+    def _interact_url(self, interact: Answer) -> str:
+        """Return the URL for the customer's browser: https at a name, or loopback in development.
+
+        An address could be a device in the customer's own network.
+        """
+        url = interact.text("redirect")
+        try:
+            where = target(target_uri(url.replace("#", "?", 1)))  # the browser's: any fragment
+        except ValueError:
+            interact.distrust("is not a usable URL", "redirect")
+        local = self._allow_http_interaction and is_loopback(where.host)
+        if not local and (where.scheme != "https" or is_address(where.host)):
+            interact.distrust("is not https at a name", "redirect")
+        return url
+
+    def _check_home(self, operation: str, url: str, auth_server: str) -> None:
+        """Raise UntrustedAnswer unless `url` is on the server that the token came from."""
+        try:
+            at_home = origin(url) == origin(auth_server) and origin(url).startswith("https://")
+        except ValueError:
+            at_home = False
+        if not at_home:
+            raise UntrustedAnswer(
+                f"{operation}: the URL is not on the authorization server", operation=operation
+            )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,89 @@
+"""A transport that answers from a script and keeps what was sent, and who signs in these tests."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from open_payments.models import AccessToken, ClientIdentity, Continuation, WalletAddress
+from open_payments.protocol import OpenPayments
+from open_payments.transport import Request, Response
+
+DATA = Path(__file__).parent / "data"
+START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+SHOP = "https://shop.example/till"
+ALICE = WalletAddress(
+    id="https://wallet.example/alice",
+    asset_code="EUR",
+    asset_scale=2,
+    auth_server="https://auth.wallet.example/tenant",
+    resource_server="https://wallet.example/tenant",
+    public_name="Alice",
+)
+TOKEN = AccessToken("OS9M2PMHKUR64TB8", "https://auth.wallet.example/token/1")
+CONTINUATION = Continuation("https://auth.wallet.example/continue/1", "33OMUKMKSKU80UPR", START)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, such as the URLs of a long list of cases."""
+    return text.split()
+
+
+def load(name: str) -> Any:
+    return json.loads((DATA / name).read_text())
+
+
+def identity(wallet_address: str = SHOP) -> ClientIdentity:
+    """The key of RFC 8032, section 7.1, test 1: public knowledge."""
+    key = load("vectors.json")["key"]
+    return ClientIdentity(wallet_address, key["keyId"], bytes.fromhex(key["seed_hex"]))
+
+
+class Script:
+    """Answers in order, or raises. Time stands still unless a test moves it."""
+
+    def __init__(self, *answers: Response | Exception) -> None:
+        self.answers = deque(answers)
+        self.sent: list[Request] = []
+        self.timeouts: list[float] = []
+        self.time = START
+        self.takes = timedelta()
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        self.sent.append(request)
+        self.timeouts.append(timeout)
+        self.time += self.takes
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def now(self) -> datetime:
+        return self.time
+
+    def client(self, seconds: float = 60, **options: Any) -> OpenPayments:
+        return OpenPayments(
+            self,
+            options.pop("identity", identity()),
+            now=self.now,
+            deadline=self.time + timedelta(seconds=seconds),
+            **options,
+        )
+
+
+def answer(status: int, body: object = None) -> Response:
+    """A recorded or invented answer: JSON, or text as it is, or nothing."""
+    text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
+    return Response(status, {}, text.encode())
+
+
+def money(value: int, asset_code: str = "EUR", asset_scale: object = 2) -> dict[str, object]:
+    return {"value": str(value), "assetCode": asset_code, "assetScale": asset_scale}
+
+
+def header(request: Request, name: str) -> str:
+    return {key.lower(): value for key, value in request.headers.items()}[name.lower()]
