@@ -123,6 +123,7 @@ def recorded_requests(tmp_path: Path, suite: tuple[str, ...]) -> Path:
             "-m",
             "pytest",
             "-q",
+            *("-c", "pyproject.toml"),  # the client's tests alone would take that of its package
             *plugins,
             "-n",
             "2" if suite == recorder.SUITE else "0",

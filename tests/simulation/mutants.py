@@ -1142,13 +1142,13 @@ SALE_MUTANTS: Final = (
     line(
         "a field of a later release breaks reading",
         "checkout.adapters.dynamo.codec:_Group.decode",
-        "if stored and self._later is not None:",
-        "if stored: raise ValueError\n    if stored and self._later is not None:",
+        "if later and self._later is not None:",
+        "if later: raise ValueError\n    if later and self._later is not None:",
     ),
     line(
         "what a later release has stored is not read",
         "checkout.adapters.dynamo.codec:_Group.decode",
-        "found[self._later] = compact(stored)",
+        "found[self._later] = compact(later)",
         "pass",
     ),
     line(
