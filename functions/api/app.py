@@ -22,7 +22,7 @@ ELSEWHERE: Final = "Sessions are at /api/checkout/sessions; /docs lists all addr
 
 
 def problem(request: Request, found: ErrorResponse) -> Response:
-    """Return the error with the address of its line in the reference."""
+    """Return the error with a link to the error's entry in the reference."""
     found = http.with_id(request, found)
     http.note(request, found, found.status)
     return problem_json(request, found, wiring.doc_url(found.code))
@@ -41,7 +41,7 @@ native = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the native API, and /v1 and /docs, which are loaded at their first request."""
+    """Serve the native API, /v1 and /docs; load /v1 and /docs at their first request."""
     path = event["requestContext"]["http"]["path"]
     if path.startswith("/docs"):
         from api.reference import handler as reference

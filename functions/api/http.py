@@ -1,4 +1,4 @@
-"""The HTTP of the merchant API: services and keys of requests, refused requests, pages of lists.
+"""HTTP helpers of the merchant API: services, API keys, refused requests and pages of lists.
 
 Tests replace the dependencies with `app.dependency_overrides`.
 """
@@ -50,8 +50,8 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
     """Return the key of the Authorization header.
 
     Raise as `authenticate` does, and ParameterUnknown for a parameter in the address that is not
-    in `query`; with None the route checks them itself. The routes call it themselves, because a
-    dependency of FastAPI costs more time than this function.
+    in `query`. If `query` is None, the route checks the parameters itself. The routes call this
+    function directly, because a FastAPI dependency takes more time than the function.
     """
     key = authenticated(services, request, request.headers.get("authorization"))
     if query is not None:
@@ -87,8 +87,8 @@ def performed(
 ) -> Answer:
     """Return the answer to a POST, which is executed once for its Idempotency-Key.
 
-    `operation` and `parameters` are what a repeat must have again. `render` makes the body of the
-    result. Raise as `answer` does.
+    A repeat must have the same `operation` and `parameters`. `render` turns the result into the
+    body of the response. Raise as `answer` does.
     """
     posted: Posted[T] = Posted(
         merchant=key.merchant,
@@ -114,13 +114,13 @@ def json_response(
 
 
 SHOWN_MAX: Final = 40  # characters of a wrong id that the answer repeats
-_SECRETS: Final = ("sk_", "rk_", "whsec_")  # of ours and of Stripe's
+_SECRETS: Final = ("sk_", "rk_", "whsec_")  # prefixes of our secrets and Stripe's
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
-    """Return the error, with the likely kind of the id if the path has an impossible one.
+    """Return the error; if the id in the path is impossible, say what kind of id it looks like.
 
-    The hint depends on the text alone, so it does not reveal whether there is such a session.
+    The hint depends only on the text of the id, so it does not reveal whether a session exists.
     """
     given = request.path_params.get("session_id")
     if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
@@ -145,7 +145,8 @@ def note(request: Request, found: ErrorResponse, status: int) -> None:
 def _note(
     services: Services, request: Request, key: ApiKey, found: ErrorResponse, status: int
 ) -> None:
-    # A secret in a wrong place, such as a key as the name of a field, is in message or param.
+    # If a caller sends a secret in the wrong place, for example an API key as a field name, the
+    # error's message or param contains the secret.
     refusal = FailedRequest(
         at=services.clock.now(),
         method=request.method,
@@ -159,7 +160,7 @@ def _note(
     api_keys.note_failed_request(services, key, refusal)
 
 
-# A page of larger objects ends early: Lambda's responses have at most 6 MB.
+# A page whose objects are too large ends early, because Lambda limits a response to 6 MB.
 PAGE_BYTES: Final = 5_000_000
 # A byte takes at most this many bytes in a JSON string: four bytes become two escapes, as in
 # \ud83d\ude00.
@@ -174,8 +175,8 @@ def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes
     `page` returns the page with the first objects, given their number. For a hundred sessions,
     pydantic's encoder takes a third of the time of json's.
     """
-    # Nearly all pages fit, so the whole page is written at first, and object by object only if it
-    # is too large.
+    # Nearly all pages fit. So this writes the whole page first, and writes object by object only
+    # if the page is too large.
     whole = to_json(page(len(objects)))
     if len(whole) * _LONGEST <= PAGE_BYTES or _size(whole) <= PAGE_BYTES:
         return whole

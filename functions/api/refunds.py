@@ -1,7 +1,8 @@
 """The routes of refunds and of their budget: request one, read it, cancel or end it.
 
-A key needs the scope `refund`, and even then no money moves: the merchant approves each refund in
-their own wallet, or an owner a budget, from the dashboard's page that `approval_url` names.
+A key needs the scope `refund`, and a request alone moves no money. From the dashboard page at
+`approval_url`, the merchant approves each refund in their own wallet, or an owner approves a
+budget.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WALLET_MAX: Final = 2048  # characters
 
 
 def said(text: str | None) -> str | None:
-    """Return the text without outer blanks. Raise ValueError if it is then empty."""
+    """Return the text without outer blanks. Raise ValueError if nothing is left."""
     words = None if text is None else text.strip()
     if words == "":
         raise ValueError("Say how you have paid the customer back.")
@@ -101,7 +102,7 @@ class CreateRefund(Form):
     ] = {}  # noqa: RUF012 - copied for each request by Pydantic
 
     def new_refund(self) -> NewRefund:
-        """Return the request of the flow."""
+        """Return the input of the flow that requests a refund."""
         return NewRefund(
             session=self.session,
             amount=self.amount,
@@ -166,7 +167,7 @@ async def get_refund(services: Injected, request: Request, refund_id: str) -> Re
 
 @router.post(f"{REFUNDS}/{{refund_id}}/cancel")
 async def cancel_refund(services: Injected, request: Request, refund_id: str) -> Response:
-    """Cancel a refund that was not sent yet, or take a note back."""
+    """Cancel a refund that was not sent yet, or take back a note of a refund by other means."""
     key = api_key(services, request)
     await no_parameters(request)
     act, render = partial(refunds.cancel, services, key, refund_id), partial(_text, services)

@@ -54,7 +54,7 @@ from checkout.flows.session.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, no_parameter, validated
 
 EXPANDABLE: Final = "payment_attempts"
-# In the year 2286; a time in milliseconds, sent by mistake, is larger.
+# In the year 2286. A larger value is probably a time in milliseconds, sent by mistake.
 UNIX_SECONDS_MAX: Final = 9_999_999_999
 TIME_FORM: Final = "A time in Unix seconds, such as 1795781486."
 METADATA_KEYS_MAX: Final = 50
@@ -128,9 +128,9 @@ def _spoken(value: str) -> str:
 
 
 def _metadata_form(value: Any) -> Any:
-    """Check the bounds of keys and values.
+    """Check the lengths of keys and values.
 
-    Pydantic's own errors would name the members of the union.
+    This is checked here because Pydantic's own errors would name the members of the union.
     """
     if not isinstance(value, dict):
         raise PydanticCustomError("metadata_type", "Metadata must be an object.")
@@ -281,7 +281,7 @@ def _asked(text: str) -> Any:
 
 
 class CollectQuestion(Form):
-    """A question of yours."""
+    """A question that you ask the customer."""
 
     label: Annotated[
         str,
@@ -315,7 +315,7 @@ class CollectQuestion(Form):
 
 
 class CollectDetails(Form):
-    """The details that the page asks of the customer before the wallet."""
+    """The details that the page asks the customer for before it asks for the wallet."""
 
     email: Annotated[Wish | None, _asked("The e-mail address")] = None
     name: Annotated[Wish | None, _asked("The name")] = None
@@ -358,7 +358,7 @@ class CollectDetails(Form):
         return found
 
 
-# The fields of CreateSession that are not of the same name and form in NewSession.
+# The fields of CreateSession that have another name or form in NewSession.
 _OTHER_FORM: Final = frozenset({"mode", "line_items", "metadata", "collect"})
 
 

@@ -1,14 +1,14 @@
 """The routes of the merchant API: parse, call one flow, render.
 
-The key is always checked before the body, so that a caller without a key gets no details of errors
-in the body. A session is shown as of a moment before it was read: otherwise a session canceled just
-before its expiry could be shown as expired.
+The key is always checked before the body, so that a caller without a key learns nothing about
+errors in the body. The state of a session is computed for a time just before the session was read.
+Otherwise a session that was canceled just before its expiry could be shown as expired.
 
-The client documents of merchants without a key file are public. Providers read the keys at each
-signed request, and a payment waits for the answer. So these routes are in this function, which
-never waits for a wallet; a merchant is read once a minute in each process; and caches may keep the
-answers for a minute. Requests are not counted against their client: a provider asks from few
-addresses for all its customers.
+The client documents of merchants without a key file are public. Wallet providers read the keys at
+each signed request, and the payment waits until they have them. So the answers must be fast: these
+routes are in this function, which never waits for a wallet, each process reads a merchant at most
+once a minute, and caches can keep the answers for a minute. These requests have no rate limit for
+each client, because a provider asks from few addresses for all its customers.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ async def jwks(services: ClientServices, request: Request, client_id: str) -> Re
 
 
 def _kept(request: Request, answer: dict[str, Any]) -> Response:
-    """Return `answer`, cacheable; 406 for a reader that does not accept JSON, as at wallets."""
+    """Return `answer`, cacheable, or 406, as wallets do, if the client does not accept JSON."""
     accepted = request.headers.get("accept") or "*/*"
     if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
         return Response("This address has JSON only.", 406, media_type="text/plain")

@@ -33,8 +33,8 @@ Read = Callable[[str], Session | None]
 class Banner:
     """The banner: the number of cases that need a person, and the first ones, which it unfolds.
 
-    Each of the `things` has its words, the verb of the link, and the page where that leads.
-    `payments` are those that the list "Needs you" of the transactions shows.
+    Each of the `things` has its words, the verb of its link, and the page to which the link leads.
+    `payments` are the cases that the transactions' list "Needs you" shows.
     """
 
     count: int
@@ -55,7 +55,7 @@ def banner_of(needs: ActionItems, read: Read) -> Banner | None:
 
 def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
     sentence, verb = NEED_NOW[need.case]
-    # No page here repairs a key; the list of needs says what to do.
+    # No page of the dashboard repairs a key, but the list of needs says what to do.
     place = "/needs" if need.case is Case.WALLET_KEY else page_of(need)
     return sentence.format(named(need, read)), verb, place
 

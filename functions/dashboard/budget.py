@@ -97,7 +97,7 @@ async def end(request: Form) -> Response:
 
 
 def _margin(request: PageRequest) -> Margin:
-    """Return how much more refunds may cost without a person. Raises ParameterInvalid."""
+    """Return how much more refunds can cost if nobody approves them. Raises ParameterInvalid."""
     percent = request.form.get("percent", str(USUAL_MARGIN.percent))
     if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
         raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
@@ -116,9 +116,9 @@ def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
 def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
     """Return the budget: `amount`, `spent`, `left` and `share`, the spent per cent, of its month.
 
-    `wanted` is what the shop's server has requested, and `approval` the page at the wallet that
-    waits, for the amount `asked`. `margin` is what a refund may cost more than its amount without a
-    person, and `percent` and `plus` are the same for the form.
+    `wanted` is what the shop's server has requested. `approval` is the wallet's page that waits for
+    an approval of the amount `asked`. `margin` is how much more than its amount a refund can cost
+    if nobody approves it, and `percent` and `plus` are the margin as the form shows it.
     """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked

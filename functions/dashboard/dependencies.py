@@ -3,8 +3,8 @@
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
 ours and its token matches the browser's cookie.
 
-A route has one dependency, which calls the others as functions: FastAPI inspects each dependency of
-each route while a function starts.
+A route has only one dependency, which calls the others as functions, because FastAPI inspects each
+dependency of each route while a Lambda function starts.
 
 Forms with a file (multipart/form-data, RFC 7578) are parsed as browsers send them: every byte of a
 part is kept, and the time is linear in the length. The standard library's mail parser is not used,

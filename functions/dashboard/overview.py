@@ -165,8 +165,8 @@ def _refunded(
 ) -> Figure:
     """Return the sum of the refunds and their cost, by the days of the statement.
 
-    A refund belongs to the day on which it ended. Daily sums do not include refunds, so they are
-    read; not all, if there are very many.
+    A refund belongs to the day on which it ended. Daily sums do not include refunds, so the refunds
+    themselves are read. If there are very many, only some of them are read.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR

@@ -1,7 +1,8 @@
 """The pages of refunds: request one, see its price, approve it in the shop's wallet, cancel it.
 
-If the customer's wallet cannot accept it, a link for the customer asks for another wallet. The
-texts about refunds, which the transaction's page shares, come first.
+If the customer's wallet cannot accept a refund, the shop can send the customer a link to a page
+that asks for another wallet. The texts about refunds come first; the transaction's page uses them
+too.
 """
 
 from __future__ import annotations

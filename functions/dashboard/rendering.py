@@ -89,7 +89,7 @@ def wait_page(request: Request, seconds: int) -> Response:
 def strip(request: Request) -> ActionItems | None:
     """Return the cases that need a person, read once in each request; None if that has failed.
 
-    Their failure must not break the page.
+    A failure to read the cases must not break the page.
     """
     if not hasattr(request.state, "found"):
         try:

@@ -1,7 +1,7 @@
 """The list of transactions, and the filters that the export shares.
 
-A filter that cannot be parsed is named beside the form, and nothing is listed: without it, the list
-would show other transactions than requested.
+If a filter cannot be parsed, the page shows an error beside the form and lists nothing. A list
+without this filter would show other transactions than requested.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def look_of(session: Session, now: datetime) -> str:
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
     """Return the text of how much of the session's money was sent back; None if nothing was.
 
-    The session alone does not suffice, because it also counts amounts that waiting refunds hold.
+    The session alone is not enough: its sum includes the amounts that waiting refunds hold.
     """
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:

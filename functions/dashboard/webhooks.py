@@ -302,8 +302,8 @@ def _setting(
 ) -> dict[str, Any]:
     """Return the endpoint, as stored or as typed.
 
-    Until `old_until` the previous secret signs, too. `withheld`: a key that may not read has set
-    it, so its events have no details of customers.
+    Until `old_until`, the previous secret also signs. If it is `withheld`, a key without the right
+    to read has set the endpoint, so the endpoint's events contain no details of customers.
     """
     if typed is not None and "url" in typed:
         url, events, form = typed["url"], _events_of(typed), _format_of(typed)

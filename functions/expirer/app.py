@@ -1,8 +1,8 @@
-"""The Lambda function of the schedule: one round of the sweep, with its counts as metrics.
+"""The scheduled Lambda function: run one round of the sweep, and send its counts as metrics.
 
-A round that takes longer than a minute overlaps with the next one, which is harmless. So the
-function needs no reserved concurrency, which small AWS accounts cannot spare. If one round a minute
-is too little, more schedules start rounds in parallel, each for its own range of shards
+A round that takes longer than a minute overlaps with the next round. The overlap is harmless, so
+the function needs no reserved concurrency, which small AWS accounts cannot spare. If one round a
+minute is not enough, more schedules start rounds in parallel, each for its own range of shards
 (docs/scaling.md).
 """
 
@@ -26,7 +26,7 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.ports import Email, Notice, ShardRange
 from checkout.services import PayServices
 
-# The last check of a round may take this long, and must end before Lambda stops the process.
+# The last check of a round can take this long, and must end before Lambda stops the process.
 LAST_CHECK: Final = timedelta(seconds=25)
 SWEEP: Final = 0.8  # of a round's time; the rest is for sessions that end by the clock
 
@@ -97,7 +97,7 @@ def _written(notice: Notice) -> Email:
 def _acknowledged(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
 ) -> Email:
-    """Write the acknowledgement of a withdrawal; as above, few rounds send one."""
+    """Write the acknowledgement of a withdrawal. Its code is also loaded only when needed."""
     from pay.emails import acknowledgement
 
     return acknowledgement(session, merchant, filed, said)

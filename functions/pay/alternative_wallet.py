@@ -1,6 +1,6 @@
 """The page on which a customer names another wallet for their refund.
 
-The shop sends the link. Opening it writes nothing. The page needs no script.
+The shop sends the link to the customer. Opening the link writes nothing. The page needs no script.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def claimed(services: Injected, request: Request, session_id: str, token: 
 async def name_wallet(
     services: Injected, request: Request, session_id: str, token: str
 ) -> Response:
-    """Store the wallet that the customer names. Nothing is sent to it here."""
+    """Store the wallet that the customer names. This request sends no money to the wallet."""
     client = counted(services, request)
     typed = ""
     try:

@@ -1,11 +1,11 @@
-"""Bind an approval by a cookie to the browser that began it.
+"""Bind an approval, by a cookie, to the browser that began the approval.
 
 The browser that submits the wallet gets the cookie. Its QR code hands the approval over to a phone:
 the link has a proof of its own, for which the phone gets the cookie too. A customer who returns
 from the wallet in any other browser must confirm first (RFC 9635, "Session Management for
 Interaction Finish Methods"): somebody who is sent a link to an approval page must not pay without
-seeing the purchase. Another site's page could open the link without its visitor's notice. So the
-phone gets the cookie only if the browser reports that no other site led to the link.
+seeing the purchase. Another site's page could open the hand-over link unnoticed by its visitor. So
+the phone gets the cookie only if its browser reports that no other site led to the link.
 
 These browsers also get a cookie that outlives the payment. It proves that the browser made the
 attempt that paid. Only this browser sees the customer's details, because anybody may have the

@@ -1,7 +1,7 @@
 """The page on which the customer of a session gives the details that its shop asks for.
 
-It comes before the wallet. No page before the payment shows the details, because anybody who has
-the link can open it. The page needs no script.
+The customer sees this page before the one that asks for the wallet. No page before the payment
+shows the details, because anybody who has the link can open these pages. The page needs no script.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def form(
 ) -> Response:
     """Return the page with the form, and with the `typed` texts if it is shown again.
 
-    `unproven`: a page of another site may have sent the form.
+    If it is `unproven`, a page of another site may have sent the form.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -1,8 +1,9 @@
 """Write e-mails in text and HTML: receipts and acknowledgements to customers, notices to members.
 
-They are in the languages of the customers' pages, and have no pictures. Customers get no link to
-the session and not its id, from which the address of the order's page could be made. Members get no
-name of an order, customer, key or server: the dashboard shows these after a sign-in.
+E-mails are in the languages of the customers' pages, and have no pictures. E-mails to customers
+contain neither a link to the session nor its id, because the id is enough to make the address of
+the order's page. E-mails to members contain no name of an order, customer, key or server, because
+members can see these in the dashboard after a sign-in.
 """
 
 from __future__ import annotations

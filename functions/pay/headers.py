@@ -39,7 +39,7 @@ _AHEAD_OF_TIME: Final = {
 
 
 def may_be_kept(request: Request) -> None:
-    """Let the browser cache the response for a day. It must contain nothing of the session."""
+    """Allow the browser to cache the response, which must contain no session data, for a day."""
     on_success_header(request, "cache-control", _KEPT)
 
 

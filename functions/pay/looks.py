@@ -51,7 +51,7 @@ def accent(chosen: str | None) -> Accent | None:
         light=_readable(chosen, "#000000", (*LIGHT, tint(chosen))),
         dark=_readable(chosen, "#ffffff", DARK),
         brand=chosen,
-        # One of the two always has 4.58:1 or more.
+        # Black or white always has a contrast of 4.58:1 or more.
         ink=max(("#ffffff", "#000000"), key=lambda ink: contrast(chosen, ink)),
     )
 

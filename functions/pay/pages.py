@@ -67,7 +67,7 @@ _TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({AddressMistake.CARD, AddressMistake.SECRET, AddressMistake.NAME})
 AT_PROVIDER: Final = "at_provider"
 _TYPED_MAX: Final = 60  # characters of it in a sentence
-# These slips have the same text in a provider's tile as at the address.
+# These typing mistakes have the same text in a provider's tile as at the wallet address.
 _NOT_OF_TILES: Final = frozenset(
     {
         AddressMistake.NOTHING,
@@ -119,7 +119,7 @@ class Alert:
         return "wallet.submit" if asks else "wallet.again"
 
 
-# Of a form that may have been sent by a page of another site (browser.asked_here).
+# The alert for a form that a page of another site may have sent (browser.asked_here).
 UNPROVEN: Final = Alert("unproven")
 
 
@@ -234,7 +234,7 @@ def status_json(services: PayServices, session: Session) -> Response:
 
     `next` is the URL of the page after paying, once a payment is made. `progress` is the known
     state of the payment in flight, `part` the amount that has arrived if it is less than asked, and
-    `seconds_left` the rest of the fence. Fields that do not apply are null.
+    `seconds_left` the time until the fence ends. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"

@@ -90,7 +90,7 @@ async def status(services: Injected, request: Request, session_id: str) -> Respo
 
 @router.api_route("/watch", methods=READ)
 async def watch(services: Injected, request: Request, session_id: str) -> Response:
-    """Return the same for a page without script: a line that renews itself, in a frame."""
+    """Return the state for a page without script: a line in a frame, which reloads itself."""
     try:
         client = counted(services, request, POLL)
     except RateLimited as limited:

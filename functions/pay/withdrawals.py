@@ -1,8 +1,8 @@
 """The page on which a customer withdraws from a purchase, in two steps.
 
-The first step has the purchase and the customer's name, the second confirms it; only then the
-withdrawal is stored. Afterwards the page is the acknowledgement, which is also sent by e-mail if
-the operator has set a sender. The page needs no script.
+The first step shows the purchase and asks for the customer's name. The second step confirms the
+withdrawal, and only then it is stored. Afterwards the page shows the acknowledgement, which is also
+sent by e-mail if the operator has set a sender. The page needs no script.
 """
 
 from __future__ import annotations

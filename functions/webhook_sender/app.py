@@ -4,8 +4,8 @@ The messages of a batch are handled in parallel, so that a slow receiver delays 
 is retried if its attempt could not be made, because the store or the key does not respond. It is
 not retried if the attempt failed, because the event's record has the time of the next attempt.
 
-If no attempt of a batch could be made, the invocation fails. So the share of failed invocations, by
-which an alarm rolls an upgrade back, counts our own failures and no endpoint's.
+If no attempt of a batch could be made, the invocation fails. An alarm rolls an upgrade back if too
+many invocations fail, so only our own failures fail an invocation, never those of an endpoint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The routes of /v1 for the merchant, and for the items of a session.
 
-The merchant is Stripe's `account`, read-only; software reads it first, to test a connection. The
-`price` and the `product` of a line item are made of the session that their id names. There is no
-catalog, so their lists are empty: a client that reads them all finds nothing to sell again.
+Stripe's `account` shows the merchant. It is read-only, and software reads it first, to test a
+connection. The `price` and the `product` of a line item are made from the session whose id is part
+of their ids. There is no catalog, so the lists of prices and products are always empty.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def named(call: Called, query: Query, account: str) -> Response:
 
 
 def account_object(merchant: Merchant) -> dict[str, Any]:
-    """Return the merchant as `account`. Its country is not known."""
+    """Return the merchant as `account`. The merchant's country is not known."""
     contact = merchant.contact or ""
     website = f"https://{merchant.website}" if merchant.website else None
     profile = {

@@ -110,7 +110,7 @@ async def expire(call: Called, body: Body, session_id: str) -> Response:
     def end(reserve: Reserve[Session] | None) -> Session:
         try:
             return close.expire(call.services, call.key, session_id, reserve)
-        except SessionUnexpectedState:  # its message has our own statuses
+        except SessionUnexpectedState:  # its message names statuses that Stripe does not have
             raise SessionUnexpectedState(
                 "Only a session with the status `open` can be expired."
             ) from None
@@ -174,7 +174,7 @@ TYPES_MAX = 20
 def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
-    """Return the events as they are sent, with the number of endpoints that have not got it."""
+    """Return the events as they are sent, each with the number of endpoints still to get it."""
     pending = event_log.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body) | {"pending_webhooks": pending[each.id]}

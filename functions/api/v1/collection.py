@@ -37,7 +37,7 @@ _ASKING: Final = (
 
 
 def collect(values: Mapping[str, Any]) -> Collect:
-    """Return the questions of the page; if any, with the e-mail address, unless it is given.
+    """Return the questions of the page; if there are any, also ask for an unknown e-mail address.
 
     Raises ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
     """

@@ -137,7 +137,7 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the types that the endpoint asked for, otherwise those that it gets."""
+    """Return the types that the endpoint asked for, or, if it asked for none, those it gets."""
     return list(endpoint.asked or ()) or list(
         dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )

@@ -1,7 +1,7 @@
 """The names that `expand` accepts: those of Stripe's objects, as far as they exist here.
 
-An object that never exists here stays null, and an object that is always complete stays so. The
-others replace their ids.
+An object that never exists here stays null. An object that is always complete does not change. All
+other objects replace their ids.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def maker(
 
 
 def _existing(kind: str, depth: int = 1) -> Iterator[str]:
-    """Yield the names of the objects that exist here, those inside of others included."""
+    """Yield the names of the objects that exist here, including objects inside of others."""
     for name, below in _FIELDS.get(kind, {}).items():
         if below != NOTHING:
             if below in _IDS:

@@ -1,7 +1,7 @@
-"""Read the parameters of /v1, in brackets or JSON, by the rows of `parity.py`.
+"""Read the parameters of /v1, in brackets or JSON, according to the rows of `parity.py`.
 
-A parameter that is refused or unknown is an error which names it. Ignored parameters are listed, so
-that the response can name them.
+A refused or unknown parameter raises an error with the parameter's name. The names of ignored
+parameters are collected, so that the response can list them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
 
 
 def _only(row: Parameter) -> str:
-    """Return the sentence about the values to which a row is limited."""
+    """Return the sentence that lists the only values that a row accepts."""
     allowed = [f"`{each}`" if each else "an empty value" for each in row.only]
     if row.does is Does.TAKEN and len(allowed) > 1:
         return f"This must be {', '.join(allowed[:-1])} or {allowed[-1]}."

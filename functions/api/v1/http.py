@@ -33,7 +33,7 @@ from checkout.web import STATUS, ErrorResponse, body_bytes, require_json
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
-# Both name the account for which Stripe would act.
+# Both contain the account for which Stripe would act.
 _OTHER_ACCOUNT = ("Stripe-Account", "Stripe-Context")
 
 
@@ -96,7 +96,7 @@ async def body(request: Request) -> list[Leaf]:
         require_json(sent)
     except ContentTypeInvalid:
         if sent.partition(";")[0].strip().lower() == _JSON:
-            raise  # it is about the charset
+            raise  # the error is about the charset
         raise ContentTypeInvalid(f"Send the body as {_FORM} or {_JSON}.") from None
     return from_json(parse_object(raw))
 
@@ -123,8 +123,8 @@ T = TypeVar("T")
 IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters of that header
 
-# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second: this
-# helps if another request holds the session, but not while a payment is under way.
+# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second. A
+# repeat helps if another request holds the session, but not while a payment is under way.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
@@ -211,7 +211,7 @@ def listed(
 ) -> Response:
     """Return a page of a list, which ends early if it would be too large.
 
-    An empty page of a list that continues has the id `after` which it continues.
+    If the page is empty but the list continues, `after` is the id after which it continues.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

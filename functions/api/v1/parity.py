@@ -1,8 +1,8 @@
-"""Every parameter of /v1 as data: taken, ignored for a reason, or refused.
+"""A table of all parameters of /v1: each is accepted, ignored for a reason, or refused.
 
-Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from it. A
-parameter that would change the money is never ignored. In a path, `[]` is an index and `[*]` any
-name.
+Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from this table. A
+parameter that would change the amount is never ignored. In a path, `[]` stands for an index and
+`[*]` for any name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The routes of /v1 that show the payment of a session, and its objects.
 
-Each session has one `payment_intent`, whose id is made of the session's. If money has arrived it
-has a `charge`, a `payment_method` and a `balance_transaction`, as well. Lists hold payments that
-were made, by the creation of their sessions.
+Each session has one `payment_intent`, whose id is made from the session's id. If money has arrived,
+the session also has a `charge`, a `payment_method` and a `balance_transaction`. Lists contain only
+payments that were made, in the order in which their sessions were created.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def get_payment(call: Called, query: Query, payment_id: str) -> Response:
 async def list_charges(call: Called, query: Query) -> Response:
     """Return a page of charges, or the charge of one payment.
 
-    `created` bounds the time of the charges; they are listed by the creation of their sessions.
+    `created` bounds the time of the charges, but the order is that of their sessions' creation.
     """
     return _listed(call, CHARGE, parsed_for(CHARGE, query, parity.LIST_CHARGES, "data."))
 

@@ -1,7 +1,7 @@
 """The routes of /v1/refunds, over the flows of the native API.
 
-A refund is `pending` until its merchant has approved it in their own wallet, on the page that
-`open_payments.approval_url` names; no key can do that.
+A refund is `pending` until the merchant has approved it in their own wallet. The approval starts on
+the page at `open_payments.approval_url`. No API key can approve a refund.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _object(
 ) -> dict[str, Any]:
     """Return the refund with the objects that `expand` names.
 
-    A refund outlives its session by a month; then only the ids remain. With `whole` the objects
-    have the details of the customer; answers that are stored for repeats have none.
+    A refund is kept a month longer than its session. In that month, session objects stay ids. With
+    `whole`, the objects have the customer's details. Answers stored for repeats have no details.
     """
     named = any(given.expands(f"{within}{each}") for each in _EXPANDED)
     session = services.sessions.get(refund.session) if named else None

@@ -64,8 +64,8 @@ EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show the first part (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a filtered list reads, and reads until it finds an entry: clients
-# with automatic paging stop at an empty page.
+# The number of index pages that a filtered list reads, and the number that it reads until it finds
+# an entry. It reads that far because clients with automatic paging stop at an empty page.
 ROUNDS: Final = 20
 ROUNDS_IF_EMPTY: Final = 100
 

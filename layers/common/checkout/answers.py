@@ -1,7 +1,7 @@
 """The answers of the native API, and the bodies of its webhooks, as types.
 
-The functions that render them return these types, which mypy checks; docs/openapi makes the
-schemas of the document of them. Nothing imports this module at run time.
+The functions that render the answers return these types, and mypy checks them. docs/openapi makes
+the schemas of the OpenAPI document from them. No code imports this module at run time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ EXAMPLE_REFUND: Final = "re_7hTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_BUDGET: Final = "man_5sTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_EVENT: Final = "evt_8SyRVeQ3sRcDOrR8KCW0Fd"
 
-# As the shop gave it. Browsers allow brackets and other letters than ASCII, which no RFC does, so
-# it has no format.
+# The URL as the shop gave it. Browsers allow brackets and non-ASCII letters, which no RFC does, so
+# the schema has no format for it.
 ShopUrl = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]

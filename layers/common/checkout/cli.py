@@ -8,8 +8,9 @@ merchants` lists the merchants; `checkout suspend`, `pause` and `resume` stop an
 `checkout revoke` ends an API key. `checkout find` finds the session of a log line, and `checkout
 show` prints a stored record without its secrets.
 
-It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). After an
-error it prints the remedy and exits with status 1. `python -m checkout.cli` is the same command.
+The command line reads the same settings as the functions (DATABASE_URL and so on, see settings.py).
+After an error it prints the remedy and exits with status 1. `python -m checkout.cli` is the same
+command.
 """
 
 from __future__ import annotations
@@ -264,7 +265,7 @@ def _set_up(chosen: argparse.Namespace) -> int:
 
 
 def _inviting(chosen: argparse.Namespace, merchant: str) -> str:
-    """Return the command of an invitation, in the form in which `setup` was called."""
+    """Return the command that makes an invitation, in the form in which `setup` was called."""
     if chosen.by_make:
         return f'make invite MERCHANT={merchant} NAME="Ada Lovelace"'
     called = sys.argv[0] if Path(sys.argv[0]).name == "checkout" else "checkout"

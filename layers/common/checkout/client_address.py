@@ -1,8 +1,8 @@
 """Identify clients by network address, which only a proven edge may set.
 
-The gateway reports the address (`sourceIp`). Behind a CDN that is the CDN's own address, and the
-client's is in X-Forwarded-For, which anybody may send. So this header is used only in a request
-with the edge's secret in Edge-Secret. The edge adds both.
+The gateway reports the address of the sender (`sourceIp`). Behind a CDN, this is the CDN's own
+address, and the client's address is in X-Forwarded-For. But anyone can send this header. So it is
+used only in a request with the edge's secret in Edge-Secret. The edge adds both headers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC
 
 
 def client_of(request: Request, edge_secret: str) -> str:
-    """Return the client: an IPv4 address, or the /64 network of an IPv6 one.
+    """Return the client: its IPv4 address, or the /64 network of its IPv6 address.
 
-    `edge_secret` is the edge's, or two with a comma while it is replaced; "" for no edge.
+    `edge_secret` is the edge's secret, or two secrets with a comma while it is being replaced, or
+    "" without an edge.
     """
     source = request.client.host if request.client else ""
     if proven(request.headers.get(EDGE_HEADER, ""), edge_secret):

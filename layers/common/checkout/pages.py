@@ -1,9 +1,10 @@
 """Parts that the functions with pages share: security headers, forms, redirects, callbacks.
 
 `PageHeaders` adds the headers to every response, errors and redirects included. Each function has
-its own content security policy, with `{nonce}` in it: inline style and script run only with the
-nonce of their response (`nonce_of`). A policy may have `{pictures}`: the origins elsewhere from
-which this response has pictures (`allow_pictures`). functions/api does not import this module.
+its own content security policy with the placeholder `{nonce}`, so that inline style and script run
+only with the nonce of their response (`nonce_of`). A policy can also have the placeholder
+`{pictures}`, for the other origins from which the page of this response shows pictures
+(`allow_pictures`). functions/api does not import this module.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from checkout.web import BODY_MAX, PARAM_MAX, body_bytes
 
 FORM: Final = "application/x-www-form-urlencoded"
 _NONCE_BYTES: Final = 16
-# Two years, for this host only: it must not affect the merchant's other hosts.
+# Two years, for this host only, because the header must not affect the merchant's other hosts.
 _TRANSPORT_SECURITY: Final = "max-age=63072000"
 
 

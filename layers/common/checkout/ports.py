@@ -1,7 +1,8 @@
 """Declare the protocols through which the flows use the outside world.
 
-A protocol is here if it has two implementations; `wiring.py` chooses between them. The stores have
-one, `adapters/dynamo`, which tests run over tables in memory: their results and errors are here.
+A protocol is here if it has two implementations, between which `wiring.py` chooses. The stores have
+only one, `adapters/dynamo`, which tests run over tables in memory. So this module has no protocols
+for the stores, only their results and errors.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
 raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
@@ -44,7 +45,7 @@ class Concurrency(Protocol):
     def __call__(self, do: Callable[[T], Result], items: Iterable[T], /) -> list[Result]:
         """Return the results of `do` for each item, in order.
 
-        The next item is taken when a thread is free, so an iterator may end the work early. Raises
+        The next item is taken when a thread is free, so an iterator can end the work early. Raises
         the error of `do`, after all begun calls have ended.
         """
         ...
@@ -69,8 +70,8 @@ WHOLE: Final = ShardRange()
 class Page(Generic[T]):
     """A page of records; `next_key` continues after the last one read, or is None at the end.
 
-    It is the position of that record in lists by time. `unreadable` are the ids of damaged records,
-    which the page lacks.
+    In lists by time, `next_key` is the position of that record. `unreadable` are the ids of damaged
+    records, which are left out of the page.
     """
 
     records: tuple[T, ...]
@@ -110,8 +111,8 @@ class Reservation:
     `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
     from `expires_at`, 24 hours after its first use.
 
-    With `session`, the answer is about this session, created at `created_at`, and is stored before
-    it: a replay first ensures that the session exists.
+    With `session`, the answer is about this session, created at `created_at`. The answer is stored
+    before the session, so a replay first ensures that the session exists.
     """
 
     key: str
@@ -136,7 +137,7 @@ class KeyHeld(Exception):
 class Allowance:
     """A count that a change's transaction increases by `amount`, but not above `most`.
 
-    It is stored until `until` at least.
+    The count is stored until `until` at least.
     """
 
     id: str
@@ -153,12 +154,12 @@ class Transaction(Generic[R]):
     events: tuple[WebhookEvent, ...] = ()
     refund: Refund | None = None  # a new one
     reservation: Reservation | None = None
-    allowance: Allowance | None = None  # counts the change
+    allowance: Allowance | None = None  # the change increases its count
     also: Change[Any] | None = None  # of another record, on its own condition
 
 
 class AllowanceUsed(Exception):
-    """Report that an allowance has less left. Nothing was written. `used` is the present count."""
+    """Report that too little of an allowance is left. Nothing was written. `used` is its count."""
 
     def __init__(self, used: int) -> None:
         super().__init__("the allowance is used up")
@@ -182,7 +183,7 @@ class DueSessions:
 
 
 class Scan(StrEnum):
-    """A walk along the sessions in the order of their ends, which passes each once."""
+    """A walk along the sessions in the order of their ends, which passes each session once."""
 
     TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
     COUNT = "count"  # the same sessions: count them
@@ -193,7 +194,7 @@ class Scan(StrEnum):
 class ScanPositions:
     """The mark of each walk in each shard, and the ids that TELL has passed there `unreported`.
 
-    A walk that never began has no mark. The end of an unreported session could not be written.
+    A walk that never began has no mark. A session is unreported if its end could not be written.
     """
 
     marks: Mapping[tuple[Scan, int], datetime]
@@ -336,8 +337,8 @@ class Email:
 class Notice:
     """The content of an e-mail to a member: the number of cases that need a person, by kind.
 
-    `needs` and `settings` are pages of the dashboard. It names no order, customer, key or server
-    address, because many machines read e-mail.
+    `needs` and `settings` are pages of the dashboard. The notice names no order, customer, key or
+    server address, because many machines read e-mail.
     """
 
     to: str

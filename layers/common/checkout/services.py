@@ -2,7 +2,7 @@
 
 Every entry point has `Services`. `PayServices` adds wallets, for functions/pay, functions/expirer
 and the command line. `DashboardServices` adds what signed-in people use, for functions/dashboard.
-Both have `MerchantServices`. A flow takes the smallest class that has what it uses.
+Both classes extend `MerchantServices`. A flow takes the smallest class that has what it uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from checkout.ports import (
     WriteNotice,
 )
 
-if TYPE_CHECKING:  # one class each: wiring loads those that a function needs
+if TYPE_CHECKING:  # one class each; wiring loads only those that a function needs
     from checkout.adapters.details_keys import KmsDetailsKeys
     from checkout.adapters.dynamo import (
         DynamoApiKeys,
@@ -131,8 +131,8 @@ class PayServices(MerchantServices):
 class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 
-    `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
-    the wallet clients, which most pages do not need, and `paying` the services of flows that call
+    `known_merchants` are for the head of each page, and may be up to a minute old. `wallets` makes
+    the wallet clients, which most pages do not need. `paying` makes the services of flows that call
     wallets. `sign_up` defines who may sign up.
     """
 

@@ -1,7 +1,7 @@
 """Settings from the environment, read once and checked.
 
-No other module reads the environment. Refuses incomplete or contradictory settings, and the
-development settings inside Lambda.
+No other module reads the environment. Incomplete or contradictory settings are refused, and inside
+Lambda also the development settings.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Structured logs (one JSON line per event) and CloudWatch EMF metrics, through Powertools.
 
-Metrics have one dimension, the stack, so that two stacks of an account do not mix; the function is
-a field of the line. Other modules log with Python's `logging` and count with `count`; before
-`start` (in Lambda, called by `wiring.observe`) lines follow the process's own configuration and
-counts are dropped. Secrets are redacted in every line: fields by their names, text by its form. For
-an exception only the place is logged, not its text. A session is logged by its reference
-(`ids.session_ref`), because its id suffices to open its page. Debug lines are written for a sample
-of the requests.
+Metrics have one dimension, the stack, so that the metrics of two stacks in one account do not mix.
+The function is a field of the line. Other modules log with Python's `logging` and count with
+`count`. Before `start` (which `wiring.observe` calls in Lambda), lines follow the process's own
+configuration, and counts are dropped. Secrets are redacted in every line: fields by their names,
+text by its form. For an exception only the place is logged, not its text. A session is logged by
+its reference (`ids.session_ref`), because anyone who has its id can open its page. Debug lines are
+written for a sample of the requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 NAMESPACE: Final = "CheckoutSessions"
-# Metrics that a person must look at: each also counts as NeedsAttention, which has an alarm.
+# A person must look at these metrics, so each also increments NeedsAttention, which has an alarm.
 ATTENTION: Final = "NeedsAttention"
 FOR_A_PERSON: Final = frozenset(
     {"MailRefused", "MerchantKeyRefused", "MessagesLost", "WebhooksGivenUp"}
@@ -109,7 +109,7 @@ def stop() -> None:
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
     """Increment metric `name`; with `reason` (low cardinality) also under that dimension.
 
-    A zero is not sent: CloudWatch charges for each hour in which it receives a metric.
+    A zero is not sent, because CloudWatch charges for each hour in which it receives a metric.
     """
     if _metrics is None or not value:
         return
@@ -129,7 +129,7 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
 def share(name: str, hit: bool) -> None:
     """Add one to metric `name`, or a zero, so that the metric's average is the share of the hits.
 
-    Only for rare actions of a customer, because a zero makes a line, too.
+    Use this only for rare actions of a customer, because even a zero writes a line.
     """
     _add(name, int(hit))
 
@@ -143,8 +143,8 @@ def _add(name: str, value: float, unit: str = "Count") -> None:
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
     """Wrap a Lambda handler.
 
-    Its lines have the id of the invocation, and its metrics are flushed at the end, also after an
-    error. Lines of an environment's first invocation have `cold_start`.
+    The handler's lines have the id of the invocation, and its metrics are flushed at the end, also
+    after an error. Lines of an environment's first invocation have `cold_start`.
     """
 
     @wraps(handler)

@@ -1,7 +1,7 @@
 """Jinja environments of the functions with pages.
 
 Compiling a page's templates takes 50 ms of CPU. So the build compiles deployed templates
-(sandbox/artifacts.py); elsewhere each process compiles the ones that it uses.
+(sandbox/artifacts.py). In other places, each process compiles the templates that it uses.
 """
 
 from __future__ import annotations

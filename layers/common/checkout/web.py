@@ -1,6 +1,7 @@
 """Parts that all public functions share: errors as HTTP, request ids, and the reading of bodies.
 
-No response and no log line has the text of an unforeseen error, because it could contain a secret.
+No response and no log line has the text of an unforeseen error, because the text could contain a
+secret.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ _BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
     "greater_than_equal": errors.ParameterInvalidInteger,
     "less_than_equal": errors.ParameterInvalidInteger,
 }
-# Pydantic's own messages are about validation, inputs and items; these describe a valid value.
+# Pydantic's own messages speak of validation, inputs and items. These describe a valid value.
 _SENTENCES: Final[dict[str, str]] = {
     "missing": "This parameter is required.",
     "string_type": "This must be a string.",
@@ -151,7 +152,8 @@ def status_of(error: CheckoutError) -> int:
 def problem_of(error: CheckoutError, request_id: str) -> ErrorResponse:
     """Return `error` as the response shows it.
 
-    It has WWW-Authenticate (RFC 6750 section 3) or Retry-After in seconds where they apply.
+    The headers include WWW-Authenticate (RFC 6750 section 3) or Retry-After in seconds if they
+    apply.
     """
     status, kind = STATUS[type(error)]
     headers = {}
@@ -192,8 +194,8 @@ def application(
 
     Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` changes it;
     `render` renders every error. The answer to an unknown address ends with `elsewhere`, which
-    names the known ones. `repeated` are the routes that programs poll. They are most of all
-    requests, so the share of failing requests is counted without them.
+    names the known addresses. `repeated` are the routes that programs poll. Most requests are for
+    these routes, so the share of failing requests is counted without them.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -338,7 +340,7 @@ def lambda_handler(
     With an `edge_secret`, it answers only requests with this secret in the header Edge-Secret,
     which the edge adds.
 
-    Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
+    Mangum uses the thread's current event loop. If there is none, Python 3.13 warns and 3.14 fails.
     """
     asyncio.set_event_loop(_of_thread.loop)
     mangum = Mangum(app, lifespan="off")
@@ -367,10 +369,11 @@ def _came_through(event: dict[str, Any], secret: str) -> bool:
 def _readable(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event (payload format 2.0) of API Gateway or a URL that mangum reads without error.
 
-    Its body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and
-    lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
-    are left out, because our address is BASE_URL. A function's URL keeps only the first address of
-    X-Forwarded-For, which the client may have invented; there the edge names the client.
+    The event's body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64,
+    and lone surrogates make the event `_MALFORMED`, which is answered with 400. Host and the
+    forwarded port are left out, because our address is BASE_URL. A function's URL keeps only the
+    first address of X-Forwarded-For, which the client may have invented. So behind a function's URL
+    the edge names the client.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
@@ -459,8 +462,9 @@ def validated(model: type[Model], value: object) -> Model:
 def from_validation(found: Any, model: type[BaseModel] | None = None) -> CheckoutError:
     """Return the first of pydantic's errors as one of ours.
 
-    An unknown name comes before a missing one beside it, because it is probably that name,
-    misspelled. A validator may use one of our codes as the type of its error.
+    If one name is unknown and another is missing, the unknown one is reported, because it is
+    probably the missing name, misspelled. A validator can use one of our codes as the type of its
+    error.
     """
     first = found[0]
     if first["type"] == "missing":

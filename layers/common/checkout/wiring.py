@@ -63,10 +63,11 @@ def observe(service: str) -> None:
 def build_in_lambda(services: Callable[[], object]) -> None:
     """Build the services while a function's module is loaded, if this process runs in Lambda.
 
-    That is in INIT, where a function has a whole core, and not in its first request. Nothing is
-    sent, so a process starts even if a store does not answer. The garbage collector was off until
-    now, and ignores the objects that exist now, because they stay; from now on it runs after every
-    20 000 new objects instead of 700, because most requests make fewer. Raises SettingsError.
+    This happens in the INIT phase, where a function has a whole core, and not in its first request.
+    Nothing is sent, so a process starts even if a store does not answer. The garbage collector,
+    which was off until now, is switched on. It ignores the objects that exist now, because they
+    stay. It runs after every 20 000 new objects instead of 700, because most requests make fewer.
+    Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()

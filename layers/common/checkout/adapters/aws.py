@@ -1,14 +1,14 @@
 """Calls to AWS: the clients' timeouts, which errors are worth another try, and when to stop trying.
 
-Three layers try again, each for another reason. A client itself tries a lost connection again,
-within the timeouts of its `Config`. `Persistent` repeats a call that lost to a concurrent
-transaction, which wrote nothing, and once more a call without an answer. `PatientClient` limits the
+Three layers limit or repeat calls. A client itself tries a lost connection again, within the
+timeouts of its `Config`. `Persistent` repeats a call that wrote nothing because it lost to a
+concurrent transaction, and repeats a call without an answer once. `PatientClient` limits the
 wait for a silent store to the time that a request may take and its process has.
 
 A request that has lost one call to AWS does not wait that long again: further calls are made once,
 with short timeouts. The same holds near the end of the process's time, because Lambda kills the
-process then, and nobody would get an answer. A write without an answer still has an unknown
-outcome, which its condition and writer resolve (domain/session/transitions.py).
+process before it can answer. A write without an answer still has an unknown outcome. Its condition
+and its writer show later whether it was made (domain/session/transitions.py).
 
 Errors from a mistake in the code or the deployment (validation, permission, missing table) are
 raised unchanged.
@@ -190,7 +190,7 @@ def _tries(error: ClientError | BotoCoreError) -> int:
 
 
 def _unavailable(error: ClientError | BotoCoreError) -> Unavailable:
-    """Return Unavailable for an error without an answer. Count a KMS key that cannot be used."""
+    """Return Unavailable for an error without an answer. Record a KMS key that cannot be used."""
     if isinstance(error, ClientError) and _key_service_failed(error):
         telemetry.count("KeyUnreadable")
     return Unavailable("The data store is not answering.")
@@ -203,9 +203,9 @@ def _key_service_failed(error: ClientError) -> bool:
     return code(error).startswith("KMS") or any(each in message for each in known)
 
 
-# botocore would check each request against its model and build the User-Agent anew, which is a
-# third of the time of a call. The requests of the stores are checked by their tests and by
-# DynamoDB.
+# botocore would check each request against its model and build the User-Agent anew, which takes a
+# third of the time of a call. These checks are not needed, because the stores' tests and DynamoDB
+# check the requests.
 _LEAN: Final[dict[str, Any]] = {
     "parameter_validation": False,
     "user_agent": f"checkout-sessions/{VERSION}",
@@ -263,9 +263,9 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 
 @contextmanager
 def one_request(context: Context | None) -> Iterator[None]:
-    """Limit the waits within to the process's time, according to Lambda's `context`.
+    """Limit all waits in the `with` block to the process's time, which Lambda's `context` gives.
 
-    Without a context, outside of Lambda, there is no end.
+    Outside of Lambda there is no context, and the waits have no such limit.
     """
     left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))

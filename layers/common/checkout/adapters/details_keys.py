@@ -1,8 +1,8 @@
 """Keys for customers' details, wrapped by AWS KMS.
 
-A merchant's key is encrypted by KMS with an encryption context that names the merchant and the
-purpose. The policy of a function allows only this purpose, so the function cannot open other
-ciphertexts of the KMS key; CloudTrail shows each use. Source: docs/decisions/0017.
+KMS encrypts a merchant's key with an encryption context of the merchant and the purpose. The policy
+of a function allows only this purpose, so the function cannot open other ciphertexts of the KMS
+key. CloudTrail logs each use. Source: docs/decisions/0017.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Log and count the work of the session store, the wallet transport and the webhook receivers.
 
 Each class reports an operation after it completes, so that flows contain no telemetry. Log lines
-name sessions by `ids.session_ref` and others by their host. Metrics have only the hosts of the
-operator's list as dimensions, because customers choose other hosts.
+identify a session by `ids.session_ref`, and a wallet or receiver by its host. Metrics have only the
+hosts on the operator's list as dimensions, because customers choose other hosts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
-# Caused by a release that signs wrongly or dies half-way, not by a customer.
+# A release that signs wrongly or dies half-way causes these, and a customer cannot.
 _OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
 # DynamoDB's answers, or reasons of a canceled transaction, when a table or an index is throttled.
 _THROTTLES: Final = frozenset(
@@ -95,7 +95,7 @@ class InstrumentedSessions(DynamoSessions):
 class InstrumentedTransport:
     """A wrapper of another `open_payments.Transport`. `now` returns aware times.
 
-    Failures at the hosts `known` are counted for each of them, all others together.
+    Failures at each of the hosts `known` are counted separately, and all others together.
     """
 
     def __init__(
@@ -207,8 +207,8 @@ def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> 
 def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
     """Count a throttled answer of DynamoDB, even if the client tries again.
 
-    botocore calls this after each response. A throttled index refuses the table's write, so indexes
-    are counted, too; DynamoDB has a separate metric for each of them.
+    botocore calls this after each response. Throttled indexes are included, because a throttled
+    index refuses the table's write. DynamoDB has a separate metric for each index.
     """
     answer = parsed_response or {}
     reasons = answer.get("CancellationReasons", ())

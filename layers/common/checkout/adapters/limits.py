@@ -29,11 +29,12 @@ _MOST: Final = 10_000  # clients that are remembered, because their number has n
 class Allowances:
     """Counts the use cases of clients. Thread-safe.
 
-    Each `take…` method except `take_letter` returns 0, or the seconds to wait. A client may cause
-    `a_minute` use cases at wallets; with 0, clients have no limits. It may take a third of that
-    number of items from the stock of one payment link in half an hour, or fewer if little is left,
-    but always one purchase of any size; paid items do not count. A refusal by the shared counter is
-    remembered, so a flood costs one write per window and process.
+    Each `take…` method except `take_letter` returns 0, or the seconds to wait. A client can start
+    `a_minute` use cases at wallets each minute. If `a_minute` is 0, clients have no limits. From
+    the stock of one payment link, a client can take a third of `a_minute` items in half an hour, or
+    fewer if little is left, but always one purchase of any size. Paid items are not included. The
+    process remembers a refusal by the shared counter, so a flood of requests costs each process
+    only one write per window.
     """
 
     def __init__(self, clock: Clock, counters: DynamoCounters, *, a_minute: int) -> None:
@@ -44,8 +45,8 @@ class Allowances:
         self._items = max(1, a_minute // ITEMS_SHARE)
         # The time at which a client's allowance is full again (generic cell rate algorithm).
         self._whole_at = _Times()
-        # The end of a client's refusal by the shared counter, and of the time for which a provider
-        # is known.
+        # When a client's refusal by the shared counter ends, and when a provider is no longer
+        # known.
         self._full_until, self._known_until = _Times(), _Times()
 
     def take(self, rule: Rule, client: str) -> float:
@@ -86,7 +87,8 @@ class Allowances:
     def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
         """Count more items of a link's stock for `client`, in all processes together.
 
-        `left` items are neither held nor sold. A client without items may take any number.
+        `left` is the number of items neither held nor sold. A client that holds no items can take
+        any number.
         """
         if not self._limited:
             return 0

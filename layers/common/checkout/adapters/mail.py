@@ -14,7 +14,7 @@ from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.ground.errors import MailRefused
 from checkout.ports import Email
 
-# An e-mail without an answer may have been sent, so it is not sent again. Times in seconds.
+# If SES does not answer, the e-mail may have been sent, so it is not sent again. Times in seconds.
 ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )

@@ -1,7 +1,7 @@
-"""Passkeys by py_webauthn, which is loaded at the first use of a passkey.
+"""Passkeys with the library py_webauthn, which is loaded at the first use of a passkey.
 
-Browsers are not trusted: an answer is first parsed strictly, and every error of the library is a
-refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
+Browsers are not trusted: an answer is first parsed strictly, and every error of the library refuses
+the passkey. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class PresentedPasskey:
 class WebAuthnPasskeys:
     """Makes the options of WebAuthn, and verifies what browsers return, as JSON text.
 
-    Only for the origin of `base_url`, whose host is the relying party, and only if the device has
-    verified the person.
+    Accepts only passkeys used at the origin of `base_url`, whose host is the relying party, and
+    only if the device has verified the person.
     """
 
     def __init__(self, base_url: str) -> None:

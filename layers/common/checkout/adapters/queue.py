@@ -1,7 +1,7 @@
 """The webhook queue and the clean-up queue, on SQS.
 
-Best effort: the scheduled job finds the records of events that were not enqueued, and grants that
-are not cleaned up expire. So a failure here never makes a request fail.
+A failure here never makes a request fail, because nothing is lost: the scheduled job finds the
+records of events that were not enqueued, and grants that are not cleaned up expire.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def cleanup_from(body: str) -> Cleanup:
 
 
 class NoQueue:
-    """No queue is configured: events wait for the scheduled job, grants for their expiry."""
+    """Used without a queue: events wait for the scheduled job, and grants for their expiry."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         return

@@ -21,7 +21,7 @@ system_random: Final = (
 
 
 class SystemClock:
-    """`ports.Clock` of the machine."""
+    """`ports.Clock` with the machine's clock."""
 
     def now(self) -> datetime:
         """Return the time as aware UTC in whole milliseconds."""
@@ -39,15 +39,15 @@ WIDTH: Final = 24  # threads
 
 
 def run_in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-    """`ports.Concurrency` one item after the other, for tests and small commands."""
+    """Run `do` on one item after the other: `ports.Concurrency` for tests and small commands."""
     return [do(item) for item in items]
 
 
 class Threads:
     """`ports.Concurrency` on up to `width` threads, which end with each call.
 
-    Lambda freezes a process between events, so threads must end. Log lines of a thread name the
-    invocation of its caller.
+    Lambda freezes a process between events, so threads must end. The log lines of a thread contain
+    the invocation of the thread's caller.
     """
 
     def __init__(self, width: int = WIDTH) -> None:

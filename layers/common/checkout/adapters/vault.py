@@ -95,9 +95,9 @@ class AesVault:
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
         """Decrypt `sealed`.
 
-        Raises `errors.Unavailable` when the key cannot be read, SecretUnreadable when the
-        ciphertext was not made for this place or with none of the keys; that is counted and logged,
-        and raises an alarm.
+        Raises `errors.Unavailable` if the key cannot be read, and SecretUnreadable if the
+        ciphertext was made for another place or with none of the keys. SecretUnreadable is counted
+        and logged, and raises an alarm.
         """
         try:
             return self._open(sealed, place)

@@ -1,4 +1,4 @@
-"""Make opaque cursors: a position in a merchant's list, which no other merchant can use."""
+"""Make opaque cursors, each for a position in one merchant's list; others cannot use them."""
 
 from __future__ import annotations
 

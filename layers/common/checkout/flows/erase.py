@@ -1,10 +1,10 @@
 """Erase a customer from all stored records, for the operator.
 
-The customer is named by a wallet, by an e-mail address or by a session.
+The operator identifies the customer by a wallet, an e-mail address or a session.
 
-Each record is written on condition that it has not changed since it was read, so this runs beside
-checkouts and the sweep. It can be stopped and started again. Records that are still needed are kept
-and counted; a later run erases them.
+Each record is written only if it has not changed since it was read, so an erasure can run at the
+same time as checkouts and the sweep. It can be stopped and started again. Records that are still
+needed are kept and counted, and a later run erases them.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ class Report:
 def with_email(services: DashboardServices, records: DynamoRecords, email: str) -> Customer:
     """Return the customer with this e-mail address, given by them or a shop, and their sessions.
 
-    A session from which they have withdrawn is included, unless it has another e-mail address.
-    Their wallets are not included, because others may pay with them, too. Raises Unavailable, also
-    if a merchant's key for details does not open.
+    If the customer gave this address with a withdrawal, its session is also included, unless the
+    session has another e-mail address. The customer's wallets are not included, because other
+    people may pay with them, too. Raises Unavailable, also if a merchant's key for details does not
+    open.
     """
     marks: dict[str, str | None] = {}
     withdrawn = {
@@ -224,7 +225,8 @@ def _erase_refund(
 ) -> None:
     """Erase a refund that has ended. A pending refund still needs its customer's wallet.
 
-    `theirs`: its session's customer was erased, whichever wallet it goes to.
+    `theirs` means that the customer of the refund's session was erased. Then it does not matter to
+    which wallet the refund goes.
     """
     if not (theirs and refund.wallet) and not customer.received(refund):
         return
@@ -254,7 +256,7 @@ def _erase_entry(
 def _erase_answer(
     records: DynamoRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
 ) -> None:
-    """Erase the customer from a stored answer. `theirs`: it names an erased session."""
+    """Erase the customer from a stored answer. `theirs` means that it names an erased session."""
     body = body_without_wallet(answer.body, customer, theirs=theirs)
     if body != answer.body:
         records.replace_answer(replace(answer, body=body))
@@ -286,7 +288,7 @@ def _clear_withdrawal(
 ) -> None:
     """Erase the name and the e-mail address of a withdrawal of this customer.
 
-    It is kept some days longer than its session; then the session is None.
+    A withdrawal is kept some days longer than its session. If the session is gone, it is None.
     """
     found = services.withdrawals.get(session_id)
     if found is None or found.said is None:
@@ -333,9 +335,9 @@ def _erase_event(
 ) -> None:
     """Erase an event that was delivered or given up.
 
-    Pending events must still name the customer. `theirs`: the customer of the event's session was
-    erased, so an answer may repeat the customer's details, whichever wallet the body names. While
-    such an event is pending, an answer may still arrive.
+    Pending events must still name the customer. `theirs` means that the customer of the event's
+    session was erased. A receiver's answer may then repeat the customer's details, whichever wallet
+    the body names. While such an event is pending, an answer may still arrive.
     """
     waits = theirs and event.status is EventStatus.PENDING
     if not waits and event_without_wallet(event, customer, theirs=theirs) is event:

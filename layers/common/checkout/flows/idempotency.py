@@ -1,8 +1,8 @@
 """Return the first answer to a repeated request, by its `Idempotency-Key` (decisions.md).
 
-The answer is stored in the transaction of its change, so there is no state in between. The answer
-to the creation of a session is stored before the session (`Reservation.session`). A refused request
-stores nothing and leaves its key free.
+The answer is stored in the same transaction as the change, so neither is ever stored without the
+other. The exception is the creation of a session, whose answer is stored before the session
+(`Reservation.session`). If a request is refused, nothing is stored, and its key remains free.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Answer:
 class Posted(Generic[T]):
     """A POST of a merchant: its key or None, its fingerprint, and the rendering of its result.
 
-    The fingerprint is used only with a key. With `lasting`, neither the first request nor the time
-    since can cause a refusal of the same request.
+    The fingerprint is used only with a key. `lasting` means that the same request cannot be refused
+    because the first request was made or because time has passed since.
     """
 
     merchant: str
@@ -80,7 +80,7 @@ class _Reply(Generic[T]):
         )
 
     def body(self, result: T) -> str:
-        """Return the stored body: rendered again, it could show a later state, such as expired."""
+        """Return the stored body, because a new one could show a later state, such as expired."""
         stored = self._stored
         return stored[1] if stored and stored[0] == result else self._posted.render(result)
 
@@ -89,7 +89,7 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
     """Return the answer to `posted`: the stored one, or the result of `act`, which stores it.
 
     `act` gets the function that makes the record, or None without a key. If `act` is refused
-    because the first request has changed the state, the first answer is returned. Raises
+    because the first request has already changed the state, the first answer is returned. Raises
     IdempotencyKeyInvalid, IdempotencyKeyReused, and the errors of `act`.
     """
     if posted.key is None:

@@ -21,14 +21,14 @@ from checkout.services import Services
 
 
 def admit(services: Services, rule: Rule, client: str) -> None:
-    """Count one more for `client` in this process. Raises RateLimited."""
+    """Count one more request of `client` in this process. Raises RateLimited."""
     _refuse(services.limits.take(rule, client))
 
 
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
     """Count one more use case with requests to wallets of `provider`, before it begins.
 
-    Raises RateLimited. At a known provider, the first ones allowed by `rule` are not counted.
+    Raises RateLimited. At a known provider, the first use cases that `rule` allows are not counted.
     """
     if client is None:
         return
@@ -40,7 +40,8 @@ def admit_work(services: Services, rule: Rule, client: str | None, *, provider: 
 def admit_list(services: Services, merchant: str) -> None:
     """Count one more list that a merchant's program requests. Raises RateLimited.
 
-    The first in a process is not counted, so most merchants need no call to the store for it.
+    A merchant's first list in a process is not counted, so most merchants cause no call to the
+    store.
     """
     if services.limits.take(LIST, merchant) > 0:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
@@ -56,7 +57,8 @@ def admit_letter(
 ) -> None:
     """Count one more e-mail today to an unconfirmed address. Raises RateLimited.
 
-    The mailbox is counted last, so that refused e-mails do not use up its limit.
+    The limit of the mailbox is checked last, so that e-mails refused by the other limits do not use
+    it up.
     """
     counted = (
         (f"by {member.id}", LETTERS_OF_MEMBER),

@@ -26,8 +26,8 @@ def get(merchants: DynamoMerchants, merchant_id: str) -> Merchant:
 def of(merchants: DynamoMerchants, record: Session | Refund) -> Merchant:
     """Read the merchant of a payment, with the client and the wallet that it was begun with.
 
-    Raises ResourceMissing, and Unavailable if the record of the merchant lacks them: no other
-    client may ask the wallets for this payment, so it waits.
+    Raises ResourceMissing. Raises Unavailable if the merchant's record lacks this client and
+    wallet; the payment then waits, because no other client may ask the wallets about it.
     """
     return as_of(merchants, record.merchant, record.identity)
 

@@ -1,21 +1,22 @@
 """Find the cases that need a person of the merchant, and send members an e-mail about them.
 
-Payments, webhook endpoints, keys and the refund budget may need a person. The cases are found in
-the records each time, so a solved case is not shown any more.
+Payments, webhook endpoints, keys and the refund budget may need a person. The cases are not stored
+but found in the records each time, so a solved case is not shown any more.
 
 If the operator has set a sender, a member can choose topics, a pace and a language, and enter an
-address. It gets no notices before the member, signed in, has confirmed it by a link. The sweep
-looks at each of these members when it is due:
+e-mail address. The address gets no notices until the member, while signed in, has confirmed it by a
+link. The sweep looks at each of these members when a look is due:
 
     1  Read the member and find the cases. A revoked member gets no more e-mails.
     2  Write the cases to be sent and the time of the next look, if the record is still as it was
-       read: so one of two processes continues.
+       read. So only one of two processes continues.
     3  Send one e-mail with all cases.
-    4  If the mail service has refused it, write that it was not sent, so the next look sends it.
+    4  If the mail service refuses the e-mail, write that it was not sent, so that the next look
+       sends it.
 
-If the mail service does not answer, or the process dies after 2, the e-mail may have been sent. It
-is not sent again, and the banner in the dashboard stays. Cases that were solved before 1 are not
-sent.
+If the mail service does not answer, or the process dies after 2, the e-mail may or may not have
+been sent. It is not sent again, but the banner in the dashboard still shows the cases. Cases that
+were solved before 1 are not sent.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ from open_payments.errors import Reason
 
 SESSIONS_MAX: Final = 100  # sessions of a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read
-NEWEST: Final = 10  # sessions, or events of an endpoint, that show its present state
+NEWEST: Final = 10  # newest sessions, or events of an endpoint, that show the present state
 FAILS: Final = 3  # consecutive attempts, until an endpoint counts as failing
 SOON: Final = timedelta(days=7)  # a key in use that ends within this time
 NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that another person has set
@@ -189,7 +190,7 @@ def _withdrawals(services: AnyServices, sessions: tuple[Session, ...]) -> Iterat
 
 
 def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[ActionItem]:
-    """Yield the case that a provider refused the merchant's key, and none has accepted it since."""
+    """Yield a case if a provider refused the merchant's key and none has accepted the key since."""
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
     )
@@ -247,7 +248,10 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 
 
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
-    """Yield the cases that the refund budget is over, unanswered for a day, or requested."""
+    """Yield the cases of the refund budget: it is over, or an owner was asked to approve one.
+
+    It is also treated as over if the wallet has not answered a renewal of its token for a day.
+    """
     if mandate is None:
         return
     if mandate.gone:
@@ -348,7 +352,7 @@ def choose(
         after = replace(after, asked=checked, asked_hash=api_key_hash(token), asked_until=until)
     else:
         after = replace(after, asked=None, asked_hash=None, asked_until=None)
-    # Without a confirmed address there is nothing to look at before the link has ended.
+    # Without a confirmed address, there is nothing to do before the link expires.
     look_at = after.asked_until if after.address is None else after.next_look(now)
     after = replace(after, look_at=look_at)
     reservation = reserve((after, token), after.writer) if reserve else None

@@ -1,8 +1,8 @@
 """Reports: the search for transactions, exports, statements and daily figures.
 
 An export is read in parts that fit into one Lambda response (6 MB, 29 s). Ended sessions are
-counted some minutes after their end. Figures include the sessions of the list that are not counted
-yet, so their sums always equal those of the list.
+counted some minutes after their end. The figures also include ended sessions of the list that are
+not counted yet, so the sums of the figures always equal the sums of the list.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from checkout.ports import ScanPositions
 from checkout.services import DashboardServices, PayServices, Services
 from open_payments.models import Amount
 
-# In the address of a page, or alone.
+# A session's id, in the address of a page or alone.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")
 _PLAIN_ID: Final = re.compile(r"[^\s]{8,}")  # ids of wallets: a UUID, or another long text
 
@@ -40,8 +40,8 @@ def find_transactions(
 ) -> SessionList:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
-    An empty text matches all. An e-mail address finds the sessions whose customers gave it, or
-    otherwise the same text elsewhere. Raises CursorInvalid.
+    An empty text matches all. An e-mail address finds the sessions whose customers gave this
+    address; if there are none, it finds the same text in other fields. Raises CursorInvalid.
     """
     typed = text.strip()
     marked = _mark(services, key, typed)
@@ -114,7 +114,7 @@ class ExportPart:
     looked_to: datetime | None
 
     def cut(self, key: Actor, length: int) -> ExportPart:
-        """Return the first `length` sessions, for a response without space for more."""
+        """Return the first `length` sessions, if the response has no space for more."""
         if length == len(self.sessions):
             return self
         kept = self.sessions[:length]
@@ -138,9 +138,9 @@ STATEMENT_DAYS_MAX: Final = 31
 STATEMENT_PAGE: Final = 100
 STATEMENT_ROUNDS: Final = 150  # pages that are read for a statement, if the time suffices
 READ_FOR: Final = timedelta(seconds=5)  # after this time an incomplete statement is shown
-# A session may be decided long after its creation: a part is accepted, or money comes late.
+# A session can be decided long after its creation, if a part is accepted or money comes late.
 DECIDED_WITHIN: Final = timedelta(days=31)
-# The time from a refund's request to its end: waiting for its approval, then sending.
+# The longest time from a refund's request to its end, which includes the wait for its approval.
 REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
 
 
@@ -170,7 +170,7 @@ def read_statement(
 def _sessions(
     services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
 ) -> tuple[list[Session], bool]:
-    """Return the sessions created in this time, and whether they are complete. Stop at `until`."""
+    """Return the sessions created in this time, and whether none is missing. Stop at `until`."""
     found: list[Session] = []
     after = None
     for _ in range(STATEMENT_ROUNDS):
@@ -192,7 +192,7 @@ def refunds_of(
     until: datetime,
     rounds: int = STATEMENT_ROUNDS,
 ) -> tuple[list[Refund], bool]:
-    """Return the refunds that may have ended since `begin`, and whether they are complete.
+    """Return the refunds that may have ended since `begin`, and whether none is missing.
 
     Stop at `until`, or after `rounds` reads.
     """
@@ -219,8 +219,8 @@ TRIES: Final = 3
 class Figures:
     """The sums of some days, in their order.
 
-    Sessions that ended in the last minutes and were created before `looked_to` may be missing; None
-    if none is missing.
+    Sessions that ended in the last minutes and were created before `looked_to` may be missing.
+    `looked_to` is None if no session is missing.
     """
 
     days: tuple[DayTotals, ...]
@@ -230,8 +230,8 @@ class Figures:
 def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
     """Return the days from `first` to `last`, at most the last 2 * DAYS_MAX of them.
 
-    They include ended sessions that were not counted yet. The reads are one for each shard of the
-    merchant and each 100 days, two of positions, and a page of the list.
+    The days include ended sessions that were not counted yet. This takes one read for each shard of
+    the merchant and each 100 days, two reads of positions, and one page of the list.
     """
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]

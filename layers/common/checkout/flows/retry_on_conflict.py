@@ -1,4 +1,4 @@
-"""Change a record that other requests may change, too: after a lost race, decide again."""
+"""Change a record that other requests may change, too; after a lost race, decide again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Read a stored record for the operator, and find the session that a log line names.
 
-Records are compressed, so a table shows little of them. A field with `repr=False` is a secret, such
-as a sealed token.
+Records are stored compressed, so the table itself shows little of them. A field with `repr=False`
+is a secret, such as a sealed token, and is not shown.
 """
 
 from __future__ import annotations

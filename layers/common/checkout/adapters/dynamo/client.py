@@ -49,7 +49,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """The address of the tables, named `prefix-<table>`. Without an endpoint it is AWS."""
+    """The address of the tables, named `prefix-<table>`. Without an endpoint, AWS is used."""
 
     prefix: str
     endpoint_url: str | None
@@ -193,9 +193,9 @@ def due(
 ) -> Entries[T]:
     """Return the entries of a range of shards of a lane of the `due` index up to `until`.
 
-    From each shard `limit` entries are returned, and all are counted. If there are more, half are
-    the oldest and half the newest: records that cannot be processed stay the oldest, and would
-    otherwise hide all others. One query per shard and page.
+    Up to `limit` entries of each shard are returned, and all are counted. If a shard has more, half
+    of the returned entries are the oldest and half the newest. Otherwise records that cannot be
+    processed, which stay the oldest, would hide all others. One query per shard and page.
     """
     half = limit // 2
 

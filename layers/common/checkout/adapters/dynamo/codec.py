@@ -21,7 +21,7 @@ In JSON, times are epoch milliseconds.
 
 Compression uses a dictionary of frequent parts: field names, events, addresses. The first byte of a
 compressed text is the number of its dictionary. A dictionary never changes, because every stored
-record needs the one it was written with. A better one gets the next number.
+record needs the one it was written with. A better dictionary gets the next number.
 
 Values are in the types of DynamoDB's low-level client. There is no float.
 """

@@ -34,7 +34,7 @@ from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports import Allowance, KeyHeld, Reservation
 
 RESERVATION: Final = "reservation"  # the name of the item in a transaction
-# By chance with a probability of about 2^-130, or by a mistake.
+# This happens by chance with a probability of about 2^-130, or because of a mistake.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
 

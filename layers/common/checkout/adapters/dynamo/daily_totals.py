@@ -1,7 +1,8 @@
 """Daily totals in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
-The index `uncounted` has the sessions by the time of their end, in two lanes: sessions that end by
-the clock, and sessions whose end is written. They stay in it (docs/decisions/0004).
+The index `uncounted` lists the sessions by the time of their end, in two lanes: sessions that end
+by the clock, and sessions whose end is written. Counted sessions stay in the index
+(docs/decisions/0004).
 """
 
 from __future__ import annotations

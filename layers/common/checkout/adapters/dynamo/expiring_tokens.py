@@ -1,7 +1,7 @@
 """Sign-ins, challenges, counters and refused requests in DynamoDB.
 
-They are rows among the idempotency keys, in the table of records that are found by a hash and
-expire (docs/decisions/0004).
+They are stored with the idempotency keys, in the table for records that are found by a hash and
+that expire (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class DynamoFailedRequests(Store):
     """
 
     def of(self, key_id: str) -> FailedRequests:
-        """Read those of a key; none is a record of version 0."""
+        """Read the refused requests of a key. If there are none, the record has version 0."""
         item = get(self._client, self._reservations, key=_refusals_key(key_id))
         return (
             _REFUSALS.decode({**item, "key": text(key_id)}) if item else FailedRequests(key=key_id)

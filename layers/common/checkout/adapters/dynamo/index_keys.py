@@ -1,7 +1,7 @@
 """Decide the position of each record in every index, and until when DynamoDB keeps it.
 
 The domain decides when a record needs a check (`Session.needed_at`) and how long it is kept
-(domain/session/retention.py); this module decides by the costs of the indexes.
+(domain/session/retention.py). This module turns these times into index entries that cost little.
 
     index                   key                        entries
     by_merchant             merchant, created_key      sessions and events, by creation
@@ -94,7 +94,8 @@ def due_at(session: Session) -> datetime | None:
 def urgent(session: Session) -> bool:
     """Return whether the sweep looks at the session before all others.
 
-    A process may have left money. A session that awaits its look is still in the lane of a lease.
+    These are sessions in which an interrupted process may have left money. A session that awaits
+    its look is still in the lane of a lease.
     """
     return session.payment_in_flight or session.lease_until is not None or session.awaits_look
 

@@ -91,10 +91,10 @@ class DynamoMerchants(Store):
                 raise StaleMerchant(merchant_from(found)) from None
 
     def move(self, merchant: Merchant) -> Merchant | None:
-        """Write the merchant as `replace` does, and take its wallet address for it.
+        """Write the merchant as `replace` does, and reserve its wallet address for it.
 
-        Returns None if it was written, or the other merchant that has this wallet address. The
-        addresses of before stay its own.
+        Returns None if the merchant was written, or the other merchant that has this wallet
+        address. The merchant's earlier addresses stay reserved for it.
         """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         item = merchant_item(merchant)
@@ -157,7 +157,7 @@ class DynamoMerchants(Store):
 
 
 class CachedMerchants(DynamoMerchants):
-    """A cache of merchants, for a minute per process: a payment reads its merchant once.
+    """Caches merchants for a minute per process, so that a payment reads its merchant once.
 
     Only `get` is cached.
     """
@@ -243,7 +243,7 @@ class DynamoApiKeys(Store):
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         """Write the key and the merchant's next version, if the merchant is as it was read.
 
-        So a limit that was checked after the read cannot be exceeded. Return False otherwise. The
+        Otherwise, return False. So a limit that was checked after the read cannot be exceeded. The
         reservation is written in the same transaction. Raises KeyHeld.
         """
         # The next version, so that of two keys at the same time only one is added.

@@ -91,7 +91,7 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     _row = WITHDRAWAL_ROW
 
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
-        """Write it if the stored version is one less; a first version if there is none.
+        """Write the withdrawal if the stored version is one less; a first version if none is.
 
         From then on its session, if it still exists, is listed among those that need a person
         (domain/reports/search_terms.py). Returns False if another process has written meanwhile.

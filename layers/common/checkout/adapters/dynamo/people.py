@@ -1,11 +1,11 @@
 """Members, invitations and the audit log in DynamoDB: rows among the API keys.
 
-A sign-in reads one row, whether it is by a key or by a member. Subscribers to notices are rows
-among the sessions, where the sweep's index is.
+So a sign-in reads only one row, whether a key or a member signs in. Subscribers to notices are rows
+among the sessions, because the sweep's index is in that table.
 
 The index of the API keys lists a merchant's members, its invitations and its audit log, with a
-query each (docs/decisions/0004). The last owner stays, even if two owners revoke each other: each
-such write checks in its transaction that another owner stays.
+query each (docs/decisions/0004). Two owners who revoke each other at the same moment cannot leave
+the merchant without an owner: each such write checks in its transaction that another owner stays.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ from checkout.ports import Reservation
 SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
 FLAG_ROW: Final = "flag#"  # prefix of the id of the row that finds a flagged session
 CART_ROW: Final = "cart#"  # prefix of the id of a cart's separate item
-# The largest cart, in bytes, that is stored in its session's item: with more, several writes would
-# cost two units.
+# The largest cart, in bytes, that is stored in its session's item. With a larger cart, several
+# writes of the item would cost two units.
 CART_INSIDE_MAX: Final = 100
 
 CART: Final = (
@@ -110,7 +110,8 @@ def session_from(item: Item) -> Session:
 def changed_items(before: Session, after: Session, retention: timedelta) -> tuple[Item, Item]:
     """Return the items before and after a change, for comparison.
 
-    Unchanged groups are in neither item, changed ones only in the second.
+    Groups of fields that have not changed are in neither item. Changed groups are only in the
+    second item.
     """
     groups = _SESSION.changed_groups(before, after)
     return session_item(before, retention, ()), session_item(after, retention, groups)

@@ -1,8 +1,9 @@
 """Refunds and mandates as DynamoDB items: rows among the sessions, whose transactions they join.
 
 A refund is in the index `due` while something is left to do, and in `by_search` in the list of its
-merchant. A mandate is in the index `due` while its token has to be renewed. It is kept for good:
-there is one of each merchant. The other fields of each are one compressed attribute (codec.py).
+merchant. A mandate is in the index `due` while its token has to be renewed. Each merchant has one
+mandate, and it is never removed. The other fields of a refund or a mandate are one compressed
+attribute (codec.py).
 """
 
 from __future__ import annotations

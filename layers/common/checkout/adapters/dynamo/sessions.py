@@ -264,7 +264,7 @@ class DynamoSessions(PacedStore):
             created_from=created_from,
             created_before=created_before,
             upward=upward,
-            # It may be found by its wallet and by another text.
+            # A session can be found twice: by its wallet and by another text.
             entries_each=1 if search is None else 2,
         )
         sessions, unreadable = self._batch_get(found.ids)

@@ -125,8 +125,8 @@ class PublicBackend(httpcore.NetworkBackend):
             raise Stopped("address refused")
         addresses = addresses[:_MOST_ADDRESSES]
         while True:
-            # Each address gets an even share of the time, so that a dead one does not use up the
-            # others'.
+            # Each address gets an even share of the time, so that a dead address does not use up
+            # the time of the others.
             share = call.seconds_left() / len(addresses)
             try:
                 return _Stream(self._sockets.connect_tcp(addresses.pop(0), port, timeout=share))

@@ -1,13 +1,13 @@
 """Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
-Limits a request's target (https and public addresses, checked at the connection), the time for all
-steps together and the size of the answer, and decides whether a failed request may have arrived.
-Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing twice.
-HTTP/1.1 only.
+Permits only https and public addresses, which are checked when the connection is made. Limits the
+time for all steps together and the size of the answer. Decides whether a failed request may have
+arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing
+twice. Uses only HTTP/1.1.
 
 httpx builds the request and reads its answer; `connections.PublicTransport` sends it. An
-`httpx.Client` would only add features that are forbidden here. httpx rewrites some URLs; the URL
-sent must be the URL that was signed, so a request whose URL httpx has rewritten is refused.
+`httpx.Client` would only add features that are forbidden here. The URL sent must be the URL that
+was signed, but httpx rewrites some URLs. So a request whose URL httpx has rewritten is refused.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class PublicHttp:
     authorities, and `allow_loopback` adds loopback addresses, on every port and over http: both are
     for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
     status line, headers and body together. `keep_alive` is the number of seconds after which an
-    idle connection is no longer used: less than the 5 s after which Node closes it, because a
-    request during the closing has an unknown outcome. `wall` also measures it, because Lambda
-    freezes a process between events, and the monotonic clock with it.
+    idle connection is no longer used. It must be less than 5 s: Node closes the connection then,
+    and a request sent at that moment has an unknown outcome. The idle time is also measured by
+    `wall`, because Lambda freezes a process and its monotonic clock between events.
     """
 
     def __init__(
@@ -107,7 +107,8 @@ class PublicHttp:
         except Exception as error:  # noqa: BLE001 - it only matters whether it was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
-        # Raised here, so that the library's error, which may quote a header, is not its context.
+        # Raised here, so that the new error does not have the library's error as its context: the
+        # library's error may quote a header.
         if call.sent:
             raise OutcomeUnknown(reason)
         raise (NoSuchHost if missing else NotSent)(reason)

@@ -1,6 +1,7 @@
 """Open Payments clients that sign with a merchant's key from the vault, each for one flow.
 
-`StageTransport` keeps test stages and all others apart: each asks the wallets of its own kind only.
+`StageTransport` keeps test stages and other stages apart: test stages send requests only to test
+wallets, and other stages only to other wallets.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ LOOK_FOR_KEY: Final = timedelta(seconds=2)
 class SignedWallets:
     """Makes Open Payments clients, each within one deadline for all its calls together.
 
-    All use one transport. `tokens`, the non-interactive grants for each merchant and pair of
-    servers, and the form of the client that each server accepts, are kept for the life of the
-    process. `on_refusal` is called with each refusal of a merchant's key, and whether the
-    merchant's wallet then lacks the key; None if it cannot be read. Our own client documents are
-    not read, because they have the key.
+    All clients use one transport. The process keeps, until it ends, `tokens` (the
+    non-interactive grants for each merchant and pair of servers) and the form of the client that
+    each server accepts. `on_refusal` is called with each refusal of a merchant's key, and with
+    whether the key is missing at the merchant's wallet, or None if the wallet's keys cannot be
+    read. Our own client documents are not read, because they always contain the key.
     """
 
     def __init__(
@@ -100,10 +101,11 @@ class SignedWallets:
 
 
 class StageTransport:
-    """`open_payments.transport.Transport` to the wallets of this stage, by way of another one.
+    """`open_payments.transport.Transport` that sends only to this stage's wallets, with another.
 
-    Every request to a wallet's servers comes through here, so it holds for each way to give a
-    wallet address, and for what a wallet answers with. `test_wallets` as in `urls.of_stage`.
+    Every request to a wallet's servers passes through this class. So the check covers each way to
+    enter a wallet address, and every server that a wallet's answer refers to. `test_wallets` is as
+    in `urls.of_stage`.
     """
 
     def __init__(self, transport: Transport, test_wallets: str) -> None:

@@ -113,12 +113,12 @@ def create(
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
-    receipt. `asks` has `required` or `optional` for details and addresses; empty or absent ones are
-    not asked. `ships_to` are the codes of countries, empty for all; `at_once` is how many items a
-    customer may buy at once, empty for one. The record that `reserve` makes is written with the
-    link. Raise MerchantUnproven, MerchantSuspended, ParameterMissing, ParameterInvalid,
-    AmountTooSmall, AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with
-    `reserve`.
+    receipt. `asks` has `required` or `optional` for details and addresses; those that are empty or
+    absent are not asked for. `ships_to` has country codes, or is empty for all countries. `at_once`
+    is the number of items a customer can buy at once, or is empty for one. The record that
+    `reserve` makes is written with the link. Raise MerchantUnproven, MerchantSuspended,
+    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
+    ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
@@ -186,7 +186,7 @@ def set_stock(
 def _collect(
     asks: Mapping[Detail | Place, str], ships_to: str, questions: Sequence[TypedQuestion]
 ) -> Collect:
-    """Return the details that are asked, and which are required."""
+    """Return the details that the link asks for, and which of them are required."""
     chosen = {each: wish for each in (*Detail, *Place) if (wish := asks.get(each, ""))}
     if set(chosen.values()) - {OPTIONAL, REQUIRED}:
         raise ParameterInvalid("A detail is required or optional, or is not asked.", param="asks")

@@ -1,9 +1,9 @@
 """Begin a purchase at a payment link, which creates a session.
 
-A browser has a `visit`, a nonce that its form sends. It is the idempotency key of the purchase, so
-that a form that is sent twice, or again after going back, creates one session and takes its items
-once. A form with corrected details or another quantity begins another purchase: the first one is
-not paid, and its items return to the stock.
+A browser has a `visit`, a nonce that its form sends. The visit is the idempotency key of the
+purchase. So a form that is sent twice, or again after going back, creates only one session and
+takes its items from the stock once. A form with corrected details or another quantity begins
+another purchase. The first purchase is then not paid, and its items return to the stock.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def begin(
 ) -> Begun:
     """Return the session of this visit; create it if there is none.
 
-    With a stock, it holds `quantity` items. If the visit has begun a purchase with other details,
-    these begin a purchase with a new visit. Raises ParameterInvalid, RateLimited, Conflict
-    (stopped, or not enough left), Unavailable and the errors of `PaymentLink.opened`; then nothing
-    was created and no item is held.
+    If the link has a stock, the session holds `quantity` items. If the visit has already begun a
+    purchase with other details, the new details begin a purchase with a new visit. Raises
+    ParameterInvalid, RateLimited, Conflict (stopped, or not enough left), Unavailable and the
+    errors of `PaymentLink.opened`. After an error nothing was created, and no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
@@ -169,7 +169,8 @@ def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
 def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quantity: int) -> str:
     """Return the fingerprint of a purchase.
 
-    It includes the visit, which is stored nowhere, so that the details cannot be guessed from it.
+    The fingerprint includes the visit, which is not stored, so that nobody can guess the details
+    from a stored fingerprint.
     """
     if details == NONE_GIVEN and quantity == 1:
         return fingerprint_of("buy", link.id)

@@ -1,13 +1,14 @@
 """A merchant's API keys: create, replace with an overlap, revoke; authenticate requests.
 
-A key in plain text is only in the return value of the call that created it, and in no error, log or
-record. A request's key is looked up by its hash; the error does not show whether a rejected key
-ever existed. The last full-access key without an expiry date cannot be revoked: without it, the
-merchant's server could not get another key in time.
+The plain text of a key is only in the return value of the call that created the key, and in no
+error, log or record. A request's key is looked up by its hash, and the error does not show whether
+a rejected key ever existed. The last full-access key without an expiry date cannot be revoked,
+because without this key the merchant's server could not get another one in time.
 
-The refused requests of a key are stored for its merchant. Nothing is written for successful
-requests and for requests without a valid key. Each process writes few of them, and each key few in
-a minute, so a request in a flood of wrong ones costs a read or nothing.
+The refused requests of a key are stored so that its merchant can see them. Nothing is written for
+successful requests and for requests without a valid key. The number of stored requests is limited
+for each process, and for each key per minute. So in a flood of wrong requests, each one costs a
+read or nothing.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def successor(
 ) -> NewKey:
     """Return a new key with the rights of the old one. It is not stored yet.
 
-    Its refunds have the same limits, and continue the count of the day.
+    Its refunds have the same limits, and are added to the old key's count of the day.
     """
     cap = old.refund_cap
     if cap is not None:
@@ -96,7 +97,7 @@ def successor(
 
 
 def listed(services: DashboardServices, key: Actor) -> tuple[ApiKey, ...]:
-    """Return the active keys and the last ended ones, each newest first, with one query."""
+    """Return the active keys and the last ended keys, both newest first, with one query."""
     now = services.clock.now()
     keys = sorted(services.api_keys.of(key.merchant), key=_age, reverse=True)
     active = [each for each in keys if each.active_at(now)]
@@ -116,9 +117,9 @@ def create(
 ) -> NewKey:
     """Create a key with these scopes, and an end unless it is None.
 
-    It has no more rights than its maker, and does not outlive a key that makes it. The record that
-    `reserve` makes is written with it. Raise ParameterMissing, ParameterInvalid,
-    KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld with `reserve`.
+    The key gets no more rights than its maker. If its maker is a key, it does not work longer than
+    that key. The record that `reserve` makes is written with the new key. Raise ParameterMissing,
+    ParameterInvalid, KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld with `reserve`.
     """
     name = _name(name)
     now = services.clock.now()
@@ -267,7 +268,8 @@ _READING: Final = ("GET", "HEAD")
 def scope_of(method: str, route: str) -> Scope:
     """Return the scope that a route needs; `route` is its path, with names in place of ids.
 
-    GET only reads. A path that is not a route needs the scope to manage.
+    For a path that is not a route, methods that only read need the scope to read, and all others
+    need the scope to manage.
     """
     door = API.get((method, route))
     if door is not None:

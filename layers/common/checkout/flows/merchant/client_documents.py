@@ -1,8 +1,8 @@
 """Build our client document (identity at wallets), and its keys, for a merchant without a key file.
 
-Wallets read the keys at each signed request, and the document when a customer has to approve: they
-show its name to the customer. It has all six fields of a wallet address document; providers refuse
-an approval for a client whose document lacks one.
+Wallets read the keys at each signed request. They read the document when a customer has to approve,
+because they show the name in it to the customer. The document has all six fields of a wallet
+address document, because providers refuse an approval for a client whose document lacks one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _CLIENT_ID: Final = re.compile(r"(?:[0-9a-f]{2})+")
 def client_url(base_url: str, merchant_id: str) -> str:
     """Return the client of a merchant, which is the URL of its document.
 
-    It ends with the merchant's id in hexadecimal digits: a wallet may write URLs in lower case.
+    The URL ends with the merchant's id in hexadecimal digits, because a wallet may write URLs in
+    lower case.
     """
     return f"{base_url}/clients/{merchant_id.removeprefix(_PREFIX).encode().hex()}"
 
@@ -49,7 +50,7 @@ def document(merchants: DynamoMerchants, base_url: str, client_id: str) -> dict[
 def jwks(merchants: DynamoMerchants, client_id: str) -> dict[str, Any]:
     """Return the public keys of a client, by the end of its URL (RFC 7517, RFC 8037).
 
-    A merchant that has changed to a key file keeps them for earlier payments. Raises
+    If a merchant has changed to a key file, these keys remain for earlier payments. Raises
     ResourceMissing.
     """
     keys = _of(merchants, client_id).service_keys

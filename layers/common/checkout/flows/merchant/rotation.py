@@ -1,9 +1,10 @@
 """Encrypt merchants' secrets again after ENCRYPTION_KEY was rotated.
 
-Each merchant is written on condition that it has not changed since it was read, so this runs beside
-checkouts and the dashboard. It can be stopped and started again: secrets under the new key are not
-changed. A secret that neither key opens is not changed, but counted. Sessions are not changed:
-their secrets are removed within days (docs/operating.md), or sealed under a key of their merchant.
+Each merchant is written only if it has not changed since it was read, so the run does not disturb
+checkouts and the dashboard. The run can be stopped and started again, because secrets that are
+already under the new key are not changed. A secret that neither key opens is not changed, but
+counted. Sessions are not changed, because their secrets are removed within days
+(docs/operating.md), or are sealed under a key of their merchant.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants have a damaged record, or a secret that neither key opens; other requests
-    have changed `busy` ones too often.
+    `unreadable` merchants have a damaged record, or a secret that neither key opens. `busy`
+    merchants were changed too often by other requests during the run.
     """
 
     checked: int = 0
@@ -91,7 +92,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 
 
 def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
-    """Return the merchant encrypted with the newest key, or the same object if it is already.
+    """Return the merchant encrypted with the newest key; the same object if it is already so.
 
     Its key for details is wrapped for the API if DETAILS_KMS_KEY was set later. Raises
     SecretUnreadable if a secret does not open.

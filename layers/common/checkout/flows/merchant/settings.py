@@ -1,7 +1,8 @@
 """A merchant's settings: the look of the customers' pages, and the rules of the shop.
 
-They are changed together, in one write. The allowed return hosts are copied to all active keys in
-the same transaction, so that creating a session reads only its key. A logo must be a small picture.
+All settings are changed together, in one write. The allowed return hosts are copied to all active
+API keys in the same transaction, so that the creation of a session has to read only its key. A logo
+must be a small picture.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) ->
     """Set all typed settings or none. Absent settings do not change.
 
     An empty text removes a value; for the color it means the default. The return hosts are written
-    again if a key lacks them because it was created during their last change. Raise
+    again if a key lacks them because the key was created during their last change. Raise
     ParameterInvalid, Conflict.
     """
     merchant = merchants.get(services.merchants, key.merchant)
@@ -126,8 +127,8 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
     """Spread the merchant's lists over this number of shards from the next session on.
 
-    It is written even if nothing changes, for keys that lack it. Raise ParameterInvalid,
-    ResourceMissing, Conflict.
+    The number is written even if it does not change, because a key may lack it. Raise
+    ParameterInvalid, ResourceMissing, Conflict.
     """
     if shards not in PARTS:
         raise ParameterInvalid(f"The shards must be one of {PARTS}.", param="shards")
@@ -147,10 +148,10 @@ def spread(services: DashboardServices, merchant_id: str, shards: int) -> Mercha
 def keys_behind(
     services: DashboardServices, merchant: Merchant, keys: Sequence[ApiKey] | None = None
 ) -> bool:
-    """Return whether an active key lacks the last change, because it was created during it.
+    """Return whether an active key that was created during the last change lacks this change.
 
-    The index lags, so its answer is verified with the key's own record. `keys` are the merchant's
-    keys if the caller has read them.
+    The index lags, so a key found in it is verified with the key's own record. `keys` are the
+    merchant's keys if the caller has read them.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id) if keys is None else keys:
@@ -225,7 +226,7 @@ def _typed_color(typed: str) -> str | None:
 def _read_as(
     read: Callable[[str], str | None], param: str, text: str, *, required: bool = False
 ) -> Callable[[str], str | None]:
-    """Return a reader that raises ParameterInvalid with this text for what `read` does not take.
+    """Return a reader that raises ParameterInvalid with this text if `read` refuses the value.
 
     An empty text removes a value that is not required.
     """

@@ -1,9 +1,10 @@
 """Set up a merchant: read the wallet, check the key against it, create the first API key.
 
-A private key must be the one registered at the wallet under that key id, and a wallet has one
-merchant. Without a key file the service is the merchant's client at wallets, with a key that is
-made here (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
-setup procedure".
+A private key must be the one that is registered at the wallet under the given key id. A wallet can
+belong to one merchant only. Without a key file, the service acts as the merchant's client at
+wallets, with a key that this module makes
+(docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant setup
+procedure".
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ from open_payments.urls import of_stage
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record
-# Our document shows a new key before its first use, and an old key after its last use: copies of
-# the document may be a minute old, and processes cache a merchant for a minute.
+# Our document shows a new key before its first use, and an old key after its last use, because
+# copies of the document may be a minute old, and processes cache a merchant for a minute.
 SHOWN_BEFORE: Final = timedelta(minutes=5)
 SHOWN_AFTER: Final = timedelta(days=1)
 
@@ -66,9 +67,9 @@ class AlreadyMerchant(SetupRefused):
 class NewMerchant:
     """The parameters of a setup.
 
-    `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM. It and
-    `key_id` are None for a merchant without a key file. Without a `name` the merchant has the
-    wallet's public name. `scopes` are those of the API key.
+    `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM. For a
+    merchant without a key file, `private_key_text` and `key_id` are None. Without a `name`, the
+    merchant gets the wallet's public name. `scopes` are those of the API key.
     """
 
     name: str
@@ -100,7 +101,8 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
 def signed_up(services: PayServices, wallet: WalletAddress, *, name: str) -> Merchant:
     """Return the merchant for a sign-up. It is not stored yet. Raises SetupRefused.
 
-    It is suspended, and has no claim to the wallet, until the owner proves it (ownership.py).
+    The merchant is suspended, and has no claim to the wallet, until its owner proves the ownership
+    of the wallet (ownership.py).
     """
     waits = {"suspended": Suspension.ALONE, "ownership": Ownership.UNPROVEN}
     return _new(services, _Found(wallet), name=name, **waits)
@@ -174,8 +176,8 @@ def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
 def move_wallet(services: PayServices, wallet_address: str, new: NewMerchant) -> SetUp:
     """Change the wallet into which a merchant is paid. Raises SetupRefused.
 
-    Sessions whose incoming payment exists are still paid into the old wallet. The new one needs the
-    same currency, because sessions and links have their amounts in it.
+    Sessions whose incoming payment exists are still paid into the old wallet. The new wallet needs
+    the same currency, because the amounts of sessions and links are in this currency.
     """
     merchant = _existing(services, wallet_address)
     found = _checked(services, new)
@@ -249,8 +251,8 @@ def _signer(
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
     """Return the fields of a merchant of our client with one more key, which signs in some minutes.
 
-    Keys that were replaced more than a day ago are removed from our document. If the present key is
-    lost with ENCRYPTION_KEY, the new one signs at once.
+    Keys that were replaced more than a day ago are removed from our document. If the present key
+    cannot be opened because ENCRYPTION_KEY was lost, the new one signs at once.
     """
     now = services.clock.now()
     wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)

@@ -1,8 +1,9 @@
 """Stop a merchant, all sales or an API key, as the operator.
 
-A suspended merchant gets no new session: by its keys from the next request on, at its payment links
-within a minute. No wallet is accepted for its existing sessions. Payments that have begun finish.
-The merchant's audit log has no entry of this, only the actions of its own keys and people.
+A suspended merchant gets no new sessions. Its API keys cannot create any from the next request on,
+and its payment links stop within a minute. Its existing sessions accept no wallet. Payments that
+have begun are finished. The suspension has no entry in the merchant's audit log, which contains
+only the actions of the merchant's own keys and people.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 
 
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
-    """End a merchant's suspension, also by a pause of all sales.
+    """End a merchant's suspension, even if it was caused by a pause of all sales.
 
     For a merchant who has signed up, this also confirms the wallet. Raise as `suspend` does, and
     Conflict also if the wallet belongs to another merchant.
@@ -71,8 +72,8 @@ def resume_all(services: DashboardServices) -> Changed:
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    Return the new key that replaces it, if it was the merchant's last lasting one, because without
-    a key the merchant's server could do nothing. Raise KeyUnexpectedState, Conflict.
+    If it was the merchant's last key without an end, return a new key that replaces it, because
+    without a key the merchant's server could do nothing. Raise KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:
         raise KeyUnexpectedState("This key has already been revoked.")
@@ -114,7 +115,7 @@ def _set(
     *,
     owned: Ownership | None = None,
 ) -> Merchant:
-    """Write the suspension; and `owned`, if the merchant has signed up and is not proven."""
+    """Write the suspension, and also `owned` if the merchant has signed up and is not proven."""
 
     def fields(merchant: Merchant) -> dict[str, Any]:
         signed_up = merchant.ownership not in (None, Ownership.PROVEN)

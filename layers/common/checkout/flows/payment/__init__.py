@@ -2,6 +2,6 @@
 
 Its modules follow the three resources of Open Payments: the grant (`approval`), the outgoing
 payment (`instruct`) and the incoming payment (`proof`); `schedule` decides when wallets are asked.
-It does not depend on the checkout: it moves any record with the fields of a payment in flight
-(domain/payment/in_flight.py), and payer, receiver and token are arguments.
+The engine does not depend on the checkout. It works on any record with the fields of a payment in
+flight (domain/payment/in_flight.py), and takes payer, receiver and token as arguments.
 """

@@ -1,7 +1,7 @@
-"""Request the payer's approval, verify it, claim it and redeem it once, keep it or cancel it.
+"""Request the payer's approval, verify, claim and redeem it once, or keep or cancel it.
 
-The approval is an interactive grant (RFC 9635) with limits. All kinds of records go through here:
-sales, refunds and budgets (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
+The approval is an interactive grant (RFC 9635) with limits. Sales, refunds and budgets all use
+this module (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", "Session", "Refund", "Mandate")  # the kinds of records that wait for an approval
 T = TypeVar("T")
-# Returns the note on a problem, and the fields that show it. The error is None for a dearer price.
+# Returns the note on a problem, and the fields that show the problem. The error is None if the
+# problem is that the price has risen.
 Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
 STUMBLE_PAUSE: Final = 2.0  # seconds after another temporary error
-# A request asks again only with this time left: for a slow answer, and for the payment after it.
+# A request repeats a call only with this much time left, which is enough for a slow answer and for
+# the payment after it.
 ROOM: Final = timedelta(seconds=12)
-# After a temporary error at the approval, the browser tries it again for this long.
+# After a temporary error in the redemption of an approval, the browser tries again for this long.
 KEPT_FOR: Final = timedelta(minutes=3)
 KEPT_PAUSE: Final = 10  # seconds until the browser comes again
 
@@ -52,11 +54,12 @@ KEPT_PAUSE: Final = 10  # seconds until the browser comes again
 class CallbackResult(Generic[T]):
     """The record after a callback.
 
-    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error: the same
-    URL must be called again after that time. The browser waits, because any number of copies may
-    come before one of them has the claim. With `asks` nothing was done either: the approval was
-    begun in another browser, so this one's customer has to confirm first. `verified`: the
-    customer's browser came back with the session's approval, and has confirmed if it had to.
+    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. The same
+    URL must then be called again after that time. The browser waits and not the server, because any
+    number of copies of the request can come before one of them gets the claim. If `asks` is true,
+    nothing was done either: the approval was begun in another browser, so the customer in this
+    browser has to confirm first. `verified` means that the customer's browser came back with the
+    session's approval, and that the customer has confirmed if this was necessary.
     """
 
     record: T
@@ -68,10 +71,10 @@ class CallbackResult(Generic[T]):
 def ask(
     calls: WalletCalls, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
 ) -> tuple[Grant, str]:
-    """Request the grant that the payer approves (C6); return it with the page of the approval.
+    """Request the grant (C6); return it with the page where the payer approves it.
 
-    With a receiver and a debit as limits it can pay only that; without limits it can only read
-    payments. Raises open_payments errors.
+    With a receiver and a debit as limits, the grant allows only this payment. Without limits, it
+    allows only the reading of payments. Raises open_payments errors.
     """
     nonce = new_nonce(calls.services.random_bytes)
     pending = calls.client.request_payment_grant(
@@ -125,8 +128,9 @@ def claim(
 ) -> A:
     """Take the lease on the continuation of the record's grant (W5).
 
-    Other writes may come first, but not another approval or claim. `planned` returns further fields
-    of the claimed record. Raises StaleRecord with the winner, and IllegalTransition.
+    If another process has written the record first, the claim is tried again, unless that process
+    wrote another approval or claim. `planned` returns further fields of the claimed record. Raises
+    StaleRecord with the winner, and IllegalTransition.
     """
 
     def claimed(current: A) -> Change[A]:
@@ -145,7 +149,7 @@ def redeem_and_intend(
 ) -> tuple[P, AccessToken | None]:
     """Redeem a claimed approval (C7), and write the intent to pay by it (W6) with `changes`.
 
-    Returns the record and the token that pays. Without a token the approval is kept or lost.
+    Returns the record and the token that pays. If there is no token, the approval was kept or lost.
     Raises StaleRecord, IllegalTransition.
     """
     assert record.payer is not None
@@ -185,7 +189,7 @@ def keep_or_lose(
 
 
 def _lose(calls: WalletCalls, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
-    """Delete the approval: no payment was instructed by it, so none can follow."""
+    """Delete the approval. It has instructed no payment, so no payment can follow."""
     assert record.payer is not None
     auth_server, (note, fields) = record.payer.auth_server, blamed
     event = subject_of(record.id).events.APPROVAL_LOST
@@ -202,7 +206,7 @@ def redeem(
     payer: WalletAddress,
     limits: Limits | None,
 ) -> AccessToken:
-    """Redeem the interact_ref (C7), again after temporary errors. Raises open_payments errors."""
+    """Redeem the interact_ref (C7); repeat after temporary errors. Raises open_payments errors."""
     return in_spite_of_stumbles(
         calls,
         lambda: calls.client.continue_grant(
@@ -212,7 +216,7 @@ def redeem(
 
 
 def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
-    """Make a call that an approval depends on, again after temporary errors while there is time.
+    """Make a call that an approval depends on; repeat it after temporary errors if time is left.
 
     Raises open_payments errors.
     """
@@ -232,10 +236,11 @@ def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
 
 
 def stumbled(error: op.OpenPaymentsError) -> bool:
-    """Return whether the call may be made again after this error: the interact_ref may be valid.
+    """Return whether the call can be repeated because the interact_ref may still be valid.
 
-    It may if no answer came, the server failed or was busy, or could not read our keys. If it was
-    redeemed and the answer is lost, the next redemption is refused, which does no harm.
+    That is so if no answer came, or the server failed, was busy or could not read our keys. If the
+    interact_ref was redeemed and only the answer was lost, the server refuses the next redemption,
+    which does no harm.
     """
     if isinstance(error, op.Refused):
         return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)
@@ -245,10 +250,10 @@ def stumbled(error: op.OpenPaymentsError) -> bool:
 def kept_until(
     services: Services, error: op.OpenPaymentsError, approve_until: datetime | None
 ) -> datetime | None:
-    """Return until when an approval is kept after a temporary error of the wallet.
+    """Return the time until which an approval is kept after a temporary error of the wallet.
 
-    `approve_until` is the end from an earlier error, if any. None if the error is not temporary, or
-    no time is left: then the approval is lost.
+    `approve_until` is this time as set after an earlier error, if any. Returns None if the error is
+    not temporary or no time is left, because then the approval is lost.
     """
     if not stumbled(error):
         return None
@@ -258,6 +263,6 @@ def kept_until(
 
 
 def cancel(calls: WalletCalls, auth_server: str, grant: Grant) -> None:
-    """Cancel an abandoned grant, best effort, because nothing depends on it."""
+    """Cancel an abandoned grant, best effort, because nothing depends on the cancellation."""
     with contextlib.suppress(op.OpenPaymentsError):
         calls.client.cancel_grant(auth_server, grant.continuation)

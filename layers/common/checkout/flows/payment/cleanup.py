@@ -1,6 +1,6 @@
 """Cancel a grant at the customer's wallet after its approval was abandoned.
 
-Nothing depends on it, and a repetition does no harm.
+Nothing depends on the cancellation, and repeating it does no harm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TryLater(Exception):
 def clean_up(services: PayServices, cleanup: Cleanup) -> None:
     """Cancel the grant. Raises TryLater, `errors.Unavailable`.
 
-    A refusal ends the task: the grant is gone, or will expire.
+    If the wallet refuses, the task ends, because the grant no longer exists or will expire.
     """
     try:
         merchant = merchants.as_of(services.merchants, cleanup.merchant, cleanup.identity)

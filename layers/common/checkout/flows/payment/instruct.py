@@ -1,8 +1,9 @@
 """Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
 
 Sales and refunds share the price, the intent and the one call that moves money. `send` and the
-steps after it are for sales: after W6 only certainty opens the session again; a payment with an
-unknown outcome stays in `paying`, and is found by its quote (domain/session/transitions.py).
+steps after it are for sales. After W6 a session is opened again only if it is certain that no
+payment was made. If the outcome is unknown, the session stays in `paying`, and its payment is found
+by the quote (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was rejected as inv
 class Sent(Generic[R]):
     """A session after its one send.
 
-    `payment` is from a 201. `seen` is money that has arrived although the wallet has refused.
-    Without either, the session is open again, or in doubt.
+    `payment` is the payment that the wallet returned with a 201. `seen` is money that has arrived
+    although the wallet refused. If neither is set, the session is open again, or in doubt.
     """
 
     session: R
@@ -73,9 +74,9 @@ def request_quote(
 ) -> Quote:
     """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
 
-    With `debit` it is the quote of the amount that this debit delivers. After "invalid receiver" it
-    asks once more, because a real provider also answers this if it temporarily could not read the
-    incoming payment. Raises open_payments errors.
+    With `debit`, the quote shows the amount that this debit delivers. After the answer "invalid
+    receiver", the wallet is asked once more, because a real provider also gives this answer if it
+    temporarily cannot read the incoming payment. Raises open_payments errors.
     """
     try:
         return _request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
@@ -145,7 +146,8 @@ def intend(services: PayServices, record: P, quote: Quote, token: AccessToken, *
 class NothingSent(Exception):
     """Report that this instruction has certainly paid nothing and never will.
 
-    `why` is for the history. It was too `late`, or no byte of it reached the wallet.
+    `why` is for the history. Either it was too `late` to send the instruction, or no byte of it
+    reached the wallet.
     """
 
     def __init__(self, why: str, *, late: bool = False) -> None:
@@ -157,7 +159,7 @@ def send_once(calls: WalletCalls, record: InFlight | Refund, token: AccessToken)
     """Make the one call that moves money, never after the instruction's deadline (C8).
 
     Returns the payment that the payer's wallet has accepted. Raises NothingSent, and open_payments
-    errors, which alone prove nothing.
+    errors, which alone do not prove that no payment was made.
     """
     assert record.instruction is not None
     assert record.quote is not None
@@ -194,7 +196,8 @@ def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedel
             services,
             record,
             payment.id,
-            # As W6 said, if that is late enough: it costs no write of the index.
+            # Keep the time that W6 set if it is late enough, because that saves a write of the
+            # index.
             check_at=lambda current: max(current.check_at or after_us, after_us),
         )
     except StaleRecord as stale:  # a sweep has moved it on meanwhile
@@ -205,7 +208,7 @@ def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedel
 def _certain(
     calls: WalletCalls, record: R, token: AccessToken, problem: Problem, why: str
 ) -> Sent[R]:
-    """Open the session again: it is certain that this instruction paid nothing and never will.
+    """Open the session again, because this instruction certainly paid nothing and never will.
 
     The access token is revoked, best effort, so that nothing uses this approval any more.
     """
@@ -218,11 +221,12 @@ def _certain(
 
 
 def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
-    """Open the session if the 4xx means that no payment was made; return the money if it is there.
+    """Open the session if the 4xx means that no payment was made; return money that has arrived.
 
-    It means that only if the wallet, asked by id and by list, shows no payment for this quote, and
-    the incoming payment shows no money (C8), because a hostile wallet may pay and hide it. If it is
-    in doubt and the incoming payment is completed, the fence begins at once.
+    The 4xx means this only if the wallet, asked by id and by list, shows no payment for this quote,
+    and the incoming payment shows no money (C8), because a hostile wallet could pay and hide the
+    payment. If the outcome is in doubt and the incoming payment is completed, the fence begins at
+    once.
     """
     assert record.quote is not None
     assert record.customer is not None
@@ -259,8 +263,9 @@ def note_created(
 ) -> R:
     """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
-    Changes by other processes are kept: W7 is written over the winner of a race, unless that no
-    longer pays by this instruction, or is being closed; then raises StaleRecord with the winner.
+    Changes by other processes are kept: after a lost race, W7 is applied to the winner's version.
+    If that version no longer pays by this instruction, or is being closed, this raises StaleRecord
+    with the winner.
     `check_at` is the time of the record's next check.
     """
 
@@ -286,7 +291,7 @@ def find_payment(
     """Return the outgoing payment of this quote, or None if the wallet shows none.
 
     Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors if
-    the wallet cannot be asked; then nothing is known.
+    the wallet cannot be asked; then it is not known whether the payment exists.
     """
     try:
         return client.get_outgoing_payment(client.outgoing_payment_url(payer, quote), token)

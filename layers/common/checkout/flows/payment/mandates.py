@@ -1,7 +1,7 @@
-"""Renew the token of a mandate (M1 to M3), to use it and before its provider deletes it.
+"""Renew the token of a mandate (M1 to M3) before it is used or the provider deletes it.
 
-Nothing else may rotate it, because a rotation invalidates the token for all other users. The order
-of the writes and its reasons: domain/payment/mandate_transitions.py.
+No other module may rotate the token, because a rotation invalidates it for all other users.
+domain/payment/mandate_transitions.py explains the order of the writes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEALED: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKE
 
 
 class NoToken(Exception):
-    """Report that there is no token to use: it is being renewed, or with `gone` it is lost."""
+    """Report that there is no token to use, because it is being renewed or, if `gone`, is lost."""
 
     def __init__(self, *, gone: bool) -> None:
         super().__init__("the mandate has no token to use")
@@ -47,7 +47,7 @@ def of(services: Services, merchant_id: str) -> Mandate | None:
 
 
 def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
-    """Renew the token if that is due; return the mandate as it is then.
+    """Renew the token if a renewal is due; return the mandate as it is then.
 
     Raises StaleRecord after too many lost races.
     """
@@ -64,7 +64,7 @@ def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLIN
 
 
 def usable(calls: WalletCalls, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
-    """Return the mandate's token, valid for the next minute; it is renewed first if necessary.
+    """Return a token of the mandate that is valid for at least a minute; renew it if necessary.
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
@@ -93,7 +93,7 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)
             raise
-        # Without an earlier rotation of unknown outcome, only the wallet can have ended it.
+        # If no earlier rotation has an unknown outcome, only the wallet can have ended the token.
         _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
         raise NoToken(gone=True) from None
     except op.OpenPaymentsError:

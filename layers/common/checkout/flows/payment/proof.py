@@ -1,6 +1,6 @@
 """Prove how much has arrived: read the merchant's own incoming payment, close it, take the fence.
 
-It is the evidence whether money has arrived; a payer's wallet is not trusted.
+Only the incoming payment proves that money has arrived, because a payer's wallet is not trusted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 
-# The answers of a resource server for a missing resource (protocol.md section 7). A 404 may come
+# The answers of a resource server for a missing resource (protocol.md section 7). A 404 can come
 # from a proxy in between, so it is believed only this long after the expiry.
 READ: Final = "get_incoming_payment"
 # Another client's payment does not belong to the session either.
@@ -32,8 +32,8 @@ STRAY_404: Final = timedelta(minutes=15)
 class IncomingPaymentState:
     """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
 
-    `closed`: it accepts no new money. `completed`: it was paid or closed by anybody, not by time
-    alone.
+    `closed` means that it accepts no new money. `completed` means that it was paid or that somebody
+    closed it, so it did not only expire.
     """
 
     received: int
@@ -45,9 +45,9 @@ class IncomingPaymentState:
 def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment. Money that an earlier read has shown stays in the answer.
 
-    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments. If
-    it has shown money, it counts as closed only NEVER_CLOSED_AFTER the expiry. Raises open_payments
-    errors; then nothing is known.
+    "Not found" after its expiry means unpaid, because providers delete expired unpaid incoming
+    payments. If the incoming payment has shown money, it is treated as closed only
+    NEVER_CLOSED_AFTER the expiry. Raises open_payments errors; then its state is not known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -77,9 +77,9 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
 def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
 
-    Only the reads count, not the provider's answer to the close. If the second read fails, the
-    first is returned, because the money that it shows has arrived. Raises open_payments errors if
-    the first one fails.
+    The provider's answer to the close is ignored, because only the reads are evidence. If the
+    second read fails, the first is returned, because the money that it shows has arrived. Raises
+    open_payments errors if the first read fails.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -96,7 +96,7 @@ def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState
 def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool = False) -> bool:
     """Return whether `received`, in the wallet's scale, counts as payment in full.
 
-    `ended`: the customer's wallet reports that the payment has ended without a failure.
+    `ended` means that the customer's wallet reports that the payment has ended without a failure.
     """
     quote, receiver = record.quote, record.incoming_payment
     # Without a quote the money came from outside.
@@ -110,7 +110,7 @@ def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool =
 
 
 def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]:
-    """Take one step of the fence. Once closing, only received money counts.
+    """Take one step of the fence. Once the record is closing, only received money counts.
 
     Returns the record, the state of its incoming payment, and whether that decides: it shows enough
     money, or the read began FENCE after the close. If that read shows no money, the returned record

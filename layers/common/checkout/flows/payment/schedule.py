@@ -14,20 +14,20 @@ R = TypeVar("R", bound=InFlight)
 
 # A wallet that keeps a check waiting for this long counts as hanging.
 HUNG: Final = timedelta(seconds=3)
-# Back-off after a time-out: as long as the payment has been in doubt, within these bounds.
+# The back-off after a time-out is as long as the payment has been in doubt, within these bounds.
 HUNG_LEAST: Final = timedelta(minutes=1)
 HUNG_MOST: Final = timedelta(hours=1)
-# Covers differing clocks of the servers that check the expiry of a quote or an incoming payment,
-# and packets under way (domain/session/transitions.py, the fence).
+# Covers differences between the clocks of the servers that check the expiry of a quote or an
+# incoming payment, and packets under way (domain/session/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
 # A quote without an expiry holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)
-# Seconds between checks of one payment, by how often it was checked; the last one repeats. It is
-# below the sweep's minute, so that no round finds the payment not yet due.
+# Seconds between checks of one payment, by the number of checks so far; the last value repeats. The
+# last value is below the sweep's minute, so that every round of the sweep finds the payment due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # A payment undecided for this long is shown to the merchant, and checked only as often as this.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-CHECKS_AN_HOUR: Final = 80  # if no payment was sent, checks are counted instead
+CHECKS_AN_HOUR: Final = 80  # measures the time in doubt if no payment was sent
 
 
 def due(record: InFlight, now: datetime) -> bool:
@@ -37,7 +37,7 @@ def due(record: InFlight, now: datetime) -> bool:
 
 
 def may_ask(record: InFlight, now: datetime, within: timedelta) -> bool:
-    """Return whether the payer's wallet is asked now: its back-off is over, and there is time."""
+    """Return whether to ask the payer's wallet now: its back-off is over, and there is time."""
     rested = record.hung_until is None or now >= record.hung_until
     return rested and within > timedelta(0)
 
@@ -55,8 +55,8 @@ def note_if_hung(services: Services, record: R, begun: datetime) -> R:
 def close_when_waited(services: Services, record: R, *, completed: bool) -> R:
     """Begin the fence when the wait is over, never before.
 
-    It is over at once if the incoming payment is `completed` with too little, because then no
-    payment can begin to arrive, even before the quote's expiry.
+    The wait is over at once if the incoming payment is `completed` with too little money, because
+    then no payment can begin to arrive, even before the quote expires.
     """
     if not completed and services.clock.now() < wait_until(record):
         return record
@@ -72,8 +72,8 @@ def start_closing(services: Services, record: R) -> R:
 def wait_until(record: InFlight) -> datetime:
     """Return the time from which no payment of this instruction can begin.
 
-    That is a margin after the quote or the incoming payment expires, whichever comes first. Once a
-    part of the money has arrived, the rest may come until the incoming payment expires.
+    It is a margin after the quote or the incoming payment expires, whichever comes first. Once a
+    part of the money has arrived, the rest can come until the incoming payment expires.
     """
     ends = [record.incoming_payment_ends_at]
     if not record.received:

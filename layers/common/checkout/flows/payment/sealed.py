@@ -1,6 +1,7 @@
 """Seal and open a record's secrets: the pending grant and the access token.
 
-Each is sealed under its table, its record's id and the field's name, and opens only there.
+Each secret is sealed for its table, its record's id and the field's name, and does not open in any
+other place.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Grant:
         return max(0, math.ceil((self.continuation.not_before - now).total_seconds()))
 
     def proof(self, record_id: str, use: Proof) -> str:
-        """Return 128 bits that cannot be made without the nonce. A new approval has others."""
+        """Return 128 bits that cannot be made without the nonce. They change with each approval."""
         text = f"{use.value}\n{record_id}".encode()
         return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()
 

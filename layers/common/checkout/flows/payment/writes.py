@@ -1,8 +1,9 @@
 """Write every change of a record. Only this module calls the store's `save`.
 
-A change is one row of the record's table (domain/record_kinds.py). It is written on condition that
-the record is still as it was read, in one transaction with the webhook events that the row names.
-Afterwards, best effort, the delivery of the event and the clean-up at the wallets are enqueued.
+A change is one row of the record's transition table (domain/record_kinds.py). The change is written
+only if the record is still as it was read, in one transaction with the webhook events that the row
+names. Afterwards, the delivery of the events and the clean-up at the wallets are enqueued, best
+effort.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
     """Apply `event` to the record as it was read, and write the result.
 
     `changes` are the fields that the event sets, and a `note` for the history. Returns the record
-    as written. Raises IllegalTransition if the table has no such row or its condition does not
-    hold, and StaleRecord if another writer came first; then nothing was written.
+    as written. Raises IllegalTransition if the table has no such row or the row's condition does
+    not hold, and StaleRecord if another writer came first. After an error nothing was written.
     """
     return commit(services, change(services, record, event, **changes))
 
@@ -82,9 +83,9 @@ def commit(
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
-    In the transaction are also the record that `reserve` makes of the result, a new `refund`, whose
-    event is written then, a change of another record that is made `also`, and the count in an
-    `allowance`. Raises StaleRecord, KeyHeld if the place of that record is taken, AllowanceUsed.
+    The transaction also contains, if given: the record that `reserve` makes of the result; a new
+    `refund` with its event; `also`, a change of another record; and the increase of an `allowance`.
+    Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from `reserve` is taken.
     """
     listeners = _listeners(services, change.after.merchant)
     event = _webhook_event(services, change, listeners)
@@ -125,8 +126,9 @@ def _beside(
 ) -> WebhookEvent | None:
     """Return the second event of this change, if an endpoint wants it.
 
-    A refund, also a `new` one, makes it about the charge of its session, which holds the refund's
-    amount since its request. A session that was deleted after its retention has none.
+    The second event of a refund, also of a `new` one, is about the charge of its session, which
+    includes the refund's amount from the request on. If the session was deleted after its
+    retention, there is no such event.
     """
     name, after = change.beside, change.after
     if name is None or not _wanted(name, listeners):
@@ -175,8 +177,8 @@ def _listeners(services: Services, merchant_id: str) -> Listeners:
 def _left_behind(change: Change[R]) -> Cleanup | None:
     """Return the grant that this change abandons, or None.
 
-    Nothing depends on the clean-up: without its nonces a grant cannot be redeemed here, and grants
-    expire on their own.
+    Nothing depends on the clean-up, because a grant cannot be redeemed here without its nonces, and
+    grants expire on their own.
     """
     before, after = change.before, change.after
     if not isinstance(before, InFlight) or not isinstance(after, InFlight):

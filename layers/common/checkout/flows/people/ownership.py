@@ -1,10 +1,10 @@
 """Prove that a person who has signed up owns the wallet, by a grant that the owner approves there.
 
-The grant can only read that wallet's payments, and is revoked at once, because only the approval
-counts. The authorization server is the one in the wallet address document, the grant names the
-address byte by byte, the callback has a hash that only this server can make, and it must come from
-the browser that began. Then the wallet belongs to the merchant, who can sell. Source: RFC 9635,
-sections 4.2.1 and 4.2.3.
+The grant only allows reading that wallet's payments. It is revoked at once, because only the
+approval is needed. The approval is a proof for these reasons: the authorization server is the one
+in the wallet address document, the grant contains the exact address, the callback has a hash that
+only this server can make, and the callback must come from the browser that began. After it, the
+wallet belongs to the merchant, who can then sell. Source: RFC 9635, sections 4.2.1 and 4.2.3.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ProofRequest:
 
 
 def waits(merchant: Merchant) -> bool:
-    """Return whether the merchant has to prove the ownership of the wallet, and can."""
+    """Return whether the merchant has to prove the ownership of the wallet, and can do so."""
     return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
@@ -163,7 +163,7 @@ def _keep(
 ) -> None:
     """Store the pending approval for this browser, in place of an earlier one.
 
-    `until` is when it ends after a temporary error of the wallet.
+    After a temporary error of the wallet, `until` is the time when the approval ends.
     """
     stored = () if until is None else (until.isoformat(),)
     plain = compact([auth_server, sealed.grant_text(grant), *stored])

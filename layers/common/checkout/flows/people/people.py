@@ -1,10 +1,11 @@
 """A merchant's people: invite them by a link, change their role, revoke them.
 
-An invitation ends when its sender loses the right to invite. An API key that a member created still
-works then, because servers depend on it, and is shown to the owners until one of them has replaced
-or revoked it. The first member must be an owner, and the last owner cannot be removed. So if there
-are members, one of them can manage the others with a passkey, and the merchant may end the sign-in
-with API keys. A link's token in plain text is only in the return value of the call that created it.
+An invitation ends when its sender loses the right to invite. API keys that the sender created still
+work, because servers depend on them, but are shown to the owners until one of them has replaced or
+revoked these keys. The first member must be an owner, and the last owner cannot be removed. So if
+there are members, at least one of them can manage the others with a passkey, and the merchant can
+end the sign-in with API keys. The plain text of a link's token is only in the return value of the
+call that created it.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
 def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
     """Return whether the sender may still invite, or the sender if it is such a member.
 
-    The operator always may. A key may while it works and signs in as an owner.
+    The operator may always invite. A key may invite while it is valid and signs in as an owner.
     """
     inviter = invitation.invited_by
     if inviter == OPERATOR:
@@ -276,7 +277,7 @@ def _gives(maker: Member, key: ApiKey) -> bool:
 
 
 def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
-    """End the open invitations of a former owner; a missed one is refused when it is used."""
+    """End a former owner's open invitations; one that is missed here is refused when it is used."""
     now = services.clock.now()
     for each in services.people.invitations_of(actor.merchant):
         if each.invited_by == inviter and each.open_at(now):
@@ -287,8 +288,8 @@ def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) ->
 def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
     """Allow or end the sign-in to the dashboard with API keys, including those that are signed in.
 
-    The keys are written even if nothing changes, which repairs a key that was created at the same
-    time. Raise MemberUnexpectedState unless there is an owner with a passkey, Conflict.
+    The keys are written even if nothing changes. This repairs a key that was created during an
+    earlier change. Raise MemberUnexpectedState unless there is an owner with a passkey, Conflict.
     """
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):

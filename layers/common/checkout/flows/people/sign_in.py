@@ -1,8 +1,8 @@
 """Sign a browser in to the dashboard with an API key or a passkey, and recognise it by its cookie.
 
 Only a hash of the cookie's token is stored. Each request also reads the record of the key or the
-member, so revoking it signs out everybody who used it. The error does not show whether a rejected
-API key ever existed.
+member, so the revocation of a key or member ends all its sign-ins. The error does not show whether
+a rejected API key ever existed.
 
 Joining by an invitation and signing in with a passkey take two steps: the browser requests a
 challenge, and returns it signed. A challenge is bound to the browser's cookie and to its purpose,
@@ -62,7 +62,7 @@ class SignedIn:
 
 
 def new_token(random_bytes: RandomBytes) -> str:
-    """Return a token for a cookie. It has no meaning before a sign-in."""
+    """Return a token for a cookie. It gives no access before a sign-in."""
     return random_bytes(32).hex()
 
 
@@ -163,7 +163,7 @@ def invitation_of(
 ) -> Invitation:
     """Return the open invitation of a link, whose sender may still invite.
 
-    It is for an existing shop, or with `new_shop` for signing up with a new one. Raise
+    The invitation is for an existing shop, or with `new_shop` for a sign-up with a new one. Raise
     ResourceMissing; RateLimited after many wrong links.
     """
     found = services.people.invitation(api_key_hash(token))

@@ -1,8 +1,8 @@
 """Sign up with a new shop: a wallet address, a name and a passkey, without a key file.
 
-The answers never show whether a wallet or a name is known here. A new shop cannot sell, and has no
-claim to its wallet, until the owner has approved that at the wallet (ownership.py). So signing up
-with somebody else's wallet has no effect on its owner. Source:
+The answers never show whether this service already knows a wallet or a name. A new shop cannot
+sell, and has no claim to its wallet, until its owner has approved a grant at the wallet
+(ownership.py). So signing up with somebody else's wallet has no effect on that person. Source:
 docs/decisions/0024-a-sign-up-proves-its-wallet.md.
 """
 
@@ -40,7 +40,7 @@ class Found:
 
 
 def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
-    """Return the invitation of this link, or None if anybody may sign up.
+    """Return the invitation of this link, or None if anyone can sign up.
 
     Raise ResourceMissing if sign-up is closed, or needs an invitation; RateLimited after many wrong
     links.
@@ -53,7 +53,7 @@ def admitted(services: DashboardServices, token: str | None, *, client: str) -> 
 
 
 def look_up(services: DashboardServices, *, typed: str, name: str, client: str) -> Found:
-    """Read the wallet at the typed address, and check the name, "" for the wallet's own.
+    """Read the wallet at the typed address, and check the name ("" means the wallet's own name).
 
     Raise ParameterInvalid, RateLimited.
     """
@@ -139,7 +139,7 @@ def _purpose(invitation: Invitation | None) -> str:
 def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
     """Return the member's id for the passkey: the invitation's, or one derived from the challenge.
 
-    So nothing is stored for an unfinished sign-up.
+    Because the id is derived, nothing is stored for an unfinished sign-up.
     """
     return invitation.member if invitation else new_member_id(partial(_derived, challenge))
 

@@ -1,8 +1,8 @@
 """Ask the customer of a refund for another wallet, by a link that the merchant sends.
 
-This is for a wallet that is gone, or refuses. Nothing here moves money: the merchant approves the
-refund to the new wallet like any refund (domain/refund/transitions.py). Only the hash of the link
-is stored.
+This helps if the customer's wallet no longer exists or refuses the refund. Nothing here moves
+money, because the merchant approves the refund to the new wallet like any other refund
+(domain/refund/transitions.py). Only a hash of the link is stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from checkout.services import PayServices, Services
 from open_payments.urls import authority
 
 DEADLINE: Final = timedelta(seconds=12)
-CURRENCY: Final = "currency"  # the slip of a wallet with another currency than the refund
+CURRENCY: Final = "currency"  # the customer's mistake: the wallet has another currency
 _MISSING: Final = "No such link. Ask the shop for a new one."
 
 
@@ -47,7 +47,7 @@ class Offer:
 
 
 def offer(services: Services, key: Actor, refund_id: str) -> Offer:
-    """Make the link; an earlier link ends.
+    """Make the link; an earlier link becomes invalid.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState.
     """
@@ -71,7 +71,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
 
 
 def find(services: Services, session_id: str, token: str) -> Refund:
-    """Return the refund of a link. Raises ResourceMissing for any but the refund's last link."""
+    """Return the refund of a link. Raises ResourceMissing unless it is the refund's last link."""
     session = lookup.load(services, session_id)
     ids = tuple(each.id for each in session.refunds or ())
     if not ids or len(token) != KEY_DIGITS:

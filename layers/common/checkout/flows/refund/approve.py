@@ -44,7 +44,7 @@ from open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddr
 from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=20)
-# The customer's incoming payment lasts for the approval and the payment after it.
+# The customer's incoming payment lasts long enough for the approval and the payment after it.
 LASTS: Final = timedelta(hours=2)
 APPROVE_WITHIN: Final = timedelta(hours=1)
 LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
@@ -53,8 +53,8 @@ LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """Request the price and the merchant's approval, and return the refund with both.
 
-    For a refund whose token is lost, the approval can only read. A refund that the budget was to
-    pay then waits for this approval.
+    If the refund's token is lost, the approval only allows reading the payment. If the refund was
+    to be paid from the refund budget, it now waits for this approval instead.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
     WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
@@ -110,7 +110,7 @@ def callback_url(base_url: str, refund_id: str) -> str:
 
 
 def own_wallet(merchant: Merchant) -> WalletAddress:
-    """Return the merchant's wallet, which pays."""
+    """Return the merchant's wallet, which pays the refund."""
     return WalletAddress(
         id=merchant.wallet_address,
         asset_code=merchant.asset_code,
@@ -158,7 +158,7 @@ def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dic
 def _incoming_payment(
     calls: WalletCalls, refund: Refund, customer: WalletAddress
 ) -> IncomingPayment:
-    """Create the incoming payment at the customer's wallet (C2), as any client may."""
+    """Create the incoming payment at the customer's wallet (C2), which any client can do."""
     expires_at = calls.services.clock.now() + LASTS
     try:
         return calls.services.wallets.tokens.use(
@@ -225,7 +225,7 @@ def _pay(calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: 
 
 
 def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
-    """Send the payment once (C6), and look for it. A refusal decides nothing."""
+    """Send the payment once (C6), and look for it at both wallets. A refusal decides nothing."""
     try:
         payment = instruct.send_once(calls, refund, token)
     except instruct.NothingSent as nothing:
@@ -253,7 +253,7 @@ def await_money(calls: WalletCalls, refund: Refund) -> Refund:
 def _read_again(
     calls: WalletCalls, refund: Refund, grant: sealed.Grant, interact_ref: str
 ) -> Refund:
-    """Redeem an approval that can only read, and look at the payment with it."""
+    """Redeem an approval that only allows reading, and use it to read the payment."""
     assert refund.payer is not None
     services = calls.services
     try:

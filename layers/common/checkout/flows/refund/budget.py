@@ -1,7 +1,7 @@
 """The refund budget: approve it in the merchant's own wallet, and pay refunds from it.
 
-The order of its writes: domain/payment/mandate_transitions.py, and of a refund's,
-domain/refund/transitions.py.
+domain/payment/mandate_transitions.py explains the order of the budget's writes, and
+domain/refund/transitions.py the order of a refund's writes.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ from open_payments.models import AccessToken, Amount, Quote
 
 
 def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
-    """Request the wallet's approval of `amount` minor units a month; return it with its page.
+    """Request an approval of `amount` minor units a month; return the mandate with its page.
 
-    `margin` is how much more refunds may cost without a person, once this is approved. A budget in
-    use remains in use until then. Raises PermissionMissing as `budget_request.require_unlimited`
-    does, AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState,
-    MerchantUnproven, MerchantSuspended, MerchantWalletError.
+    `margin` is how much more than its amount a refund may cost when nobody approves it. It applies
+    once this budget is approved. A budget in use remains in use until then. Raises
+    PermissionMissing as `budget_request.require_unlimited` does, AmountTooSmall, AmountTooLarge,
+    AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven, MerchantSuspended,
+    MerchantWalletError.
     """
     budget_request.require_unlimited(key)
     value = budget_request.in_wallet(key, amount).value
@@ -104,12 +105,12 @@ def callback_url(base_url: str) -> str:
 
 
 def limits_of(terms: Terms) -> Limits:
-    """Return the limits of the grant: this debit in each month."""
+    """Return the limits of the grant, which allow this debit in each month."""
     return Limits(debit_amount=terms.limit, interval=Interval(terms.start, months=1))
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return the requested terms. The months of one wallet stay, so that their count continues."""
+    """Return the requested terms. The same wallet keeps its months, so their sums continue."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
@@ -144,7 +145,7 @@ def finish(
         mandate = approval.claim(services, mandate)
     except StaleRecord as stale:  # another approval was requested or given
         return CallbackResult(stale.current)
-    except IllegalTransition as illegal:  # another request redeems it, or it comes too late
+    except IllegalTransition as illegal:  # another request redeems it, or this one is too late
         return CallbackResult(illegal.record)
     waiting = mandate.grant
     mandate = _redeemed(calls, mandate, grant, interact_ref)
@@ -218,7 +219,7 @@ def _not_redeemed(
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
     """Return whether no other request has claimed the approval, or requested another, since then.
 
-    The other request would cancel its grant.
+    If one has, that other request cancels the grant that it replaces.
     """
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
@@ -238,10 +239,10 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
 
 
 def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Pay a refund from the budget, as a person has confirmed; return the refund.
+    """Pay a refund from the budget after a person has confirmed it; return the refund.
 
-    It costs no more than the price that was shown. Raises ResourceMissing, RefundUnexpectedState,
-    also if its price was not requested yet.
+    The refund costs no more than the price that was shown. Raises ResourceMissing, and
+    RefundUnexpectedState, also if the price was not requested yet.
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
@@ -275,10 +276,10 @@ def pay_now(services: PayServices, refund: Refund) -> Refund:
 def pay(
     services: PayServices, refund: Refund, *, shown: bool = False, within: timedelta = DEADLINE
 ) -> Refund:
-    """Pay a refund from the budget if due and within it; otherwise it waits for an approval.
+    """Pay a refund from the budget if it is due and fits; otherwise make it wait for an approval.
 
-    `shown`: a person has seen the stored price, and confirmed it. Raises IllegalTransition, and
-    StaleRecord after a lost race.
+    `shown` means that a person has seen and confirmed the stored price. Raises IllegalTransition,
+    and StaleRecord after a lost race.
     """
     now = services.clock.now()
     if refund.budget_at is None or now < refund.budget_at:
@@ -306,7 +307,7 @@ def pay(
 
 
 class _Passed(Exception):
-    """Report that the budget does not pay a refund; `fields` have its price if known."""
+    """Report that a refund is not paid from the budget; `fields` have its price if known."""
 
     def __init__(self, problem: RefundProblem, fields: dict[str, Any]) -> None:
         super().__init__(problem)
@@ -329,10 +330,11 @@ def _intended(
 
 
 def _most(refund: Refund, mandate: Mandate) -> int:
-    """Return the most that the budget pays without a person, in units of the merchant's wallet.
+    """Return the most that a refund may cost when nobody approves it.
 
-    The price comes from the merchant's own wallet, and the refund's amount from the money received.
-    The quote of the customer's wallet for the sale changes neither.
+    The result is in units of the merchant's wallet. The price comes from the merchant's own wallet,
+    and the refund's amount from the money received. The quote that the customer's wallet gave for
+    the sale influences neither of them.
     """
     assert mandate.terms is not None
     most = mandate.terms.margin.most(refund.cost.value)
@@ -367,10 +369,10 @@ def _price(
 
 
 def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
-    """Return the count of what the refund costs beyond its amount, in minor units rounded up.
+    """Return the allowance for what the refund costs beyond its amount, in minor units rounded up.
 
-    The request has counted the amount. None if the requesting actor has no daily limit, or the cost
-    is not higher.
+    The amount itself was counted when the refund was requested. Returns None if the requesting
+    actor has no daily limit, or the cost is not higher than the amount.
     """
     more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
     if refund.allowance is None or refund.allowance_most is None or more < 1:
@@ -388,9 +390,9 @@ def _intend(
     *,
     shown: bool,
 ) -> Refund:
-    """Write the intent (R2), with its debit in the mandate, and in the limits of the actor.
+    """Write the intent (R2), and count its debit in the mandate and in the limits of the actor.
 
-    Raises _Passed if it does not fit, NoToken if the mandate has another token now,
+    Raises _Passed if the debit does not fit, NoToken if the mandate has another token now,
     IllegalTransition, StaleRecord.
     """
     services, known = calls.services, mandate.token

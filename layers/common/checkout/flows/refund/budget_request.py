@@ -46,7 +46,7 @@ def get(services: Services, key: Actor) -> Mandate:
 def request(
     services: Services, key: Actor, amount: int, reserve: Reserve[Mandate] | None = None
 ) -> Mandate:
-    """Ask an owner to approve `amount` minor units a month. `reserve`'s record is written with it.
+    """Ask an owner to approve `amount` minor units a month; store `reserve`'s record with it.
 
     A budget in use remains in use. Raises PermissionMissing as `require_unlimited` does,
     AmountTooSmall, AmountTooLarge, AmountNotRepresentable, MerchantUnproven, MerchantSuspended,
@@ -71,7 +71,7 @@ def request(
 def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None) -> Mandate:
     """End the budget; its grant is canceled afterwards, best effort.
 
-    A payment that the wallet has accepted before may still be sent. Raises PermissionMissing as
+    A payment that the wallet accepted before the end may still be sent. Raises PermissionMissing as
     `require_unlimited` does, RefundUnexpectedState, SessionBusy, KeyHeld.
     """
     require_unlimited(key)
@@ -107,7 +107,8 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
 def require_unlimited(key: Actor) -> None:
     """Raise PermissionMissing for an actor whose refunds are limited.
 
-    The budget pays for all actors, and the requested amount is the default of the owner's form.
+    Refunds of all actors are paid from the budget, and the requested amount is the default value in
+    the owner's form, so an actor with a limit must not choose it.
     """
     if key.refund_cap is not None:
         raise PermissionMissing(

@@ -1,7 +1,7 @@
 """Decide the result of a refund that may have been sent (R3), and renew the token that reads it.
 
-Every step is a conditional write, so the merchant's page and the sweep may do this at the same
-time. A wallet that does not answer decides nothing.
+Every step is a conditional write, so the merchant's page and the sweep can check a refund at the
+same time. If a wallet does not answer, nothing is decided.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from open_payments.models import AccessToken, OutgoingPayment
 from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=10)
-# A token that ends within this time may end on its way.
+# A token that ends within this time may end before the wallet reads it.
 TOKEN_MARGIN: Final = timedelta(seconds=30)
 LIST_PAGE: Final = 100
 LIST_PAGES_MAX: Final = 10
@@ -170,7 +170,7 @@ def _own(calls: WalletCalls, refund: Refund) -> tuple[Refund, Own]:
 def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
     """Read the payment with the mandate's token, which reads all payments of this client.
 
-    So a refund whose own token is lost needs no approval either. Raises CannotTell if the mandate
+    So even a refund whose own token is lost needs no new approval. Raises CannotTell if the mandate
     has no token, open_payments errors, StaleRecord.
     """
     services = calls.services
@@ -191,7 +191,7 @@ def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
 
 
 def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
-    """Rotate the token (M): the intent, the call, the new token.
+    """Rotate the token (M): write the intent, make the call, store the new token.
 
     Raises CannotTell without a new token, open_payments errors, StaleRecord.
     """
@@ -223,7 +223,7 @@ def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Re
 
 
 def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -> None:
-    """Write that the token which reads the payment is lost, if that is `still` so of the record."""
+    """Write that the token which reads the payment is lost, if `still` is true for the record."""
 
     def lost(current: Refund) -> Change[Refund] | None:
         if not still(current) or not current.payment_in_flight:
@@ -236,9 +236,9 @@ def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -
 def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
-    "Not found" is believed only in the form in which the merchant's own provider answers it. An
-    answer that another client made the payment is not "not found", because that client was the
-    merchant's. Raises CannotTell, open_payments errors.
+    "Not found" is believed only in the form that the merchant's own provider uses. The answer that
+    another client made the payment does not mean "not found", because that client was the
+    merchant's own, earlier one. Raises CannotTell, open_payments errors.
     """
     assert refund.payer is not None
     assert refund.quote is not None

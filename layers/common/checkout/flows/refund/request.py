@@ -48,19 +48,19 @@ from checkout.services import Services
 from open_payments.models import Amount
 
 REFUNDS_MAX: Final = 100  # of a session
-ALLOWANCE_KEPT: Final = timedelta(days=2)  # the count of a day is stored beyond its end
+ALLOWANCE_KEPT: Final = timedelta(days=2)  # a day's count is stored until after the day's end
 TRIES: Final = 20  # many refunds of one session may be requested at once
 _MISSING: Final = "No such refund. Compare its id, and use a key of the same merchant."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRefund:
-    """A merchant's request. `amount` is in minor units; None is all that is left.
+    """A merchant's request. `amount` is in minor units; None means all that is left.
 
-    A `mode` of None is AS_PAID if the customer's debit is known, otherwise AT_COST. `wallet` is
-    another wallet than the payer's. `by_budget`: it is paid from the refund budget without an
-    approval, if it fits. With `elsewhere` it is not a refund but a note on how the merchant has
-    paid the customer back by other means.
+    A `mode` of None means AS_PAID if the customer's debit is known, otherwise AT_COST. `wallet` is
+    a wallet other than the payer's. With `by_budget`, the refund is paid from the refund budget
+    without an approval, if it fits. With `elsewhere`, the record is not a refund but a note on how
+    the merchant has paid the customer back by other means.
     """
 
     session: str
@@ -76,7 +76,7 @@ class NewRefund:
 def create(
     services: Services, key: Actor, asked: NewRefund, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Request a refund, or note one. The record that `reserve` makes is written with it.
+    """Request a refund, or note one. The record that `reserve` makes is written with the refund.
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
     AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
@@ -112,7 +112,7 @@ def create(
 
 
 def _allowance(key: Actor, refund: Refund) -> Allowance | None:
-    """Return the count of the actor's day, None without a limit. Raises PermissionMissing."""
+    """Return the actor's daily allowance, or None without a limit. Raises PermissionMissing."""
     cap, day = key.refund_cap, refund.created_at.date()
     if cap is None:
         return None
@@ -146,8 +146,9 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    The limit counts only the actor's own requests. Otherwise the actor could redirect a refund that
-    an owner has requested to another wallet, or cancel it.
+    The actor may change only the actor's own requests, because only these are within the limit.
+    Otherwise the actor could cancel a refund that an owner has requested, or redirect it to another
+    wallet.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -210,7 +211,7 @@ def list_behind(
 ) -> CursorPage[Refund]:
     """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing.
 
-    The times bound their creation (from inclusive, before exclusive).
+    The times limit when the refunds were created (from inclusive, before exclusive).
     """
     behind = None if anchor is None else get(services, key, anchor)
     place = None if behind is None else position(behind.created_at, behind.id)
@@ -362,10 +363,10 @@ def _no_payment(asked: NewRefund) -> None:
 
 
 def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
-    """Return the fields with which the budget pays the refund, or the reason why it does not.
+    """Return the fields for paying the refund from the budget, or the reason against it.
 
-    Without a person it pays only the wallet that has paid, so that a stolen API key cannot refund
-    to the thief's wallet.
+    When nobody approves the refund, it can only go to the wallet that has paid, so that a thief
+    with a stolen API key cannot send refunds to their own wallet.
     """
     mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
     if mandate is None or mandate.terms is None:
@@ -390,7 +391,7 @@ def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
 
 
 def _left(session: Session) -> int:
-    """Return the amount left to refund. Raises if it is not certain, or zero."""
+    """Return the amount left to refund. Raises if this amount is not certain, or is zero."""
     if session.partly_paid:
         raise PaymentInProgress(
             "Only a part of the payment has arrived. Accept it as paid, or give the session up; "
@@ -447,10 +448,11 @@ def _wallet(services: Services, typed: str | None) -> str | None:
 
 
 def _give(session: Session, amount: int) -> Amount:
-    """Return the amount that the customer paid for a part of the session, for their wallet.
+    """Return what the customer's wallet gets for a part of the session: what that part cost them.
 
-    It is computed from all refunds together, so that the parts add up exactly to the whole. A
-    refund at cost, or a note, counts with its share of the customer's debit. Raises AmountTooSmall.
+    The amount is computed from all refunds together, so that the parts add up exactly to the whole.
+    A refund at cost, or a note, counts with its share of the customer's debit. Raises
+    AmountTooSmall.
     """
     paid, whole = session.amount_paid or 1, _given_of_all(session)
     given = sum(each.give or whole.value * each.amount // paid for each in session.refunds or ())
@@ -466,9 +468,10 @@ def _give(session: Session, amount: int) -> Amount:
 def _given_of_all(session: Session) -> Amount:
     """Return the amount that the customer's wallet gets for the whole session.
 
-    Only that wallet has quoted the customer's debit. In the currency of the shop's wallet it is
-    believed up to the amount received: the rest, if true, was a fee of the customer's provider. In
-    another currency the price from the shop's wallet decides (budget.py).
+    The customer's debit is known only from a quote of the customer's wallet. In the currency of the
+    shop's wallet, the debit is believed up to the amount received, because any more was at best a
+    fee of the customer's provider. In another currency, the price from the shop's wallet decides
+    (budget.py).
     """
     assert session.quote is not None
     debit, receive = session.quote.debit, session.receive

@@ -1,6 +1,7 @@
-"""End a refund, or its attempt, in one transaction with what holds its amount (R3).
+"""End a refund, or its attempt, in one transaction with the record that holds its amount (R3).
 
-The session holds the amount until the end, and the mandate the debit of an attempt from the budget.
+The session holds the refund's amount until the refund ends. The mandate holds the debit of an
+attempt to pay from the budget.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def settle(
     reserve: Reserve[Refund] | None = None,
     **changes: Any,
 ) -> Refund:
-    """Write the end of the refund as it was read; its session keeps `kept` of it, in minor units.
+    """Write the end of the refund that was read; `kept` minor units of it stay refunded.
 
     Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if another
     process has changed the refund, or its session too often.
@@ -66,7 +67,8 @@ def nothing_sent(
 def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
     """Return the change of the mandate that gives the refund's debit back.
 
-    None if it holds none, or if its month is over, because that is no longer counted.
+    Returns None if the refund holds no debit, or if the debit's month is over, because then it is
+    no longer counted.
     """
     if refund.counted is None:
         return None

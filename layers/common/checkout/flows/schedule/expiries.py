@@ -1,14 +1,14 @@
 """Follow the clock: report sessions that it has ended, and count all ended sessions.
 
-A session without a wallet ends by the clock alone (`Session.left_to_clock`). From its creation on
-it is in the index under its expiry. Two walks along the index pass each such session once. At the
-expiry, the first walk writes the end with its event, if the merchant wants that event. The second
-walk counts the session when nothing can change it any more. A third walk counts the sessions whose
-end was written, after the same delay. The mark of a walk moves in the transaction that adds to the
-days, so rounds that die or overlap count nothing twice and miss nothing.
+A session without a wallet ends when its time is over (`Session.left_to_clock`). From its creation
+on, it is in the index under its expiry. Two walks along the index pass each such session once. At
+the expiry, the first walk writes the end with its event, if the merchant wants that event. The
+second walk counts the session when nothing can change it any more. A third walk counts the sessions
+whose end was written, after the same delay. A walk's mark moves in the same transaction that adds
+to the daily figures. So no session is counted twice or missed if rounds die or overlap.
 
-An end that cannot be written is never lost: the session is stored as unreported when the first walk
-passes it, and tried again each round.
+If an end cannot be written, it is not lost: the session is stored as unreported when the first walk
+passes it, and the write is tried again each round.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from checkout.flows.session.lookup import write_clock
 from checkout.ports import Scan, ScanPositions
 from checkout.services import PayServices
 
-STRETCH: Final = 90  # sessions; a transaction has room for as many days, and the walk's mark
+STRETCH: Final = 90  # sessions; a transaction has room for 90 days and the walk's mark
 # If few sessions end, the ends within this time are counted together, because each count costs four
 # write units.
 GATHERED: Final = timedelta(minutes=5)
 UNREPORTED_MAX: Final = (
-    90  # of a shard; with more, the cause is not in the sessions: the walk waits
+    90  # of a shard; if there are more, the sessions are not the cause, so the walk waits
 )
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ def _unreported(
 ) -> frozenset[str]:
     """Write the ends for merchants who want the event; return the sessions still to be written.
 
-    A session that is None is read first. Raises Unavailable; then the walk passes none.
+    A session that is None is read first. Raises Unavailable; then the walk passes no session.
     """
     failed, early = set(), set()
     for session_id, known in ended.items():
@@ -154,7 +154,7 @@ def _unreported(
 
 
 def _offered(services: PayServices, merchant_id: str) -> Sequence[Provider]:
-    """Return the providers that the merchant's page offers; they may be a little old."""
+    """Return the providers that the merchant's page offers; the list may be a little old."""
     merchant = services.merchants.get(merchant_id)
     return (merchant.providers if merchant else ()) or services.providers
 

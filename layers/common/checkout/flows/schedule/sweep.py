@@ -1,9 +1,10 @@
 """Run one round of the sweep: check each due session, payments in doubt before all others.
 
-All writes are conditional, so a round may overlap with another, with every handler and with the
-customer's open page: the loser of a write leaves the session to the winner. Checks run in parallel.
-Neither a failing record nor a hanging provider stops the others. Nothing is decided here:
-`write_clock` has the clock's decisions, `reconcile` those about a payment in doubt.
+All writes are conditional, so a round can overlap with another round, with every handler and with
+the customer's open page. If two of them write at the same time, the loser leaves the session to the
+winner. Checks run in parallel, and a failing record or a hanging provider does not stop the other
+checks. This module decides nothing: `write_clock` applies the decisions of the clock, and
+`reconcile` decides about payments in doubt.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's 
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
 PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, if the money has arrived
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
-AT_ONE_PROVIDER: Final = 12  # checks at a time: the other threads are for others
+AT_ONE_PROVIDER: Final = 12  # checks at a time; the other threads are for other providers
 # The shares of the remaining time that the parts of a round may take; the last one takes the rest.
 PAYMENTS: Final = 0.6
 EVENTS: Final = 0.25
@@ -65,10 +66,10 @@ logger = logging.getLogger(__name__)
 class Counts:
     """The counts of one round.
 
-    `moved` counts the last event of each session that changed. `failed`: the check raised, and will
-    be retried. `not_reached`: due, but not reached this round. `oldest_payment` is the longest time
-    for which a payment in doubt was due. `enqueued` counts the webhook events that were due, the
-    oldest of them for `longest_due`.
+    `moved` counts the last event of each session that changed. `failed` counts the checks that
+    raised an error and will be retried. `not_reached` counts the due sessions that this round did
+    not reach. `oldest_payment` is the longest time for which a payment in doubt was due. `enqueued`
+    counts the webhook events that were due; the oldest of them was due for `longest_due`.
     """
 
     checked: int = 0
@@ -105,14 +106,15 @@ class Check:
 
 
 def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> Counts:
-    """Check due sessions of a part of the shards, the longest due first, none after `until`.
+    """Check due sessions of a part of the shards, longest due first; begin none after `until`.
 
-    1. The merchants' wallets are asked about all payments in doubt: they alone complete a session.
+    1. The merchants' wallets are asked about all payments in doubt, because only the answers of
+       these wallets complete a session.
     2. Due webhook events are enqueued.
     3. The customers' wallets, which strangers choose, are asked.
     4. The other sessions are checked: expired ones, and ended ones that are still to be closed.
 
-    Each part ends in time for the next.
+    Each part ends early enough for the next one.
 
     Raises Unavailable if the index cannot be read.
     """
@@ -261,7 +263,7 @@ def _begin_session(services: PayServices, session: Session) -> Checked:
     """Write what the clock has decided, and ask the merchant's wallet if that is due."""
     session = write_clock(services, session)
     if session.awaits_look:  # no process works on it: it waits for its customer, or its expiry
-        looked = session.updated_at  # the page's next look at the money is timed from it
+        looked = session.updated_at  # the page's next look at the money is timed from this write
         return Checked(move(services, session, Event.CHECKED, updated_at=looked))
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)

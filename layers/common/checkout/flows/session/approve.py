@@ -1,8 +1,9 @@
 """Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
 Safety depends on the order of the writes: W5 before the interact_ref is redeemed, W6 before the one
-call that moves money (domain/session/transitions.py). After W6 only certainty leads back to `open`;
-a payment with an unknown outcome stays in `paying`, and reconciliation decides.
+call that moves money (domain/session/transitions.py). After W6 the session returns to `open` only
+if it is certain that no payment was made. With an unknown outcome, it stays in `paying` until
+reconciliation decides.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ def finish(
 ) -> CallbackResult[Session]:
     """Act on a grant callback (RFC 9635 section 4.2.3).
 
-    `browser` is the proof that the browser presents, "" for none; None if the customer has
-    confirmed. `client` is the browser's network address.
+    `browser` is the proof that the browser presents, "" if it presents none, or None if the
+    customer has confirmed. `client` is the browser's network address.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
-    Raises RateLimited, after which the same callback may come again. A repeated or late callback
-    returns the session unchanged.
+    Raises RateLimited; the same callback is accepted later. A repeated or late callback returns the
+    session unchanged.
     """
     session = load(services, session_id)
     grant = approval.returned(
@@ -135,7 +136,7 @@ def _continue_and_pay(
 def _blame(
     session: Session, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem, and its field. A problem with the shop's keys is the shop's."""
+    """Return the note on a problem, and its field. The shop is blamed if its keys are at fault."""
     if isinstance(error, op.Refused) and error.of_key:
         problem = Problem.MERCHANT_WALLET_ERROR
     return note_of(problem, error), {"problem": problem}
@@ -144,8 +145,8 @@ def _blame(
 def note_reported(services: PayServices, session: Session, result: str, *, browser: str) -> Session:
     """Store the report of a browser that returns without an approval (`result`).
 
-    It is unsigned and names no approval, so it decides nothing. It is stored once on the waiting
-    attempt, if `browser` proves that this approval was begun in or moved to this browser.
+    The report is unsigned and names no approval, so it decides nothing. It is stored once, on the
+    waiting attempt, if `browser` proves that this approval was begun in or moved to this browser.
 
     Returns the session as it is then. After a lost race nothing is stored.
     """

@@ -1,6 +1,6 @@
-"""End a session for its merchant: expire, cancel, accept a part as paid, give up.
+"""End a session at its merchant's request: expire, cancel, accept a part as paid, or give up.
 
-No wallet is called here: the task queue gets the clean-up at the wallets.
+No wallet is called here. The clean-up at the wallets is a task for the task queue.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _end(
 def _ending(
     services: Services, session: Session, event: Event, changes: dict[str, Any]
 ) -> Change[Session]:
-    """Return the change that ends the session, if necessary after a decision of the clock."""
+    """Return the change that ends the session; if necessary, first write the clock's decision."""
     try:
         return change(services, session, event, **changes)
     except IllegalTransition:

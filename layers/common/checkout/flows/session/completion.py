@@ -21,7 +21,8 @@ from open_payments.models import AccessToken, OutgoingPayment
 
 # The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
 POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0)
-# If it does not, the customer's wallet is then asked repeatedly whether the payment has failed.
+# If no money shows after this time, the customer's wallet is asked repeatedly whether the payment
+# has failed.
 ASK_AFTER: Final = timedelta(seconds=1)
 
 
@@ -30,7 +31,7 @@ def decide_by_money(
 ) -> Session:
     """Complete a processing session that is paid, and flag one that is partly paid.
 
-    `final`: nothing more can arrive, so a partly paid session is not checked again.
+    `final` means that nothing more can arrive, so a partly paid session is not checked again.
     """
     if proof.enough(calls, session, seen.received):
         return complete(calls, session, seen.received)
@@ -49,8 +50,8 @@ def decide_by_money(
 def complete(calls: WalletCalls, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
-    `received` is in the wallet's scale; None if not known, which only the policy `instructed`
-    allows. If it is less than asked, the session is checked again after its end.
+    `received` is in the wallet's scale, or None if not known, which only the policy `instructed`
+    allows. If it is less than the amount asked for, the session is checked again after its end.
     """
     services = calls.services
 
@@ -85,10 +86,10 @@ def await_money(
 ) -> Session:
     """Read the incoming payment of a processing session until the money shows (C9), complete it.
 
-    Writes a part as soon as it is seen. Begins the fence as soon as the customer's wallet reports
-    that the `payment` has failed, or the incoming payment is completed with too little. Ends after
-    `time_budget` seconds, which also limit its calls. With the policy `instructed` there is one
-    read. Raises StaleRecord, IllegalTransition.
+    Records a partial amount as soon as it is seen. Begins the fence as soon as the customer's
+    wallet reports that the `payment` has failed, or the incoming payment is completed with too
+    little. Ends after `time_budget` seconds, which also limit its calls. With the policy
+    `instructed` there is only one read. Raises StaleRecord, IllegalTransition.
     """
     services = calls.services
     if payment.failed:
@@ -122,7 +123,7 @@ def await_money(
 
 
 def _tell_part(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
-    """Write the part received, unless the payment may still count as paid except for rounding."""
+    """Write the part received, unless only a rounding difference may be missing."""
     if proof.enough(calls, session, seen.received, ended=True):
         return session
     return decide_by_money(calls, session, seen)
@@ -137,8 +138,8 @@ def paid_but_for_rounding(
 ) -> bool:
     """Return whether the payment has ended, and no more is missing than a conversion may lose.
 
-    It has ended if the customer's wallet shows the same sum as sent `before` and `after` a pause,
-    and no failure. Only one unit depends on that wallet's answer (money.least_accepted).
+    The payment has ended if the customer's wallet shows the same sum sent `before` and `after` a
+    pause, and no failure. That wallet's answer decides about one unit only (money.least_accepted).
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False
@@ -146,7 +147,7 @@ def paid_but_for_rounding(
 
 
 def seen_if_readable(calls: WalletCalls, session: Session) -> proof.IncomingPaymentState:
-    """Read the incoming payment; with the policy `instructed`, an unreadable one counts as empty.
+    """Read the incoming payment; with the policy `instructed`, treat an unreadable one as empty.
 
     Raises open_payments errors with the policy `received`.
     """

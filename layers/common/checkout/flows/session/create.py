@@ -33,7 +33,7 @@ def create_session(
     idempotency_key: str | None,
     request_id: str | None = None,
 ) -> Answer:
-    """Store an open session and return the native answer, which is stored with it.
+    """Store an open session together with the native answer, and return the answer.
 
     `request_id` finds the session once it can be paid.
 
@@ -60,7 +60,7 @@ def open_session(
     reserve: Reserve[Session] | None,
     request_id: str | None = None,
 ) -> Session:
-    """Store an open session, after the record that `reserve` makes of it.
+    """Store an open session, after the record that `reserve` makes of the session.
 
     Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if an e-mail
     address is given that cannot be encrypted, and what `NewSession.opened` raises.
@@ -100,14 +100,14 @@ def open_session(
 def _refuse(services: Services, key: ApiKey) -> NoReturn:
     """Raise the reason why a key may not sell whose copy of the merchant is suspended.
 
-    The merchant's own record, which other requests do not need, shows who can change that.
+    The merchant's own record, which other requests do not need, shows who can end the suspension.
     """
     require(merchants.get(services.merchants, key.merchant), Effect.SALE)
     raise MerchantSuspended(SUSPENDED)
 
 
 def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:
-    """Return the merchant if the session needs the key for customers' details, otherwise None.
+    """Return the merchant if the session needs its key for customers' details, otherwise None.
 
     Raises ParameterInvalid if the merchant has none that this process can use.
     """
@@ -129,10 +129,10 @@ def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchan
 
 
 def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
-    """Store the session of a stored answer, if the first process has not.
+    """Store the session of a stored answer, if the first process has not done so.
 
-    It is the session that the first process would have stored, with the id and the times of the
-    answer. Raises IdempotencyKeyReused if its time is over.
+    The stored session is the one that the first process would have stored, with the id and the
+    times of the answer. Raises IdempotencyKeyReused if the session would already have expired.
     """
     if held.session is None or services.sessions.get(held.session) is not None:
         return

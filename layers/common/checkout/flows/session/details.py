@@ -1,12 +1,12 @@
 """Store, seal and open the details that a customer gives on the page of a session.
 
-They are kept for years, so they are sealed under a key of the merchant, which is itself sealed:
-after a rotation of ENCRYPTION_KEY only the merchants' keys are sealed again
-(flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it has the merchant's key
-wrapped by KMS (decision 17).
+Details are kept for years. So they are sealed under a key of the merchant, and this key is itself
+sealed with ENCRYPTION_KEY. After a rotation of ENCRYPTION_KEY only the merchants' keys are sealed
+again (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it uses a copy of the
+merchant's key that is wrapped by KMS (decision 17).
 
 Details are stored in one conditional write. Corrections are accepted until the customer gives a
-wallet, because then the search gets a row for the e-mail address. No wallet is called here.
+wallet, because at that time the search gets a row for the e-mail address. No wallet is called here.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> 
 def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
     """Return the text by which the merchant's sessions with this address are found.
 
-    It is a keyed hash, so that a reader of the index can neither see nor guess addresses.
+    The text is a keyed hash, so that a reader of the index can neither see nor guess addresses.
     """
     return _mark(_key(vault, merchant), email)
 
@@ -180,9 +180,8 @@ def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
     """Return 128 bits in hexadecimal digits that prove an act of a browser in a session.
 
-    The proof cannot be made without the merchant's key. It is None if the merchant's key does not
-    open, because then there is nothing to show either. Raises Unavailable while the key cannot be
-    read.
+    The proof cannot be made without the merchant's key. Returns None if this key does not open,
+    because then no details can be shown either. Raises Unavailable while the key cannot be read.
     """
     try:
         key = bytes.fromhex(_key(vault, merchant))
@@ -203,7 +202,7 @@ def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> Cust
 
 
 def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
-    """Return the details of these sessions' customers, by the session, in the API.
+    """Return the details of these sessions' customers by session, in the API.
 
     Nothing is read for sessions without details. Details that do not open are left out, and the
     operator gets an alarm. Raises Unavailable.
@@ -268,9 +267,9 @@ def give(services: PayServices, session: Session, given: CustomerDetails) -> Ses
     """Store the details in place of earlier ones; return the session.
 
     An e-mail address that the shop gave stays until the customer gives another one. The details
-    must have been checked against the session's `collect`. Raises SessionUnexpectedState if it asks
-    for none or has ended, SessionBusy while a wallet is asked, PaymentInProgress, ResourceMissing,
-    Unavailable; then nothing was stored.
+    must have been checked against the session's `collect`. Raises SessionUnexpectedState if the
+    session asks for no details or has ended, SessionBusy while a wallet is being asked,
+    PaymentInProgress, ResourceMissing, Unavailable. After an error nothing was stored.
     """
     if not session.collect:
         raise SessionUnexpectedState("This session asks for no details.")

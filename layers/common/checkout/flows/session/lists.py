@@ -17,8 +17,8 @@ from checkout.services import Services
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 READ_FOR: Final = timedelta(seconds=5)  # then the list returns its results so far, and a cursor
-# A session is paid within a day of its creation, and its last check follows soon. A session that
-# takes longer was flagged: it was undecided after an hour, or paid in part.
+# A session is paid within a day of its creation, and its last check follows soon. If a session
+# takes longer, it was flagged, because it was undecided after an hour or paid in part.
 PAID_WITHIN: Final = timedelta(days=2)
 
 
@@ -76,7 +76,7 @@ class ListQuery:
         )
 
     def holds(self, session: Session, now: datetime) -> bool:
-        """Return whether the session, which no index has found, matches."""
+        """Return whether the session matches, if it was not found through an index."""
         low, high = self.created_from, self.created_before
         if low is not None and session.created_at < low:
             return False
@@ -123,9 +123,9 @@ class SessionList:
 def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    Its cursor continues in the direction of the query. Reads for READ_FOR, at most `rounds` index
-    pages, or `rounds_if_empty` if nothing is found, and then returns a cursor, so that a filter
-    with few matches cannot make one request read without end. Raises CursorInvalid.
+    The page's cursor continues in the direction of the query. The function stops after READ_FOR or
+    `rounds` index pages (`rounds_if_empty` if nothing is found) and then returns a cursor, so that
+    a filter with few matches cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()

@@ -1,7 +1,7 @@
-"""Read one session, after the decisions of the clock.
+"""Read one session, and first write what the clock has decided.
 
-The clock ends sessions (`Event.EXPIRY_PASSED`) and preparations and continuations whose lease has
-lapsed. flows/schedule/expiries.py ends sessions that are not read.
+When its time has come, a session ends (`Event.EXPIRY_PASSED`), and so does a preparation or
+continuation whose lease has lapsed. flows/schedule/expiries.py ends sessions that nobody reads.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from checkout.services import Services
 def apply_clock(services: Services, session: Session) -> Session:
     """Write the decision of the clock, if any; return the session as it is now.
 
-    A session past its expiry is expired. The process of a preparation or continuation whose lease
-    has lapsed is dead, and no money can follow, so the session is open again. A session without a
-    wallet that can no longer change is only shown as expired, without a write.
+    A session past its expiry becomes expired. If the lease of a preparation or continuation has
+    lapsed, its process is dead and no money can follow, so the session becomes open again. A
+    session without a wallet that can no longer change is only shown as expired, without a write.
     """
     if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
         ended_at = session.expires_at

@@ -53,7 +53,7 @@ def update(
 
 
 def _changed(services: Services, session: Session, text: str) -> Change[Session]:
-    """Return the change, if necessary after a decision of the clock. Raises IllegalTransition."""
+    """Return the change; write the clock's decision first if due. Raises IllegalTransition."""
     try:
         return writes.change(services, session, Event.METADATA_CHANGED, metadata_json=text)
     except IllegalTransition:

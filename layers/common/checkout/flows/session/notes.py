@@ -39,7 +39,7 @@ def write(
 
 
 def deal_with(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
-    """Mark the session as dealt with, or as open again. A later case is open without this.
+    """Mark the session as dealt with, or as open again. A later case is open without this call.
 
     Raise ResourceMissing, ParameterInvalid if it does not need a person, and Conflict.
     """

@@ -1,9 +1,9 @@
 """Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
 
 Nothing here can move money. After a failure the session is `open` again, with the reason, and the
-customer may try again. The stored incoming payment is read first, and used again unless it was paid
-or closed; if the customer's wallet rejects it as receiver, it is read once more. The steps are
-described in domain/session/transitions.py.
+customer can try again. If the session already has an incoming payment, it is read first, and used
+again unless it was paid or closed. If the customer's wallet rejects it as receiver, it is read once
+more. domain/session/transitions.py describes the steps.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from open_payments.models import Quote, WalletAddress
 from open_payments.protocol import OpenPayments
 from open_payments.urls import authority
 
-# For all calls together, because the customer's wallet decides how much of it is used.
+# For all calls together, because the customer's wallet decides how long each of them takes.
 DEADLINE: Final = timedelta(seconds=12)
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 
@@ -107,10 +107,10 @@ def address_in(services: PayServices, typed: str) -> str:
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
-    """Return the merchant with the present identity, or that of the session's incoming payment.
+    """Return the merchant with the identity of the session's incoming payment, or the present one.
 
-    Only that client can see the payment, which is at that wallet. Raises ResourceMissing,
-    Unavailable.
+    Only the client that created an incoming payment can see it, at the wallet where it was created.
+    Raises ResourceMissing, Unavailable.
     """
     if session.incoming_payment is not None:
         return merchants.of(services.merchants, session)
@@ -225,10 +225,10 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
 def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
-    Returns the session completed or processing if money has arrived. Removes an incoming payment
-    that was closed FENCE ago without money; the next one is made with the merchant's present client
-    and wallet. Until then raises MerchantWalletError. If it cannot be read, it is used again: the
-    quote shows whether it can be paid.
+    Returns the session completed or processing if money has arrived. If the incoming payment is
+    closed without money, raises MerchantWalletError until it has been closed for FENCE, and then
+    removes it; the next one is made with the merchant's present client and wallet. If the incoming
+    payment cannot be read, it is used again, because the quote shows whether it can be paid.
     """
     if session.incoming_payment is None:
         return session
@@ -254,7 +254,8 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
 def _paid_meanwhile(calls: WalletCalls, session: Session) -> Session:
     """Return the session completed or processing if its incoming payment has received money.
 
-    An incoming payment that was just paid from outside is also an invalid receiver.
+    This is necessary because a wallet also rejects an incoming payment as receiver if it was just
+    paid from outside.
     """
     try:
         seen = proof.read(calls, session)
@@ -292,7 +293,7 @@ def _create(calls: WalletCalls, session: Session) -> IncomingPaymentRef:
 
 
 def quote_error(error: op.OpenPaymentsError) -> CheckoutError:
-    """Return a failed quote's error in the customer's terms."""
+    """Return the error of a failed quote as the customer is told about it."""
     if isinstance(error, op.NotSent):
         return WalletUnreachable(
             "The wallet provider could not be reached.", param="wallet_address"
@@ -364,7 +365,7 @@ def _problem(error: CheckoutError) -> Problem:
 def note_of(problem: Problem, error: BaseException | None) -> str:
     """Return a failure's note for the history: the problem, then the provider's answer.
 
-    For errors other than a refusal of the merchant's key it has their kind.
+    For errors other than a refusal of the merchant's key, the note has the kind of the error.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"
@@ -376,7 +377,8 @@ def _give_up(
 ) -> None:
     """Open the session again while this process has the lease (W4'); never raises.
 
-    Without the lease, the writer that took the session over has decided, or the sweep will.
+    Without the lease, nothing is written: the writer that took the session over has decided, or the
+    sweep will decide.
     """
     try:
         session = services.sessions.get(claimed.id)

@@ -1,7 +1,7 @@
 """Send the receipt of a completed session by e-mail, if the operator has set a sender.
 
-A session's receipts are counted before they are sent, so a payment causes at most `RECEIPTS_MAX`
-e-mails. The address is in no record.
+A session's receipts are counted before they are sent, so that a payment causes at most
+`RECEIPTS_MAX` e-mails. The e-mail address is not stored in any record.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def offered(services: PayServices, session: Session) -> bool:
 def send(
     services: PayServices, session: Session, letter: Email, *, client: str, form: str | None = None
 ) -> None:
-    """Send the receipt of a session that has one to offer, once for the name of its `form`.
+    """Send the session's receipt if it is offered; send it once only for each name of a `form`.
 
     Raises ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
     """

@@ -1,8 +1,8 @@
 """Reconcile payments in doubt with what the wallets show.
 
-The engine reads and closes (flows/payment); this module decides the session
+The engine (flows/payment) reads and closes incoming payments, and this module decides the session
 (domain/session/transitions.py). Every step is a conditional write, so the callback, the customer's
-open page and the sweep may all do this at the same time.
+open page and the sweep can all reconcile a session at the same time.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
 # After this time, a wallet that cannot be asked about an ended session is no longer asked.
 ACCOUNT_FOR: Final = timedelta(days=7)
-# After the callback, which looks for the money itself, the customer's page looks this soon.
+# The callback looks for the money itself. The customer's page looks this long after it.
 FIRST_LOOK: Final = timedelta(seconds=3)
 STILL_FOR: Final = 1.0  # seconds in which a payment sends nothing more, if it has ended
 
 
 def view(services: PayServices, session_id: str) -> Session:
-    """Return the session, with what the clock has decided written. Calls no wallet."""
+    """Return the session, after writing what the clock has decided. Calls no wallet."""
     return apply_clock(services, load(services, session_id))
 
 
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
     """Return `view`, after one step of reconciliation if it is due, or the first after a callback.
 
-    The session itself limits the rate: its wallets are asked once per interval, however many pages
-    poll. For the pages of a `client` with many such sessions, the sweep does the rest.
+    The session itself limits the rate, because its wallets are asked once per interval, however
+    many pages poll. If a `client` has pages of too many such sessions, its pages ask no wallets,
+    and the sweep checks the sessions.
     """
     session = view(services, session_id)
     now = services.clock.now()
@@ -62,7 +63,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
 
 
 def _callback_over(session: Session, now: datetime) -> bool:
-    """Return whether the callback of a payment is over, so that it no longer looks for the money.
+    """Return whether the callback of a payment has ended and no longer looks for the money.
 
     The sweep's first check comes later, so that W7 costs no write of the index.
     """
@@ -75,8 +76,8 @@ def _callback_over(session: Session, now: datetime) -> bool:
 class Checked:
     """A session after its merchant's wallet was asked.
 
-    `seen` is that wallet's answer, if the session is not decided yet. `paid`: the session will be
-    completed in any case, and the customer's wallet only adds the payment's URL.
+    `seen` is that wallet's answer, if the session is not decided yet. `paid` means that the session
+    will be completed in any case, and the customer's wallet only adds the payment's URL.
     """
 
     session: Session
@@ -88,8 +89,8 @@ class Checked:
 class WalletAnswer:
     """A session after its customer's wallet was asked, and the payment that the wallet shows.
 
-    This session must be used even if the wallet has not `answered`, because a token may have been
-    renewed before the failure.
+    The caller must continue with this session even if the wallet has not `answered`, because a
+    token may have been renewed before the failure.
     """
 
     session: Session
@@ -131,8 +132,8 @@ def ask_customer(
 ) -> Session:
     """Take the second half of a step: ask the customer's wallet, if that is due.
 
-    A wallet that hangs is noted on the record, and not asked for a while. Then the merchant's
-    wallet alone decides, and so it does if no time is left. Raises as `step` does.
+    If a wallet hangs, this is noted on the record, and the wallet is not asked for a while.
+    Meanwhile, or if no time is left, the merchant's wallet alone decides. Raises as `step` does.
     """
     session, seen = checked.session, checked.seen
     if seen is None:
@@ -181,7 +182,7 @@ def arrived(
     seen: proof.IncomingPaymentState,
     payment: OutgoingPayment | None = None,
 ) -> Session:
-    """Write that the instructed payment exists (W7), as a wallet or its money shows; decide."""
+    """Write that the instructed payment exists (W7), as a wallet or the money shows; decide."""
     now = calls.services.clock.now()
     paid_by = payment.id if payment else None
     session = instruct.note_created(calls.services, session, paid_by, check_at=lambda current: now)
@@ -197,7 +198,7 @@ def _decide(
     seen: proof.IncomingPaymentState,
     payment: OutgoingPayment | None,
 ) -> Session:
-    """Decide on a processing session that is not paid by the customer's wallet's answer."""
+    """Decide on an unpaid processing session, from the answer of the customer's wallet."""
     if proof.enough(calls, session, seen.received):
         return session  # it is paid, but a race was lost: the next check completes it
     if payment is not None and payment.failed:
@@ -215,7 +216,7 @@ def _decide(
 
 
 def _fence(calls: WalletCalls, session: Session) -> Session:
-    """Take one step of the fence, and decide by the money; a part is reported before."""
+    """Take one step of the fence, and decide by the money; a part received is reported first."""
     session, seen, decides = proof.fence(calls, session)
     told = session.status is Status.PROCESSING
     if seen.received == 0 or not (told or decides):
@@ -250,8 +251,8 @@ def _ask_wallet(calls: WalletCalls, session: Session) -> WalletAnswer:
 def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Session:
     """Store the token that has replaced the session's, which the wallet no longer accepts.
 
-    If other processes have written meanwhile, it is written over their version, and StaleRecord is
-    raised, because this visit has nothing more to decide.
+    If other processes have written meanwhile, the token is added to their version, and StaleRecord
+    is raised, because this visit has nothing more to decide.
     """
     services, known = calls.services, session.token
     new = sealed.seal_token(services.vault, session.id, fresh)
@@ -295,7 +296,7 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
 
 
 def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
-    """Return the same for an ended session. After ACCOUNT_FOR the merchant has to decide."""
+    """Return these fields for an ended session. After ACCOUNT_FOR the merchant has to decide."""
     last_end = session.incoming_payment_ends_at + FENCE
     if now >= last_end + ACCOUNT_FOR:
         return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}

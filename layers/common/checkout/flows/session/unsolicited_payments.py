@@ -1,7 +1,7 @@
 """Account for money that arrives outside of the payment flow.
 
-Anybody with the URL of an incoming payment can pay it until it is closed: before the customer
-approves, and after the session has ended (domain/session/transitions.py, "Money from outside").
+Anyone with the URL of an incoming payment can pay it until it is closed, even before the customer
+approves or after the session has ended (domain/session/transitions.py, "Money from outside").
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState
 def account(calls: WalletCalls, session: Session) -> Session:
     """Take one step to find out what the incoming payment of an ended session received.
 
-    Closes it, and records the result of a read that begins FENCE after it was seen closed. Money in
-    an expired or canceled session is flagged, and makes an event, as soon as it is seen. With the
-    policy `instructed`, the payment of a completed session may still be on its way, so it is not
-    closed. Raises open_payments errors.
+    Closes the incoming payment, and records the result of a read that begins FENCE after it was
+    seen closed. Money in an expired or canceled session is flagged as soon as it is seen, and
+    creates an event. With the policy `instructed`, the payment of a completed session may still be
+    on its way, so the incoming payment is not closed. Raises open_payments errors.
     """
     paid = session.status is Status.COMPLETED
     instructed = calls.services.completion_policy is CompletionPolicy.INSTRUCTED

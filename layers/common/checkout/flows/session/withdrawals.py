@@ -1,16 +1,16 @@
 """File a customer's withdrawal from a purchase, which asks the shop to pay back; mark it answered.
 
-Anybody with the page's address can file it, because it moves no money, and the shop decides. It is
-filed once; filing again changes nothing.
+Anyone with the page's address can file a withdrawal, because it moves no money and the shop decides
+about it. Each session has one withdrawal at most, so filing it again changes nothing.
 
-Its acknowledgement is due until it is sent, or for `WITHIN` at most:
+The acknowledgement of a withdrawal is due until it is sent, or for `WITHIN` at most:
 
     1  Write when it is due next, if the record is still as it was read: the first time with the
-       withdrawal itself, later by the sweep. So one of two processes continues.
+       withdrawal itself, later by the sweep. So only one of two processes continues.
     2  Send it.
     3  Write that it was sent.
 
-An e-mail without an answer, or a process that dies after 2, may be sent twice.
+If the mail service does not answer, or the process dies after 2, the e-mail may be sent twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NONE: Final = "There is no withdrawal from this purchase."
 
 
 def find(services: PayServices, merchant: Merchant, session: Session) -> Withdrawal | None:
-    """Return the filed withdrawal, or None. For a shop without withdrawals nothing is read."""
+    """Return the filed withdrawal, or None. If the shop offers no withdrawals, nothing is read."""
     if last_moment(session, merchant.withdrawal_days) is None:
         return None
     return services.withdrawals.get(session.id)

@@ -1,12 +1,12 @@
 """Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
-The first process that looks at an event also stores its copies for the merchant's further
-endpoints, each of which is then delivered as a separate event. So an endpoint never waits for
-another.
+The first process that looks at an event also stores a copy of it for each further endpoint of the
+merchant. Each copy is then delivered as a separate event, so no endpoint waits for another.
 
-The event's record decides; a queue message is only a hint. The process that holds the lease makes
-the attempt; others do nothing. If a process dies, at most its leased attempt is lost; the receiver
-may have received it, and receives the event again (at least once). Source: decisions.md "Webhooks".
+The event's record decides whether an attempt is due, and a queue message is only a hint. Only the
+process that holds the lease makes the attempt. If this process dies, the result of its attempt is
+lost. The receiver then gets the event again, even if the attempt had reached it (at-least-once
+delivery). Source: decisions.md "Webhooks".
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
 # The longest delay of the queue. The sweep enqueues later attempts.
 DELAY_MAX: Final = timedelta(minutes=15)
-# Clocks differ a little: a message that is early by at most this much is enqueued again.
+# Clocks differ a little, so a message that is early by at most this much is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
-# The sweep enqueues events that fall due within its next rounds, so that a few lost rounds cause no
-# delay, and enqueues an event again if it is still due later.
+# The sweep also enqueues events that fall due within its next rounds, so that a few lost rounds
+# cause no delay. It enqueues an event again if the event is still due later.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
 # A round reads this many due events of each shard, so that all merchants are among them.
@@ -186,7 +186,7 @@ def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
 def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
     """Return the endpoint that the event is for, or None if it was removed.
 
-    An endpoint that was set after the event was made is another endpoint.
+    An endpoint that was set after the event was created is treated as another endpoint.
     """
     endpoint = merchant.endpoint_of(event.endpoint)
     if endpoint is None or (event.endpoint is None and not endpoint.was_there(event.created_at)):
@@ -217,9 +217,9 @@ def _body(
 ) -> str:
     """Return the bytes to send, with the details of the customer in Stripe's form.
 
-    They are not stored with the event, so after an erasure no attempt sends them. If they do not
-    open, the event is sent without them, and the operator gets an alarm. They are also left out for
-    an address that was set by a key that may not read.
+    The details are not stored with the event, so after an erasure no attempt sends them. If the
+    details do not open, the event is sent without them, and the operator gets an alarm. The details
+    are also left out if the endpoint's address was set by a key without the right to read.
     """
     session, shown = None, endpoint.format is Format.STRIPE and not endpoint.withheld
     if event.details_of is not None and shown:
@@ -241,7 +241,8 @@ def _attempt(
 ) -> MessageResult:
     """Send the leased event and record the outcome.
 
-    Sends nothing if the lease could end before the response, so that another process can.
+    If the lease could end before the response, nothing is sent, so that another process can send
+    the event.
     """
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
@@ -283,8 +284,8 @@ def _attempt(
 def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) -> None:
     """Record the result of an attempt whose lease ended before the attempt did.
 
-    Another attempt may be under way, or the merchant may have resent the event. The result is still
-    valid, and a success ends the event.
+    Another attempt may be under way, or the merchant may have resent the event. The result of the
+    late attempt is still valid, and if it succeeded, no further attempt is made.
     """
     with suppress(Conflict):  # the delivery log then lacks one line
         retry_on_conflict(

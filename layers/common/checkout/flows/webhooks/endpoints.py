@@ -1,10 +1,10 @@
 """Manage a merchant's webhooks: the endpoints, their secrets, test events, resending.
 
-Each function changes one endpoint, by its id; without an id it is the merchant's first. A change
-`by` a key or member has an entry in the audit log; changes by the operator have none.
+Each function changes one endpoint by its id, or the merchant's first endpoint if no id is given. A
+change `by` a key or member has an entry in the audit log, and a change by the operator has none.
 
-A secret in plain text is only in the response of the call that made it. Nothing is sent from here:
-events are stored and enqueued.
+A secret in plain text is only in the response of the call that made it. This module sends nothing:
+it stores and enqueues events.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from checkout.services import DashboardServices
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
 COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked
-# Of an address that the operator sets, which the shop does not have to check.
+# The fields of an address that the operator sets. The shop does not have to check such an address.
 _BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
 
@@ -94,11 +94,11 @@ def configure(
 ) -> Configured:
     """Send the merchant's events to `url` from now on, including these optional ones.
 
-    A new endpoint gets an id and a secret; an existing one keeps them, and is enabled again. `add`
-    adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The types
-    that it had `asked` for are replaced. The record that `reserve` makes is written with it. Raises
-    UrlInvalid, ParameterInvalid, ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable,
-    and KeyHeld with `reserve`.
+    A new endpoint gets an id and a secret; an existing one keeps its own, and is enabled again.
+    `add` adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The
+    event types that the endpoint had `asked` for are replaced. The record that `reserve` makes is
+    written with the endpoint. Raises UrlInvalid, ParameterInvalid, ResourceMissing,
+    WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
     given = {**(more or {}), **(_set_by(services, by) if by else {})}
     _check(services, url, events)
@@ -290,7 +290,7 @@ def resend_failed(
 ) -> Resent:
     """Resend the endpoint's failed events created since then, a page of the log at a time.
 
-    Events from before the endpoint existed, or that it did not request, are left out. Raises
+    Events that were created before the endpoint, or that it did not request, are left out. Raises
     Conflict.
     """
     failed, next_key = _failed(services, merchant_id, since, after, endpoint)
@@ -368,7 +368,7 @@ def address_of(endpoint: Endpoint | None) -> str | None:
 def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
     """Return the fields of an endpoint about the actor who has set its address.
 
-    The address of a key that may not read gets no customers' details.
+    If a key without the right to read sets the address, no customers' details are sent to it.
     """
     blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
     return {"set_by": key.id, "set_at": services.clock.now(), "withheld": 1 if blind else None}

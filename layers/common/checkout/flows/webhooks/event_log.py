@@ -30,8 +30,8 @@ class EventQuery:
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
     that are read, `rounds_if_empty` those that are read while nothing is found. With an `endpoint`,
-    it is the list of that endpoint's copies. `delivered` selects the events that all endpoints have
-    received, or those that a requesting endpoint has not.
+    the list contains that endpoint's copies. `delivered` selects the events that all endpoints have
+    received, or those that an endpoint has requested but not received.
     """
 
     limit: int
@@ -89,7 +89,7 @@ def undelivered(
 ) -> Mapping[str, int]:
     """Return, by the event's id, how many endpoints requested an event and have not received it.
 
-    Only endpoints that the merchant still has are counted, with or without further attempts.
+    Only endpoints that the merchant still has are counted, even if no further attempt is made.
     """
     merchant = services.merchants.get(key.merchant)
     further = [each.id for each in merchant.further_endpoints if each.id] if merchant else []
@@ -138,7 +138,7 @@ def page(
 def get(
     services: Services, merchant_id: str, event_id: str, ids: re.Pattern[str] = EVENT_ID
 ) -> WebhookEvent:
-    """Read an event; with DELIVERY_ID, also a copy. Raises ResourceMissing."""
+    """Read an event, or with the pattern DELIVERY_ID also a copy. Raises ResourceMissing."""
     event = services.events.get(event_id) if ids.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")

@@ -1,8 +1,8 @@
 """Explain to a merchant why their server rejects a webhook.
 
 The headers and body that the server received are compared with the stored event, and the signature
-with the merchant's secrets. The secrets stay in this module. Another merchant's events are treated
-as unknown.
+is checked with the merchant's secrets. The secrets stay in this module. Another merchant's events
+are treated as unknown.
 """
 
 from __future__ import annotations
