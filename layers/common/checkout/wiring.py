@@ -32,7 +32,7 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.runtime import SystemClock, Threads, system_random
 from checkout.ports import EventQueue, Mail, TaskQueue
-from checkout.services import Services
+from checkout.services import DashboardServices, PayServices, Services
 from checkout.settings import Settings
 from checkout.version import VERSION
 from open_payments.urls import authority
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.outbound.wallets import SignedWallets
     from checkout.adapters.vault import AesVault
     from checkout.flows.webhooks.deliver import MessageResult
-    from checkout.services import DashboardServices, PayServices
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
@@ -151,7 +150,6 @@ def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks."""
     from checkout.adapters.dynamo.people import DynamoAudit
     from checkout.adapters.passkeys import WebAuthnPasskeys
-    from checkout.services import DashboardServices
 
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
@@ -172,8 +170,6 @@ def dashboard_services() -> DashboardServices:
 @cache
 def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
-    from checkout.services import PayServices
-
     base = api_services()
     shared = base.shared() | {"merchants": _cached_merchants()}
     return PayServices(

@@ -56,14 +56,14 @@ class Mistake(StrEnum):
     HOST = "host"
 
 
-_LOOKS: Final = "A wallet address looks like https://wallet.example/alice."
+LOOKS: Final = "A wallet address looks like https://wallet.example/alice."
 _SENTENCES: Final = {
     Mistake.NOTHING: "Please enter your wallet address.",
     Mistake.TOO_LONG: "This wallet address is too long.",
     Mistake.SPACES: "A wallet address has no spaces and no invisible characters.",
     Mistake.BEGINNING: "A wallet address begins with https:// or $.",
-    Mistake.CHARACTER: f"A wallet address has no {{character}}. {_LOOKS}",
-    Mistake.COMMA: f"There is a comma where a dot should be. {_LOOKS}",
+    Mistake.CHARACTER: f"A wallet address has no {{character}}. {LOOKS}",
+    Mistake.COMMA: f"There is a comma where a dot should be. {LOOKS}",
     Mistake.PORT: "A wallet address has no port.",
     Mistake.HOST: "The name before the first / is not a valid host name.",
 }
@@ -82,6 +82,18 @@ def unquoted(typed: str) -> str:
     """Return the text without outer blanks and without quotation marks around all of it."""
     text = typed.strip()
     return text.strip(_QUOTES).strip() if text[:1] in _QUOTES else text
+
+
+def normalized(text: str) -> str | None:
+    """Return the text in the form NFKC, with the ideographic full stop as a dot.
+
+    Returns None if the text is too long for an address, before or after: one character can become
+    eighteen.
+    """
+    if len(text) > MAX_URL:
+        return None
+    plain = unicodedata.normalize("NFKC", text).replace("。", ".")
+    return plain if len(plain) <= MAX_URL else None
 
 
 def parse(typed: str, *, allow_ports: bool) -> str:
@@ -113,8 +125,8 @@ def parse(typed: str, *, allow_ports: bool) -> str:
 def _check_text(text: str, *, allow_ports: bool) -> None:
     if not text:
         raise InvalidWalletAddress(Mistake.NOTHING)
-    plain = unicodedata.normalize("NFKC", text).replace("。", ".") if len(text) <= MAX_URL else text
-    if len(plain) > MAX_URL:  # normalization can turn one character into eighteen
+    plain = normalized(text)
+    if plain is None:
         raise InvalidWalletAddress(Mistake.TOO_LONG)
     if not _begins_well(plain, any_name=allow_ports) and not (allow_ports and is_loopback(text)):
         raise InvalidWalletAddress(Mistake.BEGINNING)

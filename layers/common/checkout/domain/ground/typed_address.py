@@ -12,12 +12,11 @@ each grow with the length and not with its square.
 from __future__ import annotations
 
 import re
-import unicodedata
 from enum import StrEnum
 from typing import Final
 
-from open_payments.urls import MAX_URL, is_loopback
-from open_payments.wallet_address import InvalidWalletAddress, parse, unquoted
+from open_payments.urls import is_loopback
+from open_payments.wallet_address import LOOKS, InvalidWalletAddress, normalized, parse, unquoted
 
 
 class AddressMistake(StrEnum):
@@ -46,19 +45,18 @@ class AddressMistake(StrEnum):
         return self in (AddressMistake.CARD, AddressMistake.SECRET)
 
 
-_LOOKS: Final = "A wallet address looks like https://wallet.example/alice."
 # For the mistakes that this module recognizes; for the others, the sentence of `parse`.
 _SENTENCES: Final = {
     AddressMistake.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
-    AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {_LOOKS}",
-    AddressMistake.EMAIL: f"This looks like an e-mail address; a wallet address has no @. {_LOOKS}",
-    AddressMistake.PHONE: f"This looks like a phone number. {_LOOKS}",
-    AddressMistake.NUMBER: f"This is a number. {_LOOKS}",
-    AddressMistake.CRYPTO: f"This looks like a cryptocurrency address. {_LOOKS}",
+    AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {LOOKS}",
+    AddressMistake.EMAIL: f"This looks like an e-mail address; a wallet address has no @. {LOOKS}",
+    AddressMistake.PHONE: f"This looks like a phone number. {LOOKS}",
+    AddressMistake.NUMBER: f"This is a number. {LOOKS}",
+    AddressMistake.CRYPTO: f"This looks like a cryptocurrency address. {LOOKS}",
     AddressMistake.SECRET: (
         "This looks like a recovery phrase or a private key. Never enter it on a page."
     ),
-    AddressMistake.NAME: f"This looks like a name without its provider. {_LOOKS}",
+    AddressMistake.NAME: f"This looks like a name without its provider. {LOOKS}",
 }
 
 
@@ -107,10 +105,8 @@ def mistake_in(text: str) -> AddressMistake | None:
 
     Texts that are too long, and mistakes in an address, are left to `parse`.
     """
-    if len(text) > MAX_URL:
-        return None
-    plain = unicodedata.normalize("NFKC", text).replace("。", ".")
-    if len(plain) > MAX_URL:
+    plain = normalized(text)
+    if plain is None:
         return None
     compact = "".join(plain.split())
     return (
