@@ -24,12 +24,12 @@ from statistics import median
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.runtime import SystemClock
 from checkout.domain.session.record import Status
 from checkout.version import VERSION
 from open_payments.transport import Request, Response
+from open_payments.transports.public import PublicTransport
 from sandbox.wallets import certificates
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers
@@ -122,7 +122,11 @@ def served() -> Iterator[tuple[World, Far, Official]]:
         far = Far(world, found.server_context(), sleeper)
         servers = WalletServers(far, far, sleeper)  # type: ignore[arg-type]
         servers.start()
-        http = PublicHttp(version=VERSION, ca_file=str(found.authority), allow_loopback=True)
+        http = PublicTransport(
+            user_agent=f"checkout-sessions/{VERSION}",
+            ca_file=str(found.authority),
+            allow_loopback=True,
+        )
         wallets = SignedWallets(http, world.vault, world.clock, allow_loopback=True)
         world.services = replace(world.services, wallets=wallets)
         official = Official(world, found.authority, Path(name))

@@ -25,10 +25,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 import httpx2
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from open_payments.signatures import public_x
+from open_payments.keys import SigningKey
 from sandbox import cloud
 from sandbox.demo import DemoFailed
 from sandbox.rehearsal import account, edge, namespaces, stack
@@ -345,17 +343,15 @@ def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, st
         pages_origin="https://wallets.example",
         sleep=sleeper,
     )
-    key, key_id = Ed25519PrivateKey.generate(), str(uuid4())
-    jwk = {"kid": key_id, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
-    network.register_key(MERCHANT, jwk | {"x": public_x(key.private_bytes_raw())})
+    key = SigningKey.generate(str(uuid4()))
+    network.register_key(MERCHANT, key.jwk().members())
     key_file = scratch / "private.key"
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     key_file.touch(0o600)
-    key_file.write_bytes(pem)
+    key_file.write_text(key.to_pem())
     servers = WalletServers(network, tls, sleeper)
     servers.start()
     running.callback(servers.close)
-    return key_file, key_id
+    return key_file, key.key_id
 
 
 def _say(what: str, text: str) -> None:

@@ -148,9 +148,11 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 def _wallets() -> TestWallets:
     import boto3
 
-    from checkout.adapters.outbound.http import PublicHttp
     from checkout.version import VERSION
+    from open_payments.transports.public import PublicTransport
 
     table = Table(boto3.client("dynamodb"), os.environ["WALLETS_TABLE"])
-    public = PublicHttp(version=VERSION, max_answer_bytes=2 * _BODY_MAX)
+    public = PublicTransport(
+        user_agent=f"checkout-sessions/{VERSION}", max_answer_bytes=2 * _BODY_MAX
+    )
     return TestWallets(os.environ["TEST_WALLETS"], Kept(table), public)

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from open_payments.keys import SigningKey
 from open_payments.transport import Response
 from sandbox.wallets import answers, interaction, schemas
 from sandbox.wallets.backend import Backend
@@ -176,13 +175,11 @@ def _change_keys(backend: Backend, call: Call) -> Response:
 
 
 def _generate(backend: Backend, account: Account) -> NewKey:
-    key = Ed25519PrivateKey.from_private_bytes(backend.random_bytes(32))
-    x = base64.urlsafe_b64encode(key.public_key().public_bytes_raw()).rstrip(b"=").decode()
-    kid = backend.new_id()
-    jwk = {"kid": kid, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519", "x": x}
-    backend.register_key(account.id, jwk)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return NewKey(kid, pem.decode(), base64.b64encode(pem).decode())
+    raw = backend.random_bytes(32)
+    key = SigningKey(backend.new_id(), raw)
+    backend.register_key(account.id, key.jwk().members())
+    pem = key.to_pem()
+    return NewKey(key.key_id, pem, base64.b64encode(pem.encode()).decode())
 
 
 # --- consent ---

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from moto import mock_aws
+from tls_server import authority, names, new_http, server  # noqa: F401 - fixtures
 
-from checkout.adapters.outbound.http import PublicHttp
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.stores import EMULATED, Store, Watched, boto, new_store, with_tables
-from tests.support.tls_server import Authority, Names, TlsServer, make_authority
 
 
 def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
@@ -38,36 +36,3 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 def shared(request: pytest.FixtureRequest) -> Iterator[Store]:
     """Return stores for many threads at once, each DynamoDB in turn."""
     yield from _store(request.param, request)
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture
-def server(authority: Authority) -> Iterator[TlsServer]:
-    """For tests that may open sockets."""
-    server = TlsServer(authority.tls)
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names()
-
-
-@pytest.fixture
-def new_http(authority: Authority, names: Names) -> Iterator[Callable[..., PublicHttp]]:
-    """Return a maker of clients that trust the test's authority; all are closed at the end."""
-    usual: dict[str, Any] = {"version": "1.2.3", "ca_file": authority.ca_file, "resolve": names}
-    made: list[PublicHttp] = []
-
-    def make(**options: Any) -> PublicHttp:
-        made.append(PublicHttp(**(usual | {"allow_loopback": True} | options)))
-        return made[-1]
-
-    yield make
-    for http in made:
-        http.close()

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.adapters.outbound.addresses import ResolvedHosts, is_host, is_permitted
-from checkout.adapters.outbound.http import PublicHttp
+from checkout.adapters.outbound.hosts import ResolvedHosts
 from checkout.domain.ground.errors import (
     UrlInvalid,
     WalletInvalid,
@@ -28,6 +27,8 @@ from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.flows.webhooks import endpoints
 from open_payments.errors import NotSent
 from open_payments.transport import Request, Response
+from open_payments.transports.addresses import is_host, is_permitted
+from open_payments.transports.public import PublicTransport
 from open_payments.urls import is_infrastructure, target
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
 from tests.support.flows import CEDAR, World
@@ -179,7 +180,7 @@ def test_what_was_saved_before_is_not_used(host: str) -> None:
         asked.append(name)
         return [(socket.AF_INET, 1, 6, "", ("8.8.8.8", 443))]
 
-    http = PublicHttp(version="1", resolve=resolve)
+    http = PublicTransport(user_agent="1", resolve=resolve)
     for method in ("GET", "POST"):
         with pytest.raises(NotSent):
             http.send(Request(method, f"https://{host}/", {}), timeout=1)
@@ -200,7 +201,7 @@ def test_a_name_that_resolves_there_is_refused_when_saved_and_when_used(
     assert not is_permitted(address, allow_loopback=allow_loopback)
     hosts = ResolvedHosts(allow_loopback=allow_loopback, resolve=resolve)
     assert not hosts.permitted("hooks.example")
-    http = PublicHttp(version="1", resolve=resolve, allow_loopback=allow_loopback)
+    http = PublicTransport(user_agent="1", resolve=resolve, allow_loopback=allow_loopback)
     with pytest.raises(NotSent, match="address refused"):
         http.send(Request("GET", "https://hooks.example/", {}), timeout=1)
     http.close()

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.ground.typed_address import AddressMistake
 from checkout.domain.session.record import Status
 from open_payments.errors import NoSuchHost
+from open_payments.transports.public import PublicTransport
 from pay.language import texts
 from tests.support.cases import MISTYPED
 from tests.support.flows import on, raising
@@ -94,7 +94,7 @@ def test_no_name_is_looked_up_for_what_is_no_address(visitor: Customer) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     world = visitor.world
-    http = PublicHttp(version="test", resolve=resolve)
+    http = PublicTransport(user_agent="test", resolve=resolve)
     wallets = SignedWallets(http, world.vault, world.clock, allow_loopback=False)
     world.services = replace(world.services, wallets=wallets, allow_loopback=False)
     assert len({text for _, text in TYPED}) >= 40

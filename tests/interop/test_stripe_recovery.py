@@ -23,8 +23,9 @@ import pytest
 from api import http
 from api.v1 import http as v1
 from api.v1.app import app
-from checkout.adapters.outbound.http import PublicHttp, PublicReceivers
+from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.flows.session import close
+from open_payments.transports.public import PublicTransport
 from tests.interop.packages import STRIPE, environment, installed
 from tests.support.deployment import sqs_event
 from tests.support.flows import World
@@ -127,7 +128,7 @@ def serving_api(world: World) -> Iterator[str]:
 @pytest.mark.parametrize("fails", [0, 1], ids=["the first endpoint fails", "the second one fails"])
 def test_the_recipe_finds_exactly_the_events_that_an_endpoint_missed(fails: int) -> None:
     world = World()
-    http = PublicHttp(version="1.2.3", allow_loopback=True)
+    http = PublicTransport(user_agent="1.2.3", allow_loopback=True)
     world.receivers = PublicReceivers(http)  # type: ignore[assignment]
     sender = Sender(world)
     with listening() as one, listening() as other, serving_api(world) as base:

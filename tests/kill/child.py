@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session
 from checkout.flows.merchant import api_keys, setup
@@ -25,6 +24,7 @@ from checkout.flows.session.lookup import load
 from checkout.flows.webhooks.deliver import MessageResult
 from checkout.services import PayServices
 from checkout.version import VERSION
+from open_payments.transports.public import PublicTransport
 from tests.kill.place import (
     SWEEP_EVERY,
     Aws,
@@ -101,7 +101,9 @@ def main() -> None:
     clock = SharedClock(Path(place["clock"]))
     sealed = vault()
     sealed.seal("", place=("", "", ""))  # derives the key, once for all children
-    transport = PublicHttp(version=VERSION, ca_file=place["ca_file"], allow_loopback=True)
+    transport = PublicTransport(
+        user_agent=f"checkout-sessions/{VERSION}", ca_file=place["ca_file"], allow_loopback=True
+    )
     for line in sys.stdin:
         job = json.loads(line)
         process = os.fork()

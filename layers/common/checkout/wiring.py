@@ -29,7 +29,7 @@ from checkout.adapters.instrumented import (
     report_refusal,
 )
 from checkout.adapters.limits import Allowances
-from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.adapters.outbound.hosts import ResolvedHosts
 from checkout.adapters.runtime import SystemClock, Threads, system_random
 from checkout.ports import EventQueue, Mail, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
@@ -40,10 +40,10 @@ from open_payments.urls import authority
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.details_keys import KmsDetailsKeys
     from checkout.adapters.dynamo.erasure import DynamoRecords
-    from checkout.adapters.outbound.http import PublicHttp
     from checkout.adapters.outbound.wallets import SignedWallets
     from checkout.adapters.vault import AesVault
     from checkout.flows.webhooks.deliver import MessageResult
+    from open_payments.transports.public import PublicTransport
 
 
 _COLLECT_AFTER: Final = 20_000  # objects
@@ -211,7 +211,7 @@ def records() -> DynamoRecords:
 @cache
 def webhook_sender() -> Callable[[str], MessageResult]:
     """Build the function that functions/webhook_sender calls for each event id."""
-    from checkout.adapters.outbound.http import PublicReceivers
+    from checkout.adapters.outbound.receivers import PublicReceivers
     from checkout.flows.webhooks.deliver import deliver
 
     base = api_services()
@@ -235,12 +235,12 @@ def _wallets() -> SignedWallets:
     )
 
 
-def _public_http() -> PublicHttp:
-    from checkout.adapters.outbound.http import PublicHttp
+def _public_http() -> PublicTransport:
+    from open_payments.transports.public import PublicTransport
 
     chosen = settings()
-    return PublicHttp(
-        version=VERSION,
+    return PublicTransport(
+        user_agent=f"checkout-sessions/{VERSION}",
         ca_file=chosen.extra_ca_file or None,
         allow_loopback=chosen.allow_loopback_wallets,
     )

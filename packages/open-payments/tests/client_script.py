@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from open_payments import testing
 from open_payments.models import AccessToken, ClientIdentity, Continuation, WalletAddress
 from open_payments.protocol import OpenPayments
-from open_payments.transport import Request, Response
+from open_payments.testing import answer as answer
+from open_payments.transport import Request
 
 DATA = Path(__file__).parent / "data"
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -43,27 +44,8 @@ def identity(wallet_address: str = SHOP) -> ClientIdentity:
     return ClientIdentity(wallet_address, key["keyId"], bytes.fromhex(key["seed_hex"]))
 
 
-class Script:
-    """Answers in order, or raises. Time stands still unless a test moves it."""
-
-    def __init__(self, *answers: Response | Exception) -> None:
-        self.answers = deque(answers)
-        self.sent: list[Request] = []
-        self.timeouts: list[float] = []
-        self.time = START
-        self.takes = timedelta()
-
-    def send(self, request: Request, *, timeout: float) -> Response:
-        self.sent.append(request)
-        self.timeouts.append(timeout)
-        self.time += self.takes
-        answer = self.answers.popleft()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def now(self) -> datetime:
-        return self.time
+class Script(testing.Script):
+    """A script whose client signs with the test's key."""
 
     def client(self, seconds: float = 60, **options: Any) -> OpenPayments:
         return OpenPayments(
@@ -73,12 +55,6 @@ class Script:
             deadline=self.time + timedelta(seconds=seconds),
             **options,
         )
-
-
-def answer(status: int, body: object = None) -> Response:
-    """A recorded or invented answer: JSON, or text as it is, or nothing."""
-    text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
-    return Response(status, {}, text.encode())
 
 
 def money(value: int, asset_code: str = "EUR", asset_scale: object = 2) -> dict[str, object]:

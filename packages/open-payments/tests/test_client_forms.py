@@ -138,3 +138,17 @@ def test_the_number_of_remembered_servers_is_bounded(monkeypatch: pytest.MonkeyP
     for server in "abca":
         forms.learn(server, wants_object=True)
     assert [server for server in "abc" if forms.wants_object(server)] == ["a", "c"]
+
+
+def test_where_the_object_goes_first_only_the_servers_of_the_string_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_forms, "_MOST", 1)
+    forms = ClientForms(object_first=True)
+    assert forms.wants_object("https://a.example")
+    forms.learn("https://a.example", wants_object=False)
+    assert not forms.wants_object("https://a.example")
+    forms.learn("https://b.example", wants_object=False)
+    assert forms.wants_object("https://a.example")
+    forms.learn("https://b.example", wants_object=True)
+    assert forms.wants_object("https://b.example")

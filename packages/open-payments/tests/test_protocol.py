@@ -78,7 +78,7 @@ UNTRUSTED: dict[tuple[str, str], list[object]] = {
     ("document", "resourceServer"): ["https://wallet.example/?tenant", ...],
     ("keys", "keys"): [{}],
     ("keys", "keys.0"): ["key"],
-    ("keys", "keys.0.kid"): [...],
+    ("keys", "keys.0.kid"): [7, "k" * 2049],
     ("keys", "keys.0.x"): [7, "x" * 65],
     ("read", "receivedAmount"): [...],
     ("read", "receivedAmount.value"): [
@@ -192,7 +192,12 @@ def test_a_wallet_without_a_public_name_has_none(value: object) -> None:
 
 
 def test_keys_of_other_kinds_may_stand_beside_ours() -> None:
-    others = [{"kty": "RSA", "crv": "-"}, {"kty": "OKP", "crv": "X25519", "kid": "x", "x": "y"}]
+    others = [
+        {"kty": "RSA", "crv": "-"},
+        {"kty": "OKP", "crv": "X25519", "kid": "x", "x": "y"},
+        {"kty": "OKP", "kid": "x", "x": "y"},
+        {"kty": "OKP", "crv": "Ed25519", "x": "y"},
+    ]
     [key] = _ask("keys", "keys", [*others, KEY])
     assert (key.kid, key.x) == ("k", "11qY")
 

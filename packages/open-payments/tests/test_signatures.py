@@ -31,8 +31,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from open_payments.canonical import canonical
+from open_payments.keys import load_private_key, public_x
 from open_payments.models import ClientIdentity
-from open_payments.signatures import content_digest, load_private_key, public_x, sign
+from open_payments.signatures import content_digest, sign
 from open_payments.transport import Request
 
 VECTORS = load("vectors.json")

@@ -15,17 +15,19 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tls_server import NAME, Names, TlsServer, raw, reply
 
-from checkout.adapters.outbound.addresses import ResolvedHosts
-from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
-from checkout.adapters.outbound.http import PublicHttp, PublicReceivers
+from checkout.adapters.outbound.hosts import ResolvedHosts
+from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import webhook_url
 from checkout.ports import Receipt
 from open_payments.transport import Response
+from open_payments.transports.connections import Call, PublicBackend
+from open_payments.transports.public import PublicTransport
+from open_payments.transports.requests import Stopped
 from tests.support.basics import NOW, words
 from tests.support.protected import DELIVERY_TIMEOUT
-from tests.support.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 
@@ -55,7 +57,7 @@ def spent(names: Names) -> Spent:
 
 
 Post = Callable[[], Receipt]
-NewHttp = Callable[..., PublicHttp]
+NewHttp = Callable[..., PublicTransport]
 
 
 @pytest.fixture
@@ -248,7 +250,9 @@ def test_a_resolver_that_fails_leads_nowhere(names: Names, error: Exception) -> 
 
 public, private = Names(), Names()
 public.addresses, private.addresses = [PUBLIC], ["10.0.0.1"]
-nowhere = PublicReceivers(PublicHttp(version="1", resolve=private))  # gets as far as the address
+nowhere = PublicReceivers(
+    PublicTransport(user_agent="1", resolve=private)
+)  # gets as far as the address
 
 
 @settings(max_examples=60)

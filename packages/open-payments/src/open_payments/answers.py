@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
@@ -19,10 +20,13 @@ from open_payments.models import (
     AccessToken,
     Amount,
     Continuation,
+    Continued,
     GrantSpent,
     IncomingPayment,
     Jwk,
+    Metadata,
     OutgoingPayment,
+    PublicIncomingPayment,
     Quote,
     WalletAddress,
 )
@@ -71,6 +75,9 @@ class Answer:
     def has(self, name: str) -> bool:
         """Return whether there is a value. Servers also write null or "" for none."""
         return self._members.get(name) not in (None, "")
+
+    def is_(self, name: str, value: str) -> bool:
+        return self._members.get(name) == value
 
     def child(self, name: str) -> Answer:
         return Answer(self._members.get(name), operation=self.operation, path=f"{self.path}.{name}")
@@ -175,6 +182,11 @@ class Answer:
             self.distrust("is not a time with its offset", name)
         return moment
 
+    def metadata(self) -> Metadata | None:
+        """Return the caller's own JSON, or None if there is none."""
+        value = self._members.get("metadata")
+        return value if isinstance(value, dict) else None
+
     def amount(self, name: str) -> Amount:
         child = self.child(name)
         value = child.text("value", longest=20)
@@ -207,7 +219,7 @@ def jwks(answer: Answer) -> tuple[Jwk, ...]:
     return tuple(
         Jwk(kid=key.text("kid"), x=key.text("x", longest=64))
         for key in answer.children("keys")
-        if key.text("kty", longest=16) == "OKP" and key.text("crv", longest=16) == "Ed25519"
+        if key.text("kty", longest=16) == "OKP" and key.has("kid") and key.is_("crv", "Ed25519")
     )
 
 
@@ -254,6 +266,33 @@ def continuation(answer: Answer, *, auth_server: str, answered_at: datetime) -> 
     )
 
 
+def continued(
+    answer: Answer, *, auth_server: str, wallet: str, sent_at: datetime, answered_at: datetime
+) -> Continued:
+    """Return the answer to a continuation of a grant about `wallet`."""
+    token = None
+    if answer.has("access_token"):
+        token = access_token(answer.child("access_token"), auth_server=auth_server, sent_at=sent_at)
+    subject: tuple[str, ...] = ()
+    if answer.has("subject"):
+        child = answer.child("subject")
+        ids = child.children("sub_ids") if child.has("sub_ids") else []
+        subject = tuple(each.echo("id", wallet) for each in ids if each.is_("format", "uri"))
+    following = None
+    # What was granted must not be lost because of a faulty way to go on.
+    with suppress(*(UntrustedAnswer,) if token or subject else ()):
+        following = continuation(
+            answer.child("continue"), auth_server=auth_server, answered_at=answered_at
+        )
+    return Continued(token, subject, following)
+
+
+def public_incoming_payment(answer: Answer) -> PublicIncomingPayment:
+    return PublicIncomingPayment(
+        received=answer.amount("receivedAmount"), auth_server=_base(answer, "authServer")
+    )
+
+
 def incoming_payment(answer: Answer, *, wallet: str, id_on: str | None = None) -> IncomingPayment:
     received = answer.amount("receivedAmount")
     expected = answer.amount("incomingAmount") if answer.has("incomingAmount") else None
@@ -266,6 +305,7 @@ def incoming_payment(answer: Answer, *, wallet: str, id_on: str | None = None) -
         received=received,
         completed=answer.flag("completed"),
         expires_at=answer.moment("expiresAt"),
+        metadata=answer.metadata(),
     )
 
 
@@ -274,10 +314,14 @@ def quote(
     *,
     wallet: WalletAddress,
     receiver: str,
-    receive: Amount | None,
-    debit: Amount | None,
+    receive: Amount | None = None,
+    debit: Amount | None = None,
+    fixed_receive: Amount | None = None,
 ) -> Quote:
-    """Return a quote that delivers at least `receive`, and that costs exactly `debit`, if given."""
+    """Return a quote that delivers at least `receive`.
+
+    If given, `fixed_receive` is exactly what it delivers, and `debit` exactly what it costs.
+    """
     answer.echo("walletAddress", wallet.id)
     answer.echo("receiver", receiver)
     found = Quote(
@@ -285,7 +329,10 @@ def quote(
         debit=answer.amount("debitAmount"),
         receive=answer.amount("receiveAmount"),
         expires_at=answer.moment("expiresAt"),
+        receiver=receiver,
     )
+    if fixed_receive is not None and found.receive != fixed_receive:
+        answer.distrust("is not what was asked for", "receiveAmount")
     if receive is not None and (
         not found.receive.same_asset(receive) or found.receive.value < receive.value
     ):
@@ -320,4 +367,5 @@ def outgoing_payment(answer: Answer, *, id_on: str) -> OutgoingPayment:
         debit=debit,
         sent=sent,
         failed=answer.has("failed") and answer.flag("failed"),
+        metadata=answer.metadata(),
     )

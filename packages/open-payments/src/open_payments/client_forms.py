@@ -13,23 +13,24 @@ _MOST: Final = 1024  # customers choose the servers, so their number is limited 
 
 
 class ClientForms:
-    """The servers that want the object, learned from their answers; all others get the string.
+    """The form that each server wants, learned from its answers; the string goes first.
 
-    One per process; safe between threads.
+    With `object_first`, the object goes first. One per process; safe between threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, object_first: bool = False) -> None:
+        self._object_first = object_first
         self._lock = threading.Lock()
-        self._objects: dict[str, None] = {}
+        self._others: dict[str, None] = {}  # the servers that want the other form
 
     def wants_object(self, auth_server: str) -> bool:
-        return auth_server in self._objects
+        return (auth_server in self._others) is not self._object_first
 
     def learn(self, auth_server: str, *, wants_object: bool) -> None:
         """Remember the form that `auth_server` has accepted."""
         with self._lock:
-            self._objects.pop(auth_server, None)
-            if wants_object:
-                self._objects[auth_server] = None
-            if len(self._objects) > _MOST:
-                del self._objects[next(iter(self._objects))]
+            self._others.pop(auth_server, None)
+            if wants_object is not self._object_first:
+                self._others[auth_server] = None
+            if len(self._others) > _MOST:
+                del self._others[next(iter(self._others))]

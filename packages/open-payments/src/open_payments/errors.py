@@ -11,6 +11,12 @@
 `flows/` does not trust two kinds of refusals: 400 "invalid quote" may follow an accepted first
 delivery, and a hostile wallet may refuse a payment that it has accepted. Messages never contain a
 token, a nonce or a whole body.
+
+No call is behind the errors of a return from an approval (RFC 9635, section 4.2):
+
+    ReturnRefused
+    ├── Declined             the query reports no approval; not proved
+    └── NotFromThisServer    the hash is missing or wrong
 """
 
 from __future__ import annotations
@@ -20,7 +26,9 @@ from typing import Final
 
 # Calls that must not be sent again once they may have had their effect: money may have moved, and
 # a lost continuation or rotation loses its token.
-_ONCE: Final = frozenset({"create_outgoing_payment", "continue_grant", "rotate_token"})
+_ONCE: Final = frozenset(
+    {"create_outgoing_payment", "continue_grant", "poll_grant", "rotate_token"}
+)
 
 
 class Reason(StrEnum):
@@ -129,3 +137,15 @@ class Refused(OpenPaymentsError):
         if self.reason is Reason.BUSY:
             return self.operation not in _ONCE
         return self.reason in (Reason.CLIENT_UNKNOWN, Reason.NOT_ROTATED)
+
+
+class ReturnRefused(Exception):
+    """The query of a return from an approval gives no reference to redeem."""
+
+
+class Declined(ReturnRefused):
+    """The query reports that the customer did not approve. Anyone can write such a query."""
+
+
+class NotFromThisServer(ReturnRefused):
+    """The query does not prove that it comes from the server of the grant."""

@@ -7,8 +7,11 @@ Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+
+Metadata = Mapping[str, object]  # JSON of the caller, which servers return as they got it
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +71,25 @@ class Jwk:
     kid: str
     x: str
 
+    def members(self) -> dict[str, str]:
+        """Return the JSON object of a key set (RFC 7517, RFC 8037)."""
+        return {"kid": self.kid, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519", "x": self.x}
+
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
     """The signer: wallet address, key id and the raw 32 byte Ed25519 private key.
 
-    `url` is the client, at whose `jwks.json` servers find the key. None is the wallet address.
+    `url` is the client, at whose `jwks.json` servers find the key. None is the wallet address. A
+    client with `directed` sends its public key with each grant request instead, so servers read no
+    document of the client; servers give it only grants without an interaction.
     """
 
     wallet_address: str
     key_id: str
     private_key: bytes = field(repr=False)
     url: str | None = None
+    directed: bool = False
 
     @property
     def client(self) -> str:
@@ -112,11 +122,33 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class PendingGrant:
-    """An interactive grant that waits for the customer at `interact_url`."""
+    """An interactive grant that waits for the customer at `interact_url`.
+
+    `finish_nonce` is "" for a grant that is polled, because it was requested without a finish URI.
+    """
 
     interact_url: str = field(repr=False)  # some servers put the nonce into it
     finish_nonce: str = field(repr=False)
     continuation: Continuation
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """The answer to a continuation: what was granted, and how to go on.
+
+    `token` is None for a grant of subject information, and for one that still waits for the
+    customer. `subject` has the wallet addresses that the customer has proved to own. `continuation`
+    is None if the server did not send a usable one.
+    """
+
+    token: AccessToken | None
+    subject: tuple[str, ...] = ()
+    continuation: Continuation | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the customer has not decided yet."""
+        return self.token is None and not self.subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +172,30 @@ class IncomingPayment:
     received: Amount
     completed: bool
     expires_at: datetime | None
+    metadata: Metadata | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicIncomingPayment:
+    """What a server shows of an incoming payment without a token."""
+
+    received: Amount
+    auth_server: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
     """`debit` includes the sender's fees.
 
-    `expires_at` is set by the customer's wallet, and may be absent.
+    `expires_at` is set by the customer's wallet, and may be absent. `receiver` is the incoming
+    payment, or "" in a quote that the caller built.
     """
 
     id: str
     debit: Amount
     receive: Amount
     expires_at: datetime | None
+    receiver: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +209,4 @@ class OutgoingPayment:
     debit: Amount
     sent: Amount
     failed: bool
+    metadata: Metadata | None = field(default=None, repr=False, compare=False)

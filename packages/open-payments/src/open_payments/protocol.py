@@ -20,17 +20,21 @@ from open_payments.answers import Answer
 from open_payments.client_forms import ClientForms
 from open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
 from open_payments.exchange import CALL, DOCUMENT, SLOW_CALL, Exchange, Reply
+from open_payments.keys import public_jwk
 from open_payments.limits import Limits
 from open_payments.models import (
     AccessToken,
     Amount,
     ClientIdentity,
     Continuation,
+    Continued,
     GrantSpent,
     IncomingPayment,
     Jwk,
+    Metadata,
     OutgoingPayment,
     PendingGrant,
+    PublicIncomingPayment,
     Quote,
     WalletAddress,
 )
@@ -50,12 +54,17 @@ class Access(StrEnum):
     """A grant that a wallet gives without interaction."""
 
     INCOMING_PAYMENT = "incoming-payment"
+    INCOMING_PAYMENTS = "incoming-payments"  # all of them: to read and list
     QUOTE = "quote"
 
 
-_ACTIONS: Final = {
-    Access.INCOMING_PAYMENT: ["create", "read", "complete"],
-    Access.QUOTE: ["create", "read"],
+_ACCESS: Final[Mapping[Access, dict[str, Any]]] = {
+    Access.INCOMING_PAYMENT: {
+        "type": "incoming-payment",
+        "actions": ["create", "read", "complete"],
+    },
+    Access.INCOMING_PAYMENTS: {"type": "incoming-payment", "actions": ["read", "list"]},
+    Access.QUOTE: {"type": "quote", "actions": ["create", "read"]},
 }
 
 
@@ -131,8 +140,8 @@ class OpenPayments:
         Incoming payments are those of the wallet address `wallet`, by default of the client's own.
         Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
         """
-        wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
-        if access is Access.INCOMING_PAYMENT:
+        wanted = dict(_ACCESS[access])
+        if access is not Access.QUOTE:
             wanted["identifier"] = wallet or self.identity.wallet_address
         body = {"access_token": {"access": [wanted]}}
         reply = self._ask_grant("request_grant", auth_server, body)
@@ -146,13 +155,19 @@ class OpenPayments:
         return self._token(reply, auth_server)
 
     def request_payment_grant(
-        self, wallet: WalletAddress, *, limits: Limits | None, finish_uri: str, nonce: str
+        self,
+        wallet: WalletAddress,
+        *,
+        limits: Limits | None,
+        finish_uri: str | None,
+        nonce: str = "",
     ) -> PendingGrant:
         """Ask the owner of `wallet` to approve payments within `limits`; without, to read them.
 
         `finish_uri` must not use the query names hash, interact_ref, result and message: the server
-        sets them. Raises NotSent for a debit limit in another asset than the wallet's: the server
-        would grant it, and then refuse each payment.
+        sets them. Without a `finish_uri` the grant is polled (`poll_grant`). Raises NotSent for a
+        debit limit in another asset than the wallet's: the server would grant it, and then refuse
+        each payment.
         """
         debit = limits.debit_amount if limits is not None else None
         if debit is not None and not debit.is_of(wallet):
@@ -167,24 +182,18 @@ class OpenPayments:
             "identifier": wallet.id,
             **({"limits": limits.members()} if limits is not None else {}),
         }
-        body = {
-            "access_token": {"access": [wanted]},
-            "interact": {
-                "start": ["redirect"],
-                "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
-            },
-        }
-        reply = self._ask_grant("request_payment_grant", wallet.auth_server, body)
-        interact = reply.answer.child("interact")
-        return PendingGrant(
-            interact_url=self._interact_url(interact),
-            finish_nonce=interact.secret("finish"),
-            continuation=answers.continuation(
-                reply.answer.child("continue"),
-                auth_server=wallet.auth_server,
-                answered_at=reply.answered_at,
-            ),
-        )
+        wants = {"access_token": {"access": [wanted]}}
+        return self._ask_approval("request_payment_grant", wallet, wants, finish_uri, nonce)
+
+    def request_subject_grant(
+        self, wallet: WalletAddress, *, finish_uri: str | None, nonce: str = ""
+    ) -> PendingGrant:
+        """Ask the owner of `wallet` to prove the ownership, and to approve nothing else.
+
+        `finish_uri` is as in `request_payment_grant`. Source: Open Payments 1.1, RFC 9635, 2.2.
+        """
+        wants = {"subject": {"sub_ids": [{"id": wallet.id, "format": "uri"}]}}
+        return self._ask_approval("request_subject_grant", wallet, wants, finish_uri, nonce)
 
     def continue_grant(
         self,
@@ -199,16 +208,34 @@ class OpenPayments:
         `limits` are those of `request_payment_grant`: a token with others is not believed. A lost
         answer loses the token.
         """
-        self._check_home("continue_grant", continuation.uri, wallet.auth_server)
-        reply = self._exchange.json(
-            "continue_grant",
-            "POST",
-            continuation.uri,
-            token=continuation.token,
-            body={"interact_ref": interact_ref},
-        )
-        answers.granted_payment(reply.answer.child("access_token"), wallet=wallet.id, limits=limits)
+        body = {"interact_ref": interact_ref}
+        reply = self._continued("continue_grant", wallet, continuation, body, limits)
         return self._token(reply, wallet.auth_server)
+
+    def redeem_grant(
+        self,
+        wallet: WalletAddress,
+        continuation: Continuation,
+        *,
+        interact_ref: str,
+        limits: Limits | None,
+    ) -> Continued:
+        """Do what `continue_grant` does, for a grant that may have no access token."""
+        body = {"interact_ref": interact_ref}
+        return self._granted(
+            self._continued("continue_grant", wallet, continuation, body, limits), wallet
+        )
+
+    def poll_grant(
+        self, wallet: WalletAddress, continuation: Continuation, *, limits: Limits | None
+    ) -> Continued:
+        """Ask whether a grant without a finish URI has been approved.
+
+        Not before `continuation.not_before`; poll again with the `continuation` of the result.
+        """
+        return self._granted(
+            self._continued("poll_grant", wallet, continuation, None, limits), wallet
+        )
 
     def cancel_grant(self, auth_server: str, continuation: Continuation) -> None:
         """Revoke the grant and all its tokens."""
@@ -241,13 +268,18 @@ class OpenPayments:
         amount: Amount | None,
         expires_at: datetime,
         wallet: str | None = None,
+        metadata: Metadata | None = None,
     ) -> IncomingPayment:
         """Create an incoming payment. Without an `amount` it accepts any, and stays open.
 
         Not idempotent: each call makes one.
         """
         wallet = wallet or self.identity.wallet_address
-        expected = {} if amount is None else {"incomingAmount": amount.members()}
+        expected: dict[str, object] = {}
+        if amount is not None:
+            expected["incomingAmount"] = amount.members()
+        if metadata is not None:
+            expected["metadata"] = metadata
         reply = self._exchange.json(
             "create_incoming_payment",
             "POST",
@@ -274,6 +306,33 @@ class OpenPayments:
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url, wallet)
 
+    def get_public_incoming_payment(self, url: str) -> PublicIncomingPayment:
+        """Read what the server shows without a token."""
+        return answers.public_incoming_payment(
+            self._read_public("get_public_incoming_payment", url)
+        )
+
+    def list_incoming_payments(
+        self,
+        resource_server: str,
+        token: AccessToken,
+        *,
+        wallet: str | None = None,
+        first: int = 20,
+        cursor: str | None = None,
+    ) -> tuple[tuple[IncomingPayment, ...], str | None]:
+        """Return a page of the wallet's incoming payments, and the next cursor or None.
+
+        `token` is of `Access.INCOMING_PAYMENTS`.
+        """
+        wallet = wallet or self.identity.wallet_address
+        url = under(resource_server, "incoming-payments")
+        items, following = self._page("list_incoming_payments", url, token, wallet, first, cursor)
+        found = [
+            answers.incoming_payment(item, wallet=wallet, id_on=resource_server) for item in items
+        ]
+        return tuple(found), following
+
     def complete_incoming_payment(
         self, url: str, token: AccessToken, *, wallet: str | None = None
     ) -> IncomingPayment:
@@ -296,12 +355,19 @@ class OpenPayments:
         receiver: str,
         receive: Amount | None = None,
         debit: Amount | None = None,
+        fixed_receive: Amount | None = None,
     ) -> Quote:
         """Create a quote for delivering the amount of `receiver`, at least `receive`.
 
-        With `debit` it is a quote for what this debit, fees included, delivers.
+        With `debit` it is a quote for what this debit, fees included, delivers; with
+        `fixed_receive` for delivering exactly this amount, to a receiver without an amount. Raises
+        ValueError for both.
         """
+        if debit is not None and fixed_receive is not None:
+            raise ValueError("a quote fixes one amount")
         fixed = {} if debit is None else {"debitAmount": debit.members()}
+        if fixed_receive is not None:
+            fixed = {"receiveAmount": fixed_receive.members()}
         reply = self._exchange.json(
             "create_quote",
             "POST",
@@ -312,11 +378,30 @@ class OpenPayments:
             cap=SLOW_CALL,
         )
         return answers.quote(
-            reply.answer, wallet=wallet, receiver=receiver, receive=receive, debit=debit
+            reply.answer,
+            wallet=wallet,
+            receiver=receiver,
+            receive=receive,
+            debit=debit,
+            fixed_receive=fixed_receive,
         )
 
+    def get_quote(
+        self, wallet: WalletAddress, token: AccessToken, *, url: str, receiver: str
+    ) -> Quote:
+        """Read a quote of `wallet` that pays `receiver`."""
+        reply = self._exchange.json("get_quote", "GET", url, token=token.value)
+        reply.answer.echo("id", url)
+        return answers.quote(reply.answer, wallet=wallet, receiver=receiver)
+
     def create_outgoing_payment(
-        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote, receiver: str
+        self,
+        wallet: WalletAddress,
+        token: AccessToken,
+        *,
+        quote: Quote,
+        receiver: str,
+        metadata: Metadata | None = None,
     ) -> OutgoingPayment:
         """Move the money.
 
@@ -328,7 +413,11 @@ class OpenPayments:
             "POST",
             under(wallet.resource_server, "outgoing-payments"),
             token=token.value,
-            body={"walletAddress": wallet.id, "quoteId": quote.id},
+            body={
+                "walletAddress": wallet.id,
+                "quoteId": quote.id,
+                **({} if metadata is None else {"metadata": metadata}),
+            },
             expect=201,
         )
         found = answers.outgoing_payment(reply.answer, id_on=wallet.resource_server)
@@ -362,20 +451,88 @@ class OpenPayments:
         cursor: str | None = None,
     ) -> tuple[tuple[OutgoingPayment, ...], str | None]:
         """Return a page of the wallet's payments, newest first, and the next cursor or None."""
-        query = {"first": str(first), "wallet-address": wallet.id}
+        url = under(wallet.resource_server, "outgoing-payments")
+        items, following = self._page(
+            "list_outgoing_payments", url, token, wallet.id, first, cursor
+        )
+        found = [answers.outgoing_payment(item, id_on=wallet.resource_server) for item in items]
+        return tuple(found), following
+
+    def _page(
+        self,
+        operation: str,
+        url: str,
+        token: AccessToken,
+        wallet: str,
+        first: int,
+        cursor: str | None,
+    ) -> tuple[list[Answer], str | None]:
+        """Return the items of a page, each of `wallet`, and the next cursor or None."""
+        query = {"first": str(first), "wallet-address": wallet}
         if cursor is not None:
             query = {"cursor": cursor, **query}
-        url = f"{under(wallet.resource_server, 'outgoing-payments')}?{urlencode(query)}"
-        answer = self._exchange.json("list_outgoing_payments", "GET", url, token=token.value).answer
-        found = []
-        for item in answer.children("result"):
-            item.echo("walletAddress", wallet.id)
-            found.append(answers.outgoing_payment(item, id_on=wallet.resource_server))
+        answer = self._exchange.json(
+            operation, "GET", f"{url}?{urlencode(query)}", token=token.value
+        ).answer
+        items = answer.children("result")
+        for item in items:
+            item.echo("walletAddress", wallet)
         page = answer.child("pagination")
         following = page.text("endCursor") if page.flag("hasNextPage") else None
         if following is not None and following == cursor:
             page.distrust("leads to the same page again", "endCursor")
-        return tuple(found), following
+        return items, following
+
+    def _ask_approval(
+        self,
+        operation: str,
+        wallet: WalletAddress,
+        wants: Mapping[str, object],
+        finish_uri: str | None,
+        nonce: str,
+    ) -> PendingGrant:
+        """Request an interactive grant."""
+        interact: dict[str, object] = {"start": ["redirect"]}
+        if finish_uri is not None:
+            interact["finish"] = {"method": "redirect", "uri": finish_uri, "nonce": nonce}
+        reply = self._ask_grant(operation, wallet.auth_server, {**wants, "interact": interact})
+        answer = reply.answer.child("interact")
+        return PendingGrant(
+            interact_url=self._interact_url(answer),
+            finish_nonce="" if finish_uri is None else answer.secret("finish"),
+            continuation=answers.continuation(
+                reply.answer.child("continue"),
+                auth_server=wallet.auth_server,
+                answered_at=reply.answered_at,
+            ),
+        )
+
+    def _continued(
+        self,
+        operation: str,
+        wallet: WalletAddress,
+        continuation: Continuation,
+        body: Mapping[str, object] | None,
+        limits: Limits | None,
+    ) -> Reply:
+        """Continue a grant, and check the access that it gives, if any."""
+        self._check_home(operation, continuation.uri, wallet.auth_server)
+        reply = self._exchange.json(
+            operation, "POST", continuation.uri, token=continuation.token, body=body
+        )
+        if reply.answer.has("access_token"):
+            token = reply.answer.child("access_token")
+            answers.granted_payment(token, wallet=wallet.id, limits=limits)
+        return reply
+
+    def _granted(self, reply: Reply, wallet: WalletAddress) -> Continued:
+        return answers.continued(
+            reply.answer,
+            auth_server=wallet.auth_server,
+            wallet=wallet.id,
+            sent_at=reply.sent_at,
+            answered_at=reply.answered_at,
+        )
 
     def _ask_grant(self, operation: str, auth_server: str, body: Mapping[str, object]) -> Reply:
         """Request a grant.
@@ -383,6 +540,9 @@ class OpenPayments:
         If the form of `client` is refused, try once more with the other form. A refused request had
         no effect, so nothing is requested twice.
         """
+        if self.identity.directed:
+            own = {"jwk": public_jwk(self.identity).members()}
+            return self._exchange.json(operation, "POST", auth_server, body={**body, "client": own})
         as_object = self._forms.wants_object(auth_server)
         try:
             return self._ask_grant_as(as_object, operation, auth_server, body)

@@ -1,4 +1,4 @@
-"""HTTP Message Signatures (RFC 9421) in the form of the reference client, and keys.
+"""HTTP Message Signatures (RFC 9421) in the form of the reference client.
 
 The label, and the order of components and parameters, follow that client, because deployed servers
 accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never
@@ -8,13 +8,10 @@ changes the body.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from open_payments.models import ClientIdentity
 from open_payments.transport import Request
@@ -67,64 +64,3 @@ def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request
 def content_digest(body: bytes) -> str:
     """Return the Content-Digest field value of `body` with SHA-512 (RFC 9530)."""
     return f"sha-512=:{base64.b64encode(hashlib.sha512(body).digest()).decode()}:"
-
-
-def load_private_key(text: str) -> bytes:
-    """Return the raw 32 bytes of an Ed25519 private key.
-
-    `text` is PEM PKCS#8, or base64 of that PEM, as wallets offer it. Raises ValueError with a
-    sentence for the operator, which never contains the text itself.
-    """
-    pem = text.strip()
-    if "-----BEGIN" not in pem:
-        try:
-            pem = base64.b64decode("".join(pem.split()), validate=True).decode()
-        except (binascii.Error, ValueError):
-            pem = ""
-    if "-----BEGIN" not in pem:
-        raise ValueError(
-            "This is not a PEM file. Use the private.key file that the wallet offered when the key "
-            "was created; it begins with -----BEGIN PRIVATE KEY-----."
-        )
-    _require_one_key(pem)
-    if "PUBLIC KEY-----" in pem:
-        raise ValueError("This is the public key. Use the private key that belongs to it.")
-    if "ENCRYPTED PRIVATE KEY-----" in pem:
-        raise ValueError(
-            "This private key is protected by a passphrase. Remove it first: "
-            "openssl pkey -in private.key -out plain.key."
-        )
-    try:
-        key = load_pem_private_key(pem.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ValueError(
-            "This PEM file cannot be read as a private key in PKCS#8. Download it from the wallet "
-            "again, or convert it: openssl pkey -in private.key -out pkcs8.key."
-        ) from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError(
-            "This private key is not an Ed25519 key. Create a developer key at the wallet "
-            "and use that."
-        )
-    raw = key.private_bytes_raw()
-    _require_random(raw)
-    return raw
-
-
-def _require_one_key(pem: str) -> None:
-    if pem.count("-----BEGIN") > 1:
-        raise ValueError("There is more than one key in this file. Leave only the private key.")
-
-
-def _require_random(raw: bytes) -> None:
-    if len(set(raw)) == 1:  # a file that was overwritten, or an example
-        raise ValueError("This private key is one byte repeated. Create a new key at the wallet.")
-
-
-def public_x(private_key: bytes) -> str:
-    """Return the public half of a raw private key as a JWK's `x` (RFC 8037).
-
-    That is base64url without padding.
-    """
-    public = Ed25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
-    return base64.urlsafe_b64encode(public).rstrip(b"=").decode()

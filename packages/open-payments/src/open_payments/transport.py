@@ -1,6 +1,6 @@
 """The transport that this package needs: something that sends an HTTP request.
 
-`adapters/outbound/http.py` is the real one; the sandbox's and the simulator's are in-process. A
+`transports/public.py` is the real one; the sandbox's and the simulator's are in-process. A
 transport follows no redirect, adds no signed header, and never changes the bytes of the URL or the
 body.
 """

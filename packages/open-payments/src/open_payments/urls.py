@@ -36,7 +36,7 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _IPV6: Final = re.compile(r"\[[0-9a-f:.]+\]")
 _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))  # RFC 1122, RFC 4291
 # Metadata and platform services of clouds. All but Azure's are in ranges that are not public, and
-# refused for that as well (adapters/outbound/addresses.py); this list does not depend on ranges.
+# refused for that as well (transports/addresses.py); this list does not depend on ranges.
 _CLOUD_V4: Final = (
     IPv4Network("169.254.0.0/16"),  # link local: metadata at 169.254.169.254 nearly everywhere
     IPv4Network("168.63.129.16/32"),  # Azure's platform, a public address

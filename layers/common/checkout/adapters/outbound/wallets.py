@@ -17,9 +17,9 @@ from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.ports import Clock
 from open_payments.client_forms import ClientForms
 from open_payments.errors import NotSent, OpenPaymentsError, Refused
+from open_payments.keys import public_x
 from open_payments.models import ClientIdentity, Jwk
 from open_payments.protocol import OpenPayments
-from open_payments.signatures import public_x
 from open_payments.tokens import TokenKeeper
 from open_payments.transport import Request, Response, Transport
 from open_payments.urls import of_stage

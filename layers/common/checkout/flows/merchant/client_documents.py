@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.ground.grammar import BASE62
 from checkout.domain.merchant.record import Merchant
+from open_payments.models import Jwk
 
 if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoMerchants
@@ -54,8 +55,7 @@ def jwks(merchants: DynamoMerchants, client_id: str) -> dict[str, Any]:
     ResourceMissing.
     """
     keys = _of(merchants, client_id).service_keys
-    okp = {"alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
-    return {"keys": [{"kid": each.key_id, **okp, "x": each.x} for each in keys]}
+    return {"keys": [Jwk(each.key_id, each.x).members() for each in keys]}
 
 
 def _of(merchants: DynamoMerchants, client_id: str) -> Merchant:

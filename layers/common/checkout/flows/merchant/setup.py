@@ -34,9 +34,9 @@ from checkout.flows.session import details
 from checkout.ports import SecretUnreadable, StaleMerchant
 from checkout.services import PayServices
 from open_payments import errors as op
+from open_payments.keys import load_private_key, public_x
 from open_payments.models import WalletAddress
 from open_payments.protocol import OpenPayments
-from open_payments.signatures import load_private_key, public_x
 from open_payments.urls import of_stage
 
 DEADLINE: Final = timedelta(seconds=30)

@@ -1,4 +1,4 @@
-"""The hosts and network addresses that this product connects to: public unicast only.
+"""The hosts and network addresses that `PublicTransport` connects to: public unicast only.
 
 This is an allow-list, because a customer who types a wallet address chooses the target of our
 requests, which could be in our own network. `ipaddress.is_global` is not used: its table differs
@@ -18,9 +18,6 @@ from typing import Any, Final
 from open_payments.urls import is_infrastructure, is_loopback, is_name
 
 Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
-
-WITHIN: Final = 3.0  # seconds
-_HTTPS_PORT: Final = 443
 
 # IPv4 has no prefix for public addresses: they are the unicast space without these (IANA's registry
 # of special-purpose addresses, RFC 6890).
@@ -69,27 +66,6 @@ _NOT_PUBLIC_V6: Final = tuple(
 
 # "Ends in a number" in the URL standard: a name that resolvers read as IPv4 (2130706433, 0x7f.1).
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
-
-
-class ResolvedHosts:
-    """`ports.Hosts` with the system's resolver, within `WITHIN` seconds."""
-
-    def __init__(
-        self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo
-    ) -> None:
-        self._allow_loopback = allow_loopback
-        self._resolve = resolve
-
-    def permitted(self, host: str) -> bool:
-        if not is_host(host):  # requests to it would be refused
-            return False
-        try:
-            found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))
-        except Exception:  # noqa: BLE001 - after any error the name has no address
-            return False
-        return bool(found) and all(
-            is_permitted(address, allow_loopback=self._allow_loopback) for address in found
-        )
 
 
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:

@@ -1,39 +1,36 @@
-"""Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
+"""HTTP to hosts that strangers choose: the default transport, guarded.
 
 Permits only https and public addresses, which are checked when the connection is made. Limits the
 time for all steps together and the size of the answer. Decides whether a failed request may have
 arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing
 twice. Uses only HTTP/1.1.
 
-httpx builds the request and reads its answer; `connections.PublicTransport` sends it. An
-`httpx.Client` would only add features that are forbidden here. The URL sent must be the URL that
-was signed, but httpx rewrites some URLs. So a request whose URL httpx has rewritten is refused.
+httpx builds the request and reads its answer; `connections.Connections` sends it. An
+`httpx.Client` would only add features that are forbidden here. A request that httpx has changed is
+refused, because it was signed before.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 import certifi
 import httpcore
 import httpx
 
-from checkout.adapters.outbound.addresses import Resolve, is_host
-from checkout.adapters.outbound.connections import Call, PublicBackend, PublicTransport, Stopped
-from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
-from checkout.ports import Receipt
+from open_payments import __version__
 from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from open_payments.transport import Request, Response
+from open_payments.transports.addresses import Resolve, is_host
+from open_payments.transports.connections import Call, Connections, PublicBackend
+from open_payments.transports.requests import Stopped, built
 from open_payments.urls import Target, is_loopback, target
 
 # At DEBUG the library would log response headers.
@@ -44,10 +41,10 @@ _HTTPS_PORT: Final = 443
 _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
-class PublicHttp:
+class PublicTransport:
     """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
 
-    `version` is the product's, for User-Agent. `ca_file` (PEM) is trusted besides the public
+    `user_agent` is the value of User-Agent. `ca_file` (PEM) is trusted besides the public
     authorities, and `allow_loopback` adds loopback addresses, on every port and over http: both are
     for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
     status line, headers and body together. `keep_alive` is the number of seconds after which an
@@ -59,7 +56,7 @@ class PublicHttp:
     def __init__(
         self,
         *,
-        version: str,
+        user_agent: str = f"open-payments/{__version__}",
         ca_file: str | None = None,
         allow_loopback: bool = False,
         resolve: Resolve = socket.getaddrinfo,
@@ -72,7 +69,7 @@ class PublicHttp:
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         self._headers = {
-            "User-Agent": f"checkout-sessions/{version}",
+            "User-Agent": user_agent,
             "Accept-Encoding": "identity",
             "Connection": "keep-alive",
         }
@@ -84,7 +81,7 @@ class PublicHttp:
         self._lock = threading.Lock()
         self._under_way = 0
         self._last_used = wall()
-        self._transport = PublicTransport(
+        self._connections = Connections(
             PublicBackend(resolve, allow_loopback=allow_loopback), tls, keep_alive=keep_alive
         )
 
@@ -101,9 +98,10 @@ class PublicHttp:
         to = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
         try:
-            built = self._built(request, to, call)
+            limits = {"connect": call, "write": call, "read": call}
+            made = built(request, to, usual=self._headers, extensions={"timeout": limits})
             with self._fresh_connections():
-                return self._exchange(built, body_max)
+                return self._exchange(made, body_max)
         except Exception as error:  # noqa: BLE001 - it only matters whether it was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
@@ -115,7 +113,7 @@ class PublicHttp:
 
     def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        self._connections.close()
 
     @contextmanager
     def _fresh_connections(self) -> Iterator[None]:
@@ -123,7 +121,7 @@ class PublicHttp:
         with self._lock:
             idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
             if idle:
-                self._transport.close()
+                self._connections.close()
             self._under_way += 1
         try:
             yield
@@ -156,38 +154,8 @@ class PublicHttp:
             return f"{host}: port refused"
         return ""
 
-    def _built(self, request: Request, to: Target, call: Call) -> httpx.Request:
-        """Return the request that httpx builds, with our headers if the request has none.
-
-        Raises Stopped if it differs from `request`, which was signed.
-        """
-        given = {name.lower() for name in request.headers}
-        if "host" in given or "transfer-encoding" in given:
-            raise Stopped("headers refused")
-        path = f"{to.path or '/'}{to.query}"  # RFC 9112 3.2.1: an empty path is sent as "/"
-        built = httpx.Request(
-            request.method,
-            f"{to.origin}{path}",
-            headers=[
-                *(
-                    (name, value)
-                    for name, value in self._headers.items()
-                    if name.lower() not in given
-                ),
-                *request.headers.items(),
-            ],
-            content=request.body,
-            extensions={"timeout": {"connect": call, "write": call, "read": call}},
-        )
-        url = built.url
-        if url.raw_path != path.encode() or url.raw_host != _connect_to(to).encode():
-            raise Stopped("not a URL that can be sent as it is")
-        if built.headers.get("content-length", "0") != str(len(request.body or b"")):
-            raise Stopped("content-length is not the body's")
-        return built
-
-    def _exchange(self, built: httpx.Request, body_max: int | None) -> Response:
-        with closing(self._transport.handle_request(built)) as answer:
+    def _exchange(self, request: httpx.Request, body_max: int | None) -> Response:
+        with closing(self._connections.handle_request(request)) as answer:
             headers = dict(answer.headers.items())
             if body_max is not None:
                 return Response(answer.status_code, headers, _beginning(answer, body_max))
@@ -226,40 +194,3 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"certificate refused: {cause.verify_message}"
     return type(cause).__name__
-
-
-# In the JSON of the delivery log, each of these characters takes six bytes.
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-
-
-class PublicReceivers:
-    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
-
-    def __init__(self, http: PublicHttp) -> None:
-        self._http = http
-
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        request = Request("POST", url, headers, body)
-        try:
-            answer = self._http.send(request, timeout=TIMEOUT.total_seconds(), body_max=ANSWER_MAX)
-        except NotSent as error:
-            return Receipt(error=f"not sent: {error}")
-        except OutcomeUnknown as error:
-            return Receipt(error=f"no answer: {error}")
-        return Receipt(
-            status=answer.status,
-            answer=_CONTROL.sub("\ufffd", answer.body.decode("utf-8", "replace")),
-            retry_after=_retry_after(answer.headers.get("retry-after", ""), now),
-        )
-
-
-def _retry_after(value: str, now: datetime) -> timedelta | None:
-    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
-    try:
-        at = parsedate_to_datetime(value)
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return None
-    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)

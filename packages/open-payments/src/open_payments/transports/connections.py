@@ -1,4 +1,4 @@
-"""Connections to public addresses, for `http.py`: permitted, limited in time and size.
+"""Connections to public addresses, for `public.py`: permitted, limited in time and size.
 
 Refuses an address that is not permitted, an exchange that takes too long, and an answer that is too
 large. httpx calls this transport, and httpcore, the library under httpx, handles HTTP.
@@ -14,13 +14,10 @@ from typing import Any, Final
 import httpcore
 import httpx
 
-from checkout.adapters.outbound.addresses import Resolve, is_permitted, look_up
+from open_payments.transports.addresses import Resolve, is_permitted, look_up
+from open_payments.transports.requests import Stopped
 
 _MOST_ADDRESSES: Final = 8  # tried for one name
-
-
-class Stopped(Exception):
-    """This module ended the exchange. The message contains nothing that was sent or received."""
 
 
 @dataclass(slots=True)
@@ -44,7 +41,7 @@ class Call:
         return left
 
 
-class PublicTransport(httpx.BaseTransport):
+class Connections(httpx.BaseTransport):
     """Sends requests of httpx over the connections of `backend`.
 
     The request's extension `timeout` holds a `Call`. Raises Stopped and the errors of httpcore. An

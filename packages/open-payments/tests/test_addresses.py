@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.adapters.outbound.addresses import is_host, is_permitted
+from open_payments.transports.addresses import is_host, is_permitted
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,17 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from open_payments.transports.public import PublicTransport
 
 NAME = "wallet.example"
 
@@ -188,3 +191,40 @@ class Names:
         self.before()
         addresses = self.by_host.get(host, self.addresses)
         return [(family, kind, 6, "", (address, port)) for address in addresses]
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def server(authority: Authority) -> Iterator[TlsServer]:
+    """For tests that may open sockets."""
+    server = TlsServer(authority.tls)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def names() -> Names:
+    return Names()
+
+
+@pytest.fixture
+def new_http(authority: Authority, names: Names) -> Iterator[Callable[..., PublicTransport]]:
+    """Return a maker of clients that trust the test's authority; all are closed at the end."""
+    usual: dict[str, Any] = {
+        "user_agent": "shop/1.2.3",
+        "ca_file": authority.ca_file,
+        "resolve": names,
+    }
+    made: list[PublicTransport] = []
+
+    def make(**options: Any) -> PublicTransport:
+        made.append(PublicTransport(**(usual | {"allow_loopback": True} | options)))
+        return made[-1]
+
+    yield make
+    for http in made:
+        http.close()

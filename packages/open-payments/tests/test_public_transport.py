@@ -15,37 +15,39 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tls_server import NAME, Names, TlsServer, raw, reply
 
-from checkout.adapters.outbound.http import PublicHttp
 from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from open_payments.protocol import OpenPayments
 from open_payments.transport import Request, Response
+from open_payments.transports.public import PublicTransport
 from open_payments.urls import target_uri
-from tests.support.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 
 Answer = Callable[[ssl.SSLSocket, bytes], bool]
-NewHttp = Callable[..., PublicHttp]
+NewHttp = Callable[..., PublicTransport]
 ROOM = 5  # seconds, where what is tested does not take as long, but a busy machine may
 
 
 @pytest.fixture
-def http(new_http: NewHttp) -> PublicHttp:
+def http(new_http: NewHttp) -> PublicTransport:
     return new_http()
 
 
 @pytest.fixture
-def strict(new_http: NewHttp) -> PublicHttp:
+def strict(new_http: NewHttp) -> PublicTransport:
     """As deployed: no loopback."""
     return new_http(allow_loopback=False)
 
 
-def get(http: PublicHttp, server: TlsServer, path: str = "/", *, timeout: float = ROOM) -> Response:
+def get(
+    http: PublicTransport, server: TlsServer, path: str = "/", *, timeout: float = ROOM
+) -> Response:
     return http.send(Request("GET", f"https://{NAME}:{server.port}{path}", {}), timeout=timeout)
 
 
-def post(http: PublicHttp, server: TlsServer, *, timeout: float = ROOM) -> Response:
+def post(http: PublicTransport, server: TlsServer, *, timeout: float = ROOM) -> Response:
     request = Request("POST", f"https://{NAME}:{server.port}/pay", {}, b"{}")
     return http.send(request, timeout=timeout)
 
@@ -53,7 +55,9 @@ def post(http: PublicHttp, server: TlsServer, *, timeout: float = ROOM) -> Respo
 # What is sent
 
 
-def test_url_headers_and_body_arrive_byte_for_byte(http: PublicHttp, server: TlsServer) -> None:
+def test_url_headers_and_body_arrive_byte_for_byte(
+    http: PublicTransport, server: TlsServer
+) -> None:
     path = "/a%2Fb/%7Euser//..;v=1/%e4%zz?q=%20x+y&&z=a%3D%26?/'()*![:@]$,;"
     headers = {
         "Signature-Input": 'sig1=("@method" "@target-uri");created=1',
@@ -65,7 +69,7 @@ def test_url_headers_and_body_arrive_byte_for_byte(http: PublicHttp, server: Tls
     assert server.requests == [
         f"POST {path} HTTP/1.1\r\n"
         f"Host: {NAME}:{server.port}\r\n"
-        "User-Agent: checkout-sessions/1.2.3\r\n"
+        "User-Agent: shop/1.2.3\r\n"
         "Accept-Encoding: identity\r\n"
         "Connection: keep-alive\r\n"
         'Signature-Input: sig1=("@method" "@target-uri");created=1\r\n'
@@ -78,7 +82,7 @@ def test_url_headers_and_body_arrive_byte_for_byte(http: PublicHttp, server: Tls
 
 
 def test_a_header_of_the_request_is_not_sent_a_second_time_by_us(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     headers = {"content-length": "2", "user-agent": "mine", "accept": "application/json"}
     http.send(Request("POST", f"https://{NAME}:{server.port}/", headers, b"{}"), timeout=ROOM)
@@ -91,7 +95,7 @@ def test_a_header_of_the_request_is_not_sent_a_second_time_by_us(
 
 @pytest.mark.parametrize(("method", "length"), [("POST", True), ("GET", False), ("DELETE", False)])
 def test_only_a_method_that_means_a_body_says_that_it_has_none(
-    http: PublicHttp, server: TlsServer, method: str, length: bool
+    http: PublicTransport, server: TlsServer, method: str, length: bool
 ) -> None:
     http.send(Request(method, f"https://{NAME}:{server.port}/", {}), timeout=ROOM)
     assert (b"Content-Length: 0\r\n" in server.requests[0]) is length
@@ -100,7 +104,7 @@ def test_only_a_method_that_means_a_body_says_that_it_has_none(
 
 @pytest.mark.parametrize("path", ["/a\\b", '/"', "/<>", "/{id}", "/a b", "/a/../b", "/./a"])
 def test_a_url_that_httpx_would_rewrite_is_not_sent(
-    http: PublicHttp, server: TlsServer, path: str
+    http: PublicTransport, server: TlsServer, path: str
 ) -> None:
     with pytest.raises(NotSent, match="not a URL that can be sent"):
         get(http, server, path)
@@ -120,7 +124,7 @@ def test_httpx_keeps_each_url_that_can_be_signed(path: str, host: str) -> None:
 
 
 def test_an_empty_path_is_sent_as_a_slash_and_the_host_in_lower_case(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     http.send(Request("GET", f"https://Wallet.Example:{server.port}?a=1", {}), timeout=ROOM)
     start = f"GET /?a=1 HTTP/1.1\r\nHost: {NAME}:{server.port}\r\n"
@@ -140,7 +144,7 @@ def test_an_empty_path_is_sent_as_a_slash_and_the_host_in_lower_case(
     ],
 )
 def test_headers_that_cannot_be_sent_as_they_are_are_not_sent(
-    http: PublicHttp, server: TlsServer, headers: dict[str, str]
+    http: PublicTransport, server: TlsServer, headers: dict[str, str]
 ) -> None:
     request = Request("POST", f"https://{NAME}:{server.port}/", headers, b"{}")
     with pytest.raises(NotSent) as caught:
@@ -161,7 +165,7 @@ def test_headers_that_cannot_be_sent_as_they_are_are_not_sent(
     ],
 )
 def test_each_hop_of_a_wallet_address_is_judged_like_the_address_that_was_typed(
-    http: PublicHttp, server: TlsServer, names: Names, host: str, address: str
+    http: PublicTransport, server: TlsServer, names: Names, host: str, address: str
 ) -> None:
     names.by_host = {host.strip("[]"): [address]}
     server.answer = reply(b"", status="302 Found", headers=f"Location: https://{host}/alice\r\n")
@@ -174,7 +178,7 @@ def test_each_hop_of_a_wallet_address_is_judged_like_the_address_that_was_typed(
 
 
 def test_a_wallet_address_that_redirects_is_read_where_it_leads(
-    http: PublicHttp, server: TlsServer, names: Names
+    http: PublicTransport, server: TlsServer, names: Names
 ) -> None:
     wallet = f"https://{NAME}:{server.port}/alice"
     document = {"id": wallet, "assetCode": "EUR", "assetScale": 2}
@@ -190,14 +194,14 @@ def test_a_wallet_address_that_redirects_is_read_where_it_leads(
     assert [request.split()[1] for request in server.requests] == [b"/pay", b"/alice"]
 
 
-def test_status_headers_and_body_are_handed_back(http: PublicHttp, server: TlsServer) -> None:
+def test_status_headers_and_body_are_handed_back(http: PublicTransport, server: TlsServer) -> None:
     server.answer = reply(b'{"a":1}', status="201 Created", headers="X-A: 1\r\nx-a: 2\r\n")
     answer = get(http, server)
     assert (answer.status, answer.body) == (201, b'{"a":1}')
     assert answer.headers == {"x-a": "1, 2", "content-length": "7"}
 
 
-def test_cookies_are_not_kept(http: PublicHttp, server: TlsServer) -> None:
+def test_cookies_are_not_kept(http: PublicTransport, server: TlsServer) -> None:
     server.answer = reply(b"", headers="Set-Cookie: id=1\r\n")
     get(http, server)
     get(http, server)
@@ -212,7 +216,9 @@ def test_a_proxy_of_the_environment_is_not_used(
     assert get(new_http(), server).status == 200
 
 
-def test_an_informational_answer_is_not_the_answer(http: PublicHttp, server: TlsServer) -> None:
+def test_an_informational_answer_is_not_the_answer(
+    http: PublicTransport, server: TlsServer
+) -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
     server.answer = raw(early + b"HTTP/1.1 204 No Content\r\n\r\n", keep=True)
     assert get(http, server).status == 204
@@ -225,7 +231,7 @@ def _close_properly(connection: ssl.SSLSocket, _: bytes) -> bool:
 
 
 def test_an_answer_that_ends_with_the_connection_is_whole_when_tls_says_so(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.answer = _close_properly
     assert get(http, server).body == b"whole"
@@ -252,7 +258,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
     ],
 )
 def test_an_answer_that_is_not_whole_and_plain_leaves_the_outcome_unknown(
-    http: PublicHttp, server: TlsServer, answer: Answer
+    http: PublicTransport, server: TlsServer, answer: Answer
 ) -> None:
     server.answer = answer
     with pytest.raises(OutcomeUnknown):
@@ -264,7 +270,7 @@ def test_an_answer_that_is_not_whole_and_plain_leaves_the_outcome_unknown(
 
 
 def test_a_length_over_the_cap_is_refused_before_the_body_is_read(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.answer = raw(OK + b"Content-Length: 262145\r\n\r\n", keep=True)
     with pytest.raises(OutcomeUnknown, match="too big"):  # not "out of time": no body ever comes
@@ -282,7 +288,7 @@ def test_a_length_over_the_cap_is_refused_before_the_body_is_read(
     ids=["chunks", "until closed", "headers", "informational answers"],
 )
 def test_an_answer_without_end_is_cut_off_at_the_cap(
-    http: PublicHttp, server: TlsServer, start: bytes, more: bytes
+    http: PublicTransport, server: TlsServer, start: bytes, more: bytes
 ) -> None:
     server.answer = lambda connection, _: server.flood(connection, start, more)
     with pytest.raises(OutcomeUnknown):
@@ -291,7 +297,7 @@ def test_an_answer_without_end_is_cut_off_at_the_cap(
     assert server.flooded < 16 * 1024 * 1024  # what the sockets' buffers hold besides
 
 
-def test_an_answer_just_under_the_cap_is_read(http: PublicHttp, server: TlsServer) -> None:
+def test_an_answer_just_under_the_cap_is_read(http: PublicTransport, server: TlsServer) -> None:
     body = b"x" * (255 * 1024)
     server.answer = reply(body)
     assert get(http, server).body == body
@@ -302,7 +308,7 @@ def test_an_answer_just_under_the_cap_is_read(http: PublicHttp, server: TlsServe
 
 @pytest.mark.parametrize("start", [b"", OK + b"X: ", OK + b"Content-Length: 999\r\n\r\n"])
 def test_a_server_that_drips_is_cut_off_at_the_deadline(
-    http: PublicHttp, server: TlsServer, start: bytes
+    http: PublicTransport, server: TlsServer, start: bytes
 ) -> None:
     server.answer = lambda connection, _: server.drip(connection, start, b"x")
     with pytest.raises(OutcomeUnknown):
@@ -312,7 +318,7 @@ def test_a_server_that_drips_is_cut_off_at_the_deadline(
 
 @pytest.mark.parametrize(("head", "body"), [(1, 12_000_000), (12_000_000, 1)])
 def test_a_server_that_does_not_read_is_left_at_the_deadline(
-    http: PublicHttp, server: TlsServer, head: int, body: int
+    http: PublicTransport, server: TlsServer, head: int, body: int
 ) -> None:
     server.listen = False
     url = f"https://{NAME}:{server.port}/"
@@ -323,7 +329,7 @@ def test_a_server_that_does_not_read_is_left_at_the_deadline(
 
 
 def test_a_server_that_accepts_and_speaks_no_tls_has_not_been_sent_anything(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.greet = False
     with pytest.raises(NotSent):
@@ -331,7 +337,7 @@ def test_a_server_that_accepts_and_speaks_no_tls_has_not_been_sent_anything(
     assert not server.outlasted
 
 
-def test_a_resolver_that_hangs_is_left_at_the_deadline(http: PublicHttp, names: Names) -> None:
+def test_a_resolver_that_hangs_is_left_at_the_deadline(http: PublicTransport, names: Names) -> None:
     over, ended = threading.Event(), []
     names.before = lambda: ended.append(over.wait(TlsServer.PATIENCE))
     with pytest.raises(NotSent):
@@ -352,7 +358,7 @@ def test_the_time_for_the_name_is_taken_from_the_same_budget(
 
 @pytest.mark.parametrize("timeout", [0, -1])
 def test_no_time_left_means_nothing_is_tried(
-    http: PublicHttp, server: TlsServer, names: Names, timeout: float
+    http: PublicTransport, server: TlsServer, names: Names, timeout: float
 ) -> None:
     with pytest.raises(NotSent, match="out of time"):
         post(http, server, timeout=timeout)
@@ -378,7 +384,7 @@ def test_no_time_left_means_nothing_is_tried(
     ],
 )  # fmt: skip
 def test_a_url_that_could_be_read_in_two_ways_is_not_even_resolved(
-    http: PublicHttp, names: Names, url: str
+    http: PublicTransport, names: Names, url: str
 ) -> None:
     with pytest.raises(NotSent):
         http.send(Request("GET", url, {}), timeout=ROOM)
@@ -387,7 +393,7 @@ def test_a_url_that_could_be_read_in_two_ways_is_not_even_resolved(
 
 @pytest.mark.parametrize("port", [0, 22, 80, 8443, 65536])
 def test_only_port_443_is_used_where_loopback_is_not_allowed(
-    strict: PublicHttp, names: Names, port: int
+    strict: PublicTransport, names: Names, port: int
 ) -> None:
     with pytest.raises(NotSent, match="port refused"):
         strict.send(Request("GET", f"https://{NAME}:{port}/", {}), timeout=ROOM)
@@ -404,7 +410,7 @@ def test_only_port_443_is_used_where_loopback_is_not_allowed(
     ],
 )
 def test_a_name_with_one_address_that_is_not_public_is_refused(
-    strict: PublicHttp, names: Names, addresses: list[str]
+    strict: PublicTransport, names: Names, addresses: list[str]
 ) -> None:
     names.addresses = addresses
     with pytest.raises(NotSent, match="address refused"):
@@ -422,7 +428,7 @@ def test_an_address_in_the_url_is_judged_like_a_resolved_one(new_http: NewHttp, 
 
 
 def test_a_name_is_resolved_once_for_check_and_connection(
-    http: PublicHttp, server: TlsServer, names: Names
+    http: PublicTransport, server: TlsServer, names: Names
 ) -> None:
     def rebind() -> None:
         if len(names.asked) > 1:
@@ -435,7 +441,7 @@ def test_a_name_is_resolved_once_for_check_and_connection(
 
 
 def test_the_next_address_is_tried_when_one_does_not_connect(
-    http: PublicHttp, server: TlsServer, names: Names
+    http: PublicTransport, server: TlsServer, names: Names
 ) -> None:
     names.addresses = ["127.0.0.2", "127.0.0.3", "127.0.0.1"]  # the server listens on the last
     assert post(http, server).status == 200
@@ -443,7 +449,7 @@ def test_the_next_address_is_tried_when_one_does_not_connect(
 
 
 def test_an_address_in_the_url_is_connected_to_with_its_certificate_checked(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     url = f"https://127.0.0.1:{server.port}/"
     assert http.send(Request("GET", url, {}), timeout=ROOM).status == 200
@@ -459,7 +465,7 @@ def test_an_address_in_the_url_is_connected_to_with_its_certificate_checked(
     ],
 )
 def test_a_name_that_does_not_resolve_has_not_been_sent_anything(
-    http: PublicHttp, names: Names, error: Exception, kind: type[Exception]
+    http: PublicTransport, names: Names, error: Exception, kind: type[Exception]
 ) -> None:
     names.before = Mock(side_effect=error)
     with pytest.raises(NotSent) as caught:
@@ -468,7 +474,7 @@ def test_a_name_that_does_not_resolve_has_not_been_sent_anything(
 
 
 def test_a_connection_refused_has_not_been_sent_anything(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.close()
     with pytest.raises(NotSent, match="ConnectionRefusedError"):
@@ -487,7 +493,7 @@ def test_an_authority_that_is_not_trusted_is_refused_before_anything_is_sent(
 
 
 def test_a_certificate_for_another_name_is_refused_before_anything_is_sent(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     with pytest.raises(NotSent, match="certificate refused"):
         http.send(Request("GET", f"https://other.example:{server.port}/", {}), timeout=ROOM)
@@ -497,7 +503,7 @@ def test_a_certificate_for_another_name_is_refused_before_anything_is_sent(
 # Connections that are used again
 
 
-def test_a_connection_is_used_again(http: PublicHttp, server: TlsServer) -> None:
+def test_a_connection_is_used_again(http: PublicTransport, server: TlsServer) -> None:
     server.answer = reply(b"{}")
     for _ in range(3):
         assert post(http, server).body == b"{}"
@@ -505,7 +511,7 @@ def test_a_connection_is_used_again(http: PublicHttp, server: TlsServer) -> None
 
 
 def test_a_connection_that_the_server_has_closed_is_not_used_again(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.answer = raw(OK + b"Content-Length: 0\r\n\r\n")  # and closes, without having said so
     for _ in range(3):
@@ -515,7 +521,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(
 
 
 def test_a_request_lost_on_a_used_connection_is_never_sent_again(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     assert post(http, server).status == 200
     server.answer = raw(b"")  # takes the next request, and closes without an answer
@@ -548,7 +554,7 @@ def test_a_process_that_was_frozen_does_not_use_the_connections_it_had_before(
     assert server.connections == 2
 
 
-def test_threads_get_their_own_answers(http: PublicHttp, server: TlsServer) -> None:
+def test_threads_get_their_own_answers(http: PublicTransport, server: TlsServer) -> None:
     server.answer = lambda connection, said: reply(said.split()[1])(connection, said)
     paths = [f"/{number}" for number in range(60)]
     with ThreadPoolExecutor(8) as threads:
@@ -559,7 +565,7 @@ def test_threads_get_their_own_answers(http: PublicHttp, server: TlsServer) -> N
 
 
 def test_servers_that_hang_hold_up_no_request_to_another(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     over = threading.Event()
 
@@ -603,7 +609,7 @@ def _all_that_a_log_could_show(error: BaseException) -> str:
     [raw(b""), raw(b"HTTP/1.1 200 OK\r\nset-cookie secret\r\n\r\n"), raw(b"secret\r\n\r\n")],
 )
 def test_errors_name_the_host_and_nothing_that_was_said(
-    http: PublicHttp, server: TlsServer, answer: Answer
+    http: PublicTransport, server: TlsServer, answer: Answer
 ) -> None:
     server.answer = answer
     url = f"https://{NAME}:{server.port}/secret?token=secret"
@@ -617,7 +623,7 @@ def test_errors_name_the_host_and_nothing_that_was_said(
 @pytest.mark.parametrize(
     "url", ["https://wallet.example:1/s3cret", "http://s3cret", "https://s3cret_"]
 )
-def test_errors_about_a_url_do_not_repeat_it(strict: PublicHttp, url: str) -> None:
+def test_errors_about_a_url_do_not_repeat_it(strict: PublicTransport, url: str) -> None:
     with pytest.raises(NotSent) as caught:
         strict.send(Request("GET", url, {}), timeout=ROOM)
     assert "s3cret" not in _all_that_a_log_could_show(caught.value)
@@ -626,7 +632,7 @@ def test_errors_about_a_url_do_not_repeat_it(strict: PublicHttp, url: str) -> No
 # With `body_max` the status is what counts
 
 
-def began(http: PublicHttp, server: TlsServer) -> Response:
+def began(http: PublicTransport, server: TlsServer) -> Response:
     request = Request("POST", f"https://{NAME}:{server.port}/hooks", {}, b"{}")
     return http.send(request, timeout=ROOM, body_max=1024)
 
@@ -647,7 +653,7 @@ def began(http: PublicHttp, server: TlsServer) -> Response:
     ],
 )
 def test_an_answers_beginning_is_enough_whatever_comes_of_the_rest(
-    http: PublicHttp, server: TlsServer, answer: Answer, body: bytes
+    http: PublicTransport, server: TlsServer, answer: Answer, body: bytes
 ) -> None:
     server.answer = answer
     found = began(http, server)
@@ -657,7 +663,7 @@ def test_an_answers_beginning_is_enough_whatever_comes_of_the_rest(
 
 
 def test_a_body_without_end_is_not_read_beyond_the_beginning(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.answer = lambda connection, _: server.flood(connection, OK + b"\r\n", b"x" * 1024)
     assert began(http, server).body == b"x" * 1024
@@ -666,7 +672,7 @@ def test_a_body_without_end_is_not_read_beyond_the_beginning(
 
 
 def test_a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again(
-    http: PublicHttp, server: TlsServer
+    http: PublicTransport, server: TlsServer
 ) -> None:
     server.answer = reply(b"HTTP/1.1 200 OK\r\n\r\n" * 1000)
     began(http, server)

@@ -1,0 +1,51 @@
+"""Webhooks sent to the receivers that merchants choose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
+from checkout.ports import Receipt
+from open_payments.errors import NotSent, OutcomeUnknown
+from open_payments.transport import Request
+from open_payments.transports.public import PublicTransport
+
+# In the JSON of the delivery log, each of these characters takes six bytes.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+class PublicReceivers:
+    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
+
+    def __init__(self, http: PublicTransport) -> None:
+        self._http = http
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        request = Request("POST", url, headers, body)
+        try:
+            answer = self._http.send(request, timeout=TIMEOUT.total_seconds(), body_max=ANSWER_MAX)
+        except NotSent as error:
+            return Receipt(error=f"not sent: {error}")
+        except OutcomeUnknown as error:
+            return Receipt(error=f"no answer: {error}")
+        return Receipt(
+            status=answer.status,
+            answer=_CONTROL.sub("\ufffd", answer.body.decode("utf-8", "replace")),
+            retry_after=_retry_after(answer.headers.get("retry-after", ""), now),
+        )
+
+
+def _retry_after(value: str, now: datetime) -> timedelta | None:
+    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
+    try:
+        at = parsedate_to_datetime(value)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)

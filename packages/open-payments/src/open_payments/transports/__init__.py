@@ -1,0 +1,1 @@
+"""Ways to send a request: `public.PublicTransport`, the guarded default, and `httpx_client`."""

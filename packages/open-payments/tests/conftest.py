@@ -1,0 +1,1 @@
+from tls_server import authority, names, new_http, server  # noqa: F401 - fixtures
