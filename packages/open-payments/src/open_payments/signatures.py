@@ -1,8 +1,8 @@
 """HTTP Message Signatures (RFC 9421) in the form of the reference client, and keys.
 
-The label, and the order of components and parameters, follow that client, because deployed servers
-accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never
-changes the body.
+The label, and the order of components and parameters, follow the reference client, because deployed
+servers accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed, and
+never changes the body.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _KEY_ID = re.compile(
 def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request:
     """Return `request` with its final URL and the headers that sign it.
 
-    Adds the headers of its body, Signature-Input and Signature. `created` is in Unix seconds.
-    The signature covers method, URL, Authorization when present, and with a body its digest,
-    length and type. Raises ValueError for a URL or key id that has no signable form.
+    Adds Signature-Input, Signature and the headers that describe the body. `created` is in Unix
+    seconds. The signature covers the method, the URL, Authorization if present, and, if there is a
+    body, its digest, length and type. Raises ValueError for a URL or key id that cannot be signed.
 
     Source: RFC 9421; https://openpayments.dev/identity/http-signatures/
     """
@@ -72,8 +72,8 @@ def content_digest(body: bytes) -> str:
 def load_private_key(text: str) -> bytes:
     """Return the raw 32 bytes of an Ed25519 private key.
 
-    `text` is PEM PKCS#8, or base64 of that PEM, as wallets offer it. Raises ValueError with a
-    sentence for the operator, which never contains the text itself.
+    `text` is PEM PKCS#8, or base64 of that PEM, which are the forms that wallets offer. Raises
+    ValueError with a sentence for the operator, which never contains the text itself.
     """
     pem = text.strip()
     if "-----BEGIN" not in pem:
@@ -117,14 +117,14 @@ def _require_one_key(pem: str) -> None:
 
 
 def _require_random(raw: bytes) -> None:
-    if len(set(raw)) == 1:  # a file that was overwritten, or an example
+    if len(set(raw)) == 1:  # the file was overwritten, or the key is an example
         raise ValueError("This private key is one byte repeated. Create a new key at the wallet.")
 
 
 def public_x(private_key: bytes) -> str:
     """Return the public half of a raw private key as a JWK's `x` (RFC 8037).
 
-    That is base64url without padding.
+    It is base64url without padding.
     """
     public = Ed25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
     return base64.urlsafe_b64encode(public).rstrip(b"=").decode()

@@ -1,13 +1,14 @@
 """Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
-Permits only https and public addresses, which are checked when the connection is made. Limits the
-time for all steps together and the size of the answer. Decides whether a failed request may have
-arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing
-twice. Uses only HTTP/1.1.
+This module permits only https and public addresses, and checks an address when it connects. It
+limits the size of the answer, and the time for all steps together. After a failure, it decides
+whether the request may have arrived. It follows no redirect, uses no proxy, keeps no cookie,
+decompresses nothing and sends nothing twice. It uses only HTTP/1.1.
 
-httpx builds the request and reads its answer; `connections.PublicTransport` sends it. An
-`httpx.Client` would only add features that are forbidden here. The URL sent must be the URL that
-was signed, but httpx rewrites some URLs. So a request whose URL httpx has rewritten is refused.
+httpx builds the request and reads the answer, and `connections.PublicTransport` sends the request.
+An `httpx.Client` would only add features that are forbidden here. The URL that is sent must be the
+URL that was signed, but httpx rewrites some URLs. So a request whose URL httpx has rewritten is
+refused.
 """
 
 from __future__ import annotations
@@ -36,24 +37,27 @@ from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from open_payments.transport import Request, Response
 from open_payments.urls import Target, is_loopback, target
 
-# At DEBUG the library would log response headers.
+# At the level DEBUG, httpcore would log response headers.
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 _HTTPS_PORT: Final = 443
-# NXDOMAIN and "no address"; a failing resolver returns other numbers (RFC 3493 section 6.1).
+# NXDOMAIN and "no address". If the resolver itself fails, it returns other numbers (RFC 3493
+# section 6.1).
 _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 class PublicHttp:
     """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
 
-    `version` is the product's, for User-Agent. `ca_file` (PEM) is trusted besides the public
-    authorities, and `allow_loopback` adds loopback addresses, on every port and over http: both are
-    for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
-    status line, headers and body together. `keep_alive` is the number of seconds after which an
-    idle connection is no longer used. It must be less than 5 s: Node closes the connection then,
-    and a request sent at that moment has an unknown outcome. The idle time is also measured by
-    `wall`, because Lambda freezes a process and its monotonic clock between events.
+    `version` is the product's version, for User-Agent. Two parameters are for development only:
+    `ca_file` (PEM) is trusted in addition to the public authorities, and `allow_loopback` permits
+    loopback addresses, on every port and over http. `resolve` has the signature of
+    `socket.getaddrinfo`. `max_answer_bytes` limits status line, headers and body together.
+
+    `keep_alive` is the number of seconds after which an idle connection is no longer used. It must
+    be less than 5 s, because Node closes the connection after 5 s, and a request sent at that
+    moment has an unknown outcome. The idle time is also measured by `wall`, because Lambda freezes
+    a process and its monotonic clock between events.
     """
 
     def __init__(
@@ -91,12 +95,13 @@ class PublicHttp:
     def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
         """Send `request` once, byte for byte, within `timeout` seconds for all steps together.
 
-        A 3xx is an answer like any other. Raises NotSent if no byte of the request was sent (URL,
-        name or address refused, no connection, no TLS), NoSuchHost if the name does not exist, and
-        OutcomeUnknown otherwise (no answer in time, cut short, too big, compressed, not HTTP).
+        A 3xx is returned like any other answer. Raises NotSent if no byte of the request was sent
+        (URL, name or address refused, no connection, no TLS), NoSuchHost if the name does not
+        exist, and OutcomeUnknown after any other failure (no answer in time, or an answer that is
+        cut short, too big, compressed or not HTTP).
 
         With `body_max`, only the status of the answer matters: at most `body_max` bytes of the body
-        are read, and the body may break off.
+        are read, and an incomplete body is no error.
         """
         to = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
@@ -104,11 +109,11 @@ class PublicHttp:
             built = self._built(request, to, call)
             with self._fresh_connections():
                 return self._exchange(built, body_max)
-        except Exception as error:  # noqa: BLE001 - it only matters whether it was sent
+        except Exception as error:  # noqa: BLE001 - it only matters whether the request was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
-        # Raised here, so that the new error does not have the library's error as its context: the
-        # library's error may quote a header.
+        # The new error is raised here, outside of `except`, so that its context is not the
+        # library's error, which may quote a header.
         if call.sent:
             raise OutcomeUnknown(reason)
         raise (NoSuchHost if missing else NotSent)(reason)
@@ -119,7 +124,7 @@ class PublicHttp:
 
     @contextmanager
     def _fresh_connections(self) -> Iterator[None]:
-        """Close connections that have been idle for too long by the wall clock."""
+        """Close connections that, by the wall clock, have been idle for too long."""
         with self._lock:
             idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
             if idle:
@@ -159,7 +164,7 @@ class PublicHttp:
     def _built(self, request: Request, to: Target, call: Call) -> httpx.Request:
         """Return the request that httpx builds, with our headers if the request has none.
 
-        Raises Stopped if it differs from `request`, which was signed.
+        Raises Stopped if the result differs from `request`, which was signed.
         """
         given = {name.lower() for name in request.headers}
         if "host" in given or "transfer-encoding" in given:
@@ -203,7 +208,7 @@ def _connect_to(to: Target) -> str:
 
 
 def _beginning(answer: httpx.Response, size: int) -> bytes:
-    """Return the first bytes of the body, up to `size`, that have arrived."""
+    """Return the first `size` bytes of the body, or fewer if no more arrive."""
     body = b""
     with suppress(
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
@@ -216,9 +221,9 @@ def _beginning(answer: httpx.Response, size: int) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause, in words that cannot contain a URL, a header or a body.
+    """Return the cause of `error` as text that cannot contain a URL, a header or a body.
 
-    httpcore's errors carry the socket's or TLS's own error inside.
+    httpcore's errors contain the original error of the socket or of TLS.
     """
     cause = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
     if isinstance(cause, Stopped):
@@ -228,12 +233,12 @@ def _reason(error: Exception) -> str:
     return type(cause).__name__
 
 
-# In the JSON of the delivery log, each of these characters takes six bytes.
+# Each of these characters would take six bytes in the JSON of the delivery log.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class PublicReceivers:
-    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
+    """Sends one POST, in at most 10 s for all steps, and reads the first KiB of the answer."""
 
     def __init__(self, http: PublicHttp) -> None:
         self._http = http
@@ -254,7 +259,7 @@ class PublicReceivers:
 
 
 def _retry_after(value: str, now: datetime) -> timedelta | None:
-    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
+    """Parse a Retry-After (RFC 9110 10.2.3): seconds or a date. Ignore anything else."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
