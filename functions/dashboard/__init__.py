@@ -1,6 +1,6 @@
-"""The merchant's pages: find, understand and export transactions.
+"""The merchant's pages, on which the merchant finds, understands and exports transactions.
 
-Wallets are read only for a new merchant, to show what is connected.
+The pages read a wallet only for a new merchant, to show which wallet is connected.
 """
 
 import checkout  # noqa: F401 - before all others, see there

@@ -1,4 +1,4 @@
-"""The page of the cases that need a person, and the banner on all other pages that leads to it."""
+"""The page that lists the cases that need a person. A banner on all other pages links to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboard.routing import PageRouter
 from dashboard.texts import NEED
 
 router = PageRouter()
-SUMS_MAX: Final = 25  # payments whose sums are read; of more only the order is named
+SUMS_MAX: Final = 25  # payments whose sums are read; all others are listed with their order only
 
 
 @router.page("/needs", Door(Right.READ, "what needs somebody"))

@@ -1,11 +1,11 @@
 """The Lambda function `dashboard`: the pages, and /v1/webhook_endpoints of the API.
 
-A webhook's signing secret is sealed by a key that the function `api` cannot use, so the requests to
-these endpoints come here. Their code is `api/v1/endpoints.py`.
+A webhook's signing secret is sealed with a key that the function `api` cannot use, so this function
+handles the requests to /v1/webhook_endpoints. Their code is `api/v1/endpoints.py`.
 
 Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
-an environment one event at a time, so nothing else waits, and a thread pool costs 0.3 ms a request
-(docs/reference/design.md).
+each environment one event at a time, so a blocking call delays no other request, while a thread
+pool would cost 0.3 ms a request (docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from dashboard import (
 from dashboard.dependencies import PREFIX, visit
 from dashboard.rendering import render_problem
 
-# Allows only requests to this origin, and this response's own inline style and script. A frame may
-# show a preview of the customers' page. A poster loads the picture of its item.
+# Allows only requests to this origin, and this response's own inline style and script. A frame can
+# show a preview of the customers' page, and a poster can load the picture of its item.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
-# With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.
+# With `no-referrer`, browsers would send forms with `Origin: null`, which any site can cause.
 REFERRER: Final = "same-origin"
-# In the order of the navigation, at whose lower end, beside the person, are the settings.
+# The routers in the order of the navigation. The settings are at its end, beside the person.
 ROUTERS: Final = (
     overview.router,
     transactions.router,
@@ -84,7 +84,7 @@ for router in ROUTERS:
     app.include_router(router, prefix=PREFIX, dependencies=[Depends(visit)])
 app.state.needed = NEEDED
 app.state.sections = tuple(each.section for each in ROUTERS if each.section is not None)
-app.state.names = {  # of routing.py
+app.state.names = {  # for NamesFirst in routing.py
     PREFIX + route.path
     for router in ROUTERS
     for route in router.routes
@@ -97,7 +97,7 @@ pages = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the pages, and /v1/webhook_endpoints, whose code is loaded at its first request."""
+    """Serve the pages and /v1/webhook_endpoints. Load the code of the latter at first use."""
     if event["requestContext"]["http"]["path"].startswith("/v1/"):
         from api.v1.app import handler as stripe
 

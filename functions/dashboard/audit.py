@@ -15,7 +15,7 @@ from dashboard.rendering import page
 from dashboard.routing import PageRouter
 
 router = PageRouter(section=("/audit", "Audit log"))
-# Records with a page of their own, by the prefix of their ids.
+# The path of the page of each kind of record that has one, by the prefix of the record's id.
 _PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links", "re": "refunds"}
 
 
@@ -33,12 +33,12 @@ async def audit_log(request: Page) -> Response:
 
 
 def _page(entry: AuditEntry) -> str | None:
-    """Return the path of the target's own page, if there is one."""
+    """Return the path of the page about the entry's target, if there is one."""
     folder = _PAGES.get((entry.target or "").partition("_")[0])
     return f"/{folder}/{entry.target}" if folder else None
 
 
 def _by(entry: AuditEntry) -> str:
-    """Return the actor's name at that time, with a key's last four digits or a member's id."""
+    """Return the actor's name at the time, with the key's last four digits or the member's id."""
     mark = entry.actor_id if entry.key_last_four is None else f"…{entry.key_last_four}"
     return f"{entry.actor_name} ({mark})"

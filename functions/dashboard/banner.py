@@ -1,4 +1,4 @@
-"""The texts of the cases that need a person, for the banner of each page and their own page."""
+"""The texts of the cases that need a person, for the banner and for the page that lists them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _PAGES: Final = {
 }
 _NAME_MAX: Final = 60  # characters of an order number or an address; a banner is one or two lines
 
-SHOWN: Final = 3  # cases that a banner unfolds; each payment among them costs a read
+SHOWN: Final = 3  # cases that a banner lists when unfolded; each payment among them costs a read
 
 Read = Callable[[str], Session | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The banner: the number of cases that need a person, and the first ones, which it unfolds.
+    """The banner: the number of cases that need a person, and the first cases, shown on unfolding.
 
-    Each of the `things` has its words, the verb of its link, and the page to which the link leads.
-    `payments` are the cases that the transactions' list "Needs you" shows.
+    Each of the `things` is a case: its words, the verb of its link, and the page that the link
+    opens. `payments` are the cases that the transactions' list "Needs you" shows.
     """
 
     count: int
@@ -43,7 +43,7 @@ class Banner:
 
 
 def banner_of(needs: ActionItems, read: Read) -> Banner | None:
-    """Return the banner, or None without cases. The payments that it names are read."""
+    """Return the banner, or None if no case needs a person. `read` reads the payments in it."""
     if not needs.found:
         return None
     return Banner(
@@ -55,13 +55,13 @@ def banner_of(needs: ActionItems, read: Read) -> Banner | None:
 
 def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
     sentence, verb = NEED_NOW[need.case]
-    # No page of the dashboard repairs a key, but the list of needs says what to do.
+    # No page of the dashboard can repair a key, but the page /needs explains what to do.
     place = "/needs" if need.case is Case.WALLET_KEY else page_of(need)
     return sentence.format(named(need, read)), verb, place
 
 
 def named(need: ActionItem, read: Read) -> str:
-    """Return the case's name for people; a payment's is its sum and its order, if it has one."""
+    """Return the case's name for people. A payment is named by its sum and its order, if any."""
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
     if need.case not in PAYMENTS:
@@ -72,5 +72,5 @@ def named(need: ActionItem, read: Read) -> str:
 
 
 def page_of(need: ActionItem) -> str:
-    """Return the path under the dashboard of the page where the case is solved."""
+    """Return the path, under the dashboard, of the page on which a person solves the case."""
     return _PAGES.get(need.case, "/transactions/{}").format(need.target)

@@ -1,4 +1,4 @@
-"""The page of the refund budget: what is left of it, and its approval in the merchant's wallet."""
+"""The page of the refund budget: the amount left, and the approval in the merchant's wallet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from open_payments.models import Amount
 router = PageRouter(prefix="/budget")
 PERCENT_MAX: Final = 20
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
-_NONE: Final = Mandate(  # in place of a budget that nobody has asked for
+_NONE: Final = Mandate(  # shown if nobody has requested a budget
     id="",
     merchant="",
     status=MandateStatus.PENDING,
@@ -70,12 +70,12 @@ async def ask(request: Form) -> Response:
 
 @router.page("/callback", Door(Right.OWN, "begins the budget"))
 async def callback(request: Page) -> Response:
-    """Continue with the parameters of the return from the merchant's wallet."""
+    """Continue the approval with the parameters of the redirect from the merchant's wallet."""
     from checkout.flows.refund import budget
 
     services, key = request.services, request.key
     returned = callback_of(request.http)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
+    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
         return _page(request, alert="You did not approve the budget.")
     before = budget_request.find(services, key)
     done = budget.finish(
@@ -97,7 +97,10 @@ async def end(request: Form) -> Response:
 
 
 def _margin(request: PageRequest) -> Margin:
-    """Return how much more refunds can cost if nobody approves them. Raises ParameterInvalid."""
+    """Return how much a refund that nobody approves can cost above its amount.
+
+    Raises ParameterInvalid.
+    """
     percent = request.form.get("percent", str(USUAL_MARGIN.percent))
     if not re.fullmatch("[0-9]{1,2}", percent) or int(percent) > PERCENT_MAX:
         raise ParameterInvalid(f"Type 0 to {PERCENT_MAX} per cent.", param="percent")
@@ -106,7 +109,7 @@ def _margin(request: PageRequest) -> Margin:
 
 
 def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
-    """Return what was typed into the form, if it was rejected."""
+    """Return the texts typed into the form, if the form was rejected."""
     if typed is None:
         return {}
     amount, percent, plus = (typed.get(name, "") for name in ("amount", "percent", "plus"))
@@ -114,11 +117,12 @@ def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
 
 
 def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
-    """Return the budget: `amount`, `spent`, `left` and `share`, the spent per cent, of its month.
+    """Return the budget of the present month: `amount`, `spent`, `left`, and `share` (% spent).
 
-    `wanted` is what the shop's server has requested. `approval` is the wallet's page that waits for
-    an approval of the amount `asked`. `margin` is how much more than its amount a refund can cost
-    if nobody approves it, and `percent` and `plus` are the margin as the form shows it.
+    `wanted` is the amount that the shop's server has requested. `approval` is the wallet's page
+    that waits for the approval of the amount `asked`. `margin` is how much more than its amount a
+    refund that nobody approves can cost, and `percent` and `plus` are the margin as the form shows
+    it.
     """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked

@@ -3,12 +3,12 @@
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
 ours and its token matches the browser's cookie.
 
-A route has only one dependency, which calls the others as functions, because FastAPI inspects each
-dependency of each route while a Lambda function starts.
+A route has only one dependency, which calls the others as functions. The reason is that FastAPI
+inspects each dependency of each route while a Lambda function starts.
 
-Forms with a file (multipart/form-data, RFC 7578) are parsed as browsers send them: every byte of a
-part is kept, and the time is linear in the length. The standard library's mail parser is not used,
-because it follows nested parts to any depth.
+Forms with a file (multipart/form-data, RFC 7578) are parsed by code in this module: it keeps every
+byte of a part, and takes time linear in the length. The standard library's mail parser would follow
+nested parts to any depth.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from open_payments.urls import split
 
 _BOUNDARY: Final = re.compile(r"boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?")
 _NAME: Final = re.compile(rb'content-disposition: *form-data; *name="([^"\r\n]*)"', re.IGNORECASE)
-_HEAD_MAX: Final = 1_024  # bytes of a part's headers that are searched for its name
+_HEAD_MAX: Final = 1_024  # bytes of a part's headers in which its name is searched
 
 
 def parts(content_type: str, raw: bytes) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def parts(content_type: str, raw: bytes) -> dict[str, bytes]:
         head, _, content = part.partition(b"\r\n\r\n")
         named = _NAME.search(head[:_HEAD_MAX])
         if named is None:
-            continue  # the end
+            continue  # the closing boundary
         name = named[1].decode("utf-8", "replace")
         if name in found:
             raise ParameterInvalid("A field is given twice.")
@@ -77,15 +77,16 @@ PREFIX: Final = "/dashboard"
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 NAME_FIELD: Final = "form_name"
-FILE_FIELD: Final = "logo"  # of the one form with a file
+FILE_FIELD: Final = "logo"  # the field of the only form with a file
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
     """A browser, before the sign-in is checked.
 
-    `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
-    `form_name` is new in each request, so that a form of its page acts only once (`once`).
+    `home` is the path of the dashboard. `token` is in the browser's cookie, or, if it is `fresh`,
+    the response sets it. `form_name` is new in each request, so that each form on a page acts only
+    once (`PageRequest.once`).
     """
 
     home: str
@@ -111,10 +112,10 @@ Injected = Annotated[DashboardServices, Depends(services)]
 async def visit(injected: Injected, request: Request) -> BrowserSession:
     """Return the visit, and store it for the pages, which send its cookie and its form token.
 
-    Every route of the dashboard depends on it (`app.py`).
+    Every route of the dashboard depends on this function (`app.py`).
 
-    With the prefix `__Host-`, browsers refuse the cookie from any other host and without TLS; the
-    local world has no TLS.
+    Because of the prefix `__Host-`, browsers accept the cookie only from our host and with TLS. The
+    local world has no TLS, so its cookie has no prefix.
     """
     base = split(injected.base_url)
     secure = base.scheme == "https"
@@ -166,14 +167,14 @@ def lacks_scope(actor: Actor) -> bool:
 
 
 def _provider(injected: DashboardServices, merchant: Merchant) -> str:
-    """Return the name of the wallet's provider if pages offer it, otherwise its host."""
+    """Return the name of the wallet's provider if our pages offer it, otherwise its host."""
     wallet, offered = merchant.wallet_address, (*merchant.providers, *injected.providers)
     return name_of(wallet, offered) or split(wallet).authority or wallet
 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """The result of a form, None if another request with this form made it, and its `place`."""
+    """The result of a form and its `place`. The result is None if another request made it."""
 
     place: str
     made: T | None
@@ -194,17 +195,17 @@ class OpenRequest:
 
     @property
     def client(self) -> str:
-        """The address or network for the limits."""
+        """The client's address or network, by which requests are limited."""
         return client_of(self.http, self.services.edge_secret)
 
     def read(self, model: type[Model]) -> Model:
-        """Return the form's fields as `model`. Raise the error for the first fault."""
+        """Return the form's fields as `model`. Raise the error for the first wrong field."""
         return validated(model, self.form)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest(OpenRequest):
-    """A request of the signed-in key or member `key`, which has the route's right."""
+    """A request from `key`, a signed-in key or member that has the right the route needs."""
 
     signed_in: SignedIn
 
@@ -213,7 +214,7 @@ class PageRequest(OpenRequest):
         return self.signed_in.actor
 
     def note(self, action: Action, target: str | None = None) -> None:
-        """Write an entry of the audit log, right after the act."""
+        """Write an entry to the audit log, immediately after the action."""
         audit.note(self.services, self.key, action, target)
 
     def amount(self, name: str) -> int:
@@ -222,11 +223,12 @@ class PageRequest(OpenRequest):
         return typed_amount(typed, currency=code, wallet_scale=self.key.asset_scale, param=name)
 
     def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
-        """Call `act` once for the name with which the form's page was rendered.
+        """Call `act` only once for the form's name, which is new each time its page is rendered.
 
-        `place` names the result of `act`. A form that was sent before, with the same fields, gets
-        the same place. A form without a name acts each time. Raise IdempotencyKeyReused if it was
-        sent with other fields, and the errors of `act`.
+        `place` returns the path of the result of `act`. If the form is sent again with the same
+        fields, `act` is not called, and the place is the same as before. A form without a name acts
+        each time. Raise IdempotencyKeyReused if the form was already sent with other fields, and
+        the errors of `act`.
         """
         made: T | None = None
 
@@ -240,9 +242,9 @@ class PageRequest(OpenRequest):
         posted_form: Posted[T] = Posted(
             merchant=self.key.merchant,
             key=f"form-{fingerprint_of(path, name)}" if named else None,
-            # It includes the name, which is not stored, so that the fields cannot be guessed.
+            # Including the name, which is not stored, prevents guessing the fields from the hash.
             fingerprint=fingerprint_of(path, [name, self.form]),
-            render=lambda done: json_text(place(done)),  # JSON, for the erasure of a customer
+            render=lambda done: json_text(place(done)),  # JSON: an erasure parses it
             status=303,
         )
         try:
@@ -270,7 +272,7 @@ Page = Annotated[PageRequest, Depends(page_request)]
 async def posted_fields(request: OpenRequest) -> dict[str, str]:
     """Return the fields of a form whose token is still to be verified.
 
-    The form's name is stored with the request, for `PageRequest.once`. Raise ParameterInvalid,
+    Store the form's name with the request, for `PageRequest.once`. Raise ParameterInvalid,
     ContentTypeInvalid, BodyTooLarge.
     """
     _require(request.http, request.services, FORM)
@@ -301,7 +303,7 @@ async def form_request(injected: Injected, http: Request) -> PageRequest:
 
 
 async def form_with_file(injected: Injected, http: Request) -> PageRequest:
-    """Return the request of a form that may have a file. Raise as `form_request` does."""
+    """Return the request of a form that can contain a file. Raise as `form_request` does."""
     request = await page_request(injected, http)
     if media_type(request.http) == FORM:
         request = await _with_form(request)

@@ -21,7 +21,7 @@ _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 class Fields(BaseModel):
-    """The fields of a form. A missing required field is "", unknown fields are ignored."""
+    """The fields of a form. Missing required fields are read as "", and unknown fields ignored."""
 
     @model_validator(mode="before")
     @classmethod
@@ -43,7 +43,7 @@ def message(sentence: str) -> WrapValidator:
 
 
 def _midnight(typed: str) -> datetime:
-    """Return the beginning in UTC of a typed day of this century. Raise ValueError."""
+    """Return the beginning (in UTC) of a typed day in this century. Raise ValueError."""
     day = date.fromisoformat(typed.strip())
     if not _DAY.fullmatch(typed.strip()):
         raise ValueError(typed)
@@ -60,7 +60,7 @@ def _seconds(typed: str) -> timedelta:
 Text = Annotated[str, AfterValidator(str.strip)]
 OR_NONE: Final = BeforeValidator(lambda typed: typed or None)
 Yes = Annotated[bool, BeforeValidator(lambda typed: typed == "yes")]
-Day = Annotated[datetime, BeforeValidator(_midnight)]  # its beginning in UTC
+Day = Annotated[datetime, BeforeValidator(_midnight)]  # the beginning of a day, in UTC
 DayOrNone = Annotated[
     datetime | None, BeforeValidator(lambda typed: _midnight(typed) if typed.strip() else None)
 ]

@@ -1,4 +1,4 @@
-"""The API keys. A key in plain text is only in the response that created it."""
+"""The API keys. Only the response that creates a key contains it in plain text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 class KeyForm(Fields):
-    """A new key. `ends` is its last day; without `scopes` it gets all that its maker may give."""
+    """A new key. `ends` is its last day. Without `scopes` it gets all its creator can give."""
 
     name: str
     scopes: Annotated[
@@ -47,7 +47,7 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The list comes from an index, which may not contain the new key `made` yet.
+    The list comes from an index, which does not always contain the new key `made` yet.
     """
     services, key = request.services, request.key
     listed = api_keys.listed(services, key)
@@ -111,7 +111,7 @@ async def create(request: Form) -> Response:
     again=_page,
 )
 async def roll(request: Form, key_id: str) -> Response:
-    """Replace a key, which stays valid for the overlap. Only this response shows the new one."""
+    """Replace a key, which stays valid for the overlap. Only this response shows the new key."""
     overlap = request.read(RollForm).overlap
     return _page(
         request, made=api_keys.roll(request.services, request.key, key_id, overlap=overlap)
@@ -126,7 +126,7 @@ async def revoke(request: Form, key_id: str) -> Response:
 
 @router.page("/{key_id}/refused", Door(Right.READ, "a key's refused requests"))
 async def refused_requests(request: Page, key_id: str) -> Response:
-    """List the refused requests of a key, the newest first."""
+    """List the requests of a key that were refused, newest first."""
     found, log = api_keys.failed_requests_of(request.services, request.key, key_id)
     return page(
         request.http,
@@ -152,6 +152,6 @@ def _words_of(key: ApiKey) -> str:
 
 
 def _offered(key: Actor) -> list[tuple[str, tuple[tuple[Scope, ...], str]]]:
-    """Return the sets of scopes that this actor may give to a key, the largest first."""
+    """Return the sets of scopes that this actor can give to a key, largest first."""
     given = api_keys.given(key)
     return [each for each in SCOPES.items() if given.issuperset(each[1][0])]

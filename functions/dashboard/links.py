@@ -38,7 +38,7 @@ from open_payments.urls import origin
 from pay.looks import accent
 
 router = PageRouter(prefix="/links", section=("/links", "Payment links"))
-# The style is inline, so that the button looks the same on any page and loads nothing.
+# The style is inline, so that the button looks the same on every page and loads no other file.
 BUTTON: Final = (
     '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'
     "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
@@ -49,7 +49,7 @@ USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
 class LinkForm(Fields):
-    """A new link. The requested details and the questions have separate fields."""
+    """A new link. Each requested detail and each question is a separate field of the form."""
 
     name: str
     amount: str
@@ -62,7 +62,7 @@ class LinkForm(Fields):
 
 
 class StockForm(Fields):
-    """The new number of items `left`, and the number that the page showed (`read`)."""
+    """The new number of items `left`, and the number of items that the page showed (`read`)."""
 
     read: str
     left: str
@@ -155,7 +155,7 @@ async def start(request: Form, link_id: str) -> Response:
 
 @router.form("/{link_id}/stock", Door(Right.MANAGE, "how many are sold"), again=_one)
 async def set_stock(request: Form, link_id: str) -> Response:
-    """Set the number of items left, unless it has changed since the page was shown."""
+    """Set the number of items left, unless that number has changed since the page was shown."""
     typed = request.read(StockForm)
     manage.set_stock(request.services, request.key, link_id, read=typed.read, left=typed.left)
     return see(request.visit, f"/links/{link_id}")
@@ -170,7 +170,7 @@ async def qr_code(request: Page, link_id: str) -> Response:
 
 @router.page("/{link_id}/poster", Door(Right.READ, "a payment link"))
 async def poster(request: Page, link_id: str) -> Response:
-    """Return the poster, a page to print."""
+    """Return the poster, which is a page to print."""
     services, key = request.services, request.key
     link = manage.get(services, key, link_id)
     merchant = merchants.get(services.merchants, key.merchant)
@@ -187,7 +187,7 @@ async def poster(request: Page, link_id: str) -> Response:
 
 
 def _button(services: DashboardServices, key: Actor, link: PaymentLink) -> str:
-    """Return the HTML of a button in the merchant's color, for any page."""
+    """Return the HTML of a button in the merchant's color, which can be put on any page."""
     chosen = accent(merchants.get(services.merchants, key.merchant).accent_color)
     brand, ink = (chosen.brand, chosen.ink) if chosen else USUAL
     text = escape(f"{link.name} – {_price(key, link)}")
@@ -200,7 +200,7 @@ def _price(key: Actor, link: PaymentLink) -> str:
 
 
 def _field(asked: Detail | Place) -> str:
-    """Return the name of the form's field for whether `asked` is requested."""
+    """Return the name of the form's field that says whether `asked` is requested."""
     return f"ask_{asked.value}"
 
 
@@ -222,7 +222,7 @@ def _asks(collect: Collect) -> str:
 
 
 def _asked(question: Question) -> str:
-    """Return a question with the kind of its answer."""
+    """Return the text of a question and the kind of answer it expects."""
     choices = ": " + ", ".join(label for _, label in question.options) if question.options else ""
     optional = "" if question.required else ", optional"
     return f"{question.label} ({texts.ANSWER[question.kind].lower()}{choices}{optional})"

@@ -1,6 +1,6 @@
 """The page on which members choose their notices by e-mail, and confirm their address.
 
-Only members have notices, API keys do not.
+Only members get notices; API keys do not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAVED: Final = "/notices?saved=1"
 
 
 class NoticesForm(Fields):
-    """The choice; each chosen topic is a separate field."""
+    """The member's choice. Each chosen topic is a separate field."""
 
     email: str
     pace: str
@@ -46,7 +46,7 @@ async def person(request: Page) -> Member:
 
 
 async def addressee(request: Page) -> Member:
-    """Return the member. Raise ResourceMissing for a key, because keys get no links."""
+    """Return the member. Raise ResourceMissing for a key, because no key gets an e-mailed link."""
     if not isinstance(request.key, Member):
         raise ResourceMissing("No such link. Sign in as the person who got it.")
     return request.key
@@ -84,8 +84,8 @@ async def notices_page(request: Page) -> Response:
 
 @router.form("", Door(Right.READ, "e-mail to an address of one's own"), again=_page)
 async def choose(request: Form, member: Person) -> Response:
-    """Store the choice, and send a link to a new address."""
-    from pay.emails import confirmation  # most visits send nothing
+    """Store the choice, and send a confirmation link if the address is new."""
+    from pay.emails import confirmation  # loaded here, because most visits send no e-mail
 
     services, typed = request.services, request.read(NoticesForm)
 
@@ -119,7 +119,7 @@ async def stop(request: Form, member: Person) -> Response:
 
 @router.page("/confirm/{token}", Door(Right.READ, "one's own notices"))
 async def confirm_page(request: Page, _: Addressee, token: str) -> Response:
-    """Show the form of the confirmation, so that programs that open links confirm nothing."""
+    """Show a form to confirm the address, so that programs that open links confirm nothing."""
     return page(request.http, "notices_confirm.html", section="/notices", token=token)
 
 

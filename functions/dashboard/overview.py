@@ -1,7 +1,7 @@
-"""The overview: a period compared with the previous one, by sums, steps and reasons, and a chart.
+"""The overview compares a period with the previous one: sums, steps, reasons, and a chart.
 
-The chart is SVG, with its numbers in a table. Its positions are percentages, so that its text has
-the page's size on any screen.
+The chart is SVG, and a table has its numbers. Positions in the chart are percentages, so that its
+text has the same size as the page's on any screen.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from open_payments.models import Amount
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
-ROUNDS: Final = 3  # reads of refunds, so that the page is fast for a shop with very many
+ROUNDS: Final = 3  # reads of refunds at most, so that a shop with very many gets a fast page
 
 Money = Callable[[int], str]
-Figure = tuple[str, str, str]  # its name, its value, and how it compares with the period before
+Figure = tuple[str, str, str]  # the name, the value, and the comparison with the period before
 
 
 class Period(StrEnum):
-    """A period; the one before it has the same length."""
+    """A period. It is compared with the period of the same length before it."""
 
     TODAY = "today"
     YESTERDAY = "yesterday"
@@ -87,7 +87,7 @@ class FunnelStep:
 
 @dataclass(frozen=True, slots=True)
 class Unpaid:
-    """A reason why sessions with a wallet were not paid; `share` is relative to the top reason."""
+    """A reason why sessions with a wallet were not paid. `share` is relative to the top reason."""
 
     reason: str
     providers: str
@@ -97,7 +97,7 @@ class Unpaid:
 
 
 async def chosen(request: Request) -> Period:
-    """Return the period of the query string. Raise ParameterInvalid."""
+    """Return the period in the query string. Raise ParameterInvalid."""
     typed = request.query_params.get("period", Period.TODAY)
     if typed not in tuple(Period):
         raise ParameterInvalid("There is no such period.", param="period")
@@ -106,7 +106,7 @@ async def chosen(request: Request) -> Period:
 
 @router.page("/overview", Door(Right.READ, "sums"))
 async def overview(request: Page, period: Annotated[Period, Depends(chosen)]) -> Response:
-    """Show a period compared with the one before."""
+    """Show a period compared with the period before it."""
     services, key = request.services, request.key
     now = services.clock.now().astimezone(UTC)
     last = now.date() - timedelta(days=period is Period.YESTERDAY)
@@ -163,10 +163,10 @@ def _figures(
 def _refunded(
     services: DashboardServices, key: Actor, these: Sequence[DayTotals], money: Money
 ) -> Figure:
-    """Return the sum of the refunds and their cost, by the days of the statement.
+    """Return the sum of the refunds and their cost, from the days of the statement.
 
-    A refund belongs to the day on which it ended. Daily sums do not include refunds, so the refunds
-    themselves are read. If there are very many, only some of them are read.
+    A refund belongs to the day on which it ended. The stored daily sums do not include refunds, so
+    the refund records themselves are read. If there are very many, only some of them are read.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -204,7 +204,7 @@ def _chart(
     now: datetime,
     key: Actor,
 ) -> dict[str, Any] | None:
-    """Return the chart of a day by hour, or of more days by day; None if nothing was paid."""
+    """Return the chart, by hour for one day or else by day. Return None if nothing was paid."""
     if period.length > 1:
         return chart(
             [each.day.isoformat() for each in these],
@@ -226,7 +226,7 @@ def _chart(
 
 
 def _share(count: int, of: int) -> int:
-    """Return the percentage; it is 0 only for none and 100 only for all."""
+    """Return the rounded percentage. It is 0 only for none, and 100 only for all."""
     if count in (0, of):
         return 100 * (count == of > 0)
     return min(max(_rounded(100 * count, of), 1), 99)
@@ -261,7 +261,7 @@ def _steps(now: DayTotals, before: DayTotals) -> tuple[FunnelStep, ...]:
 
 
 def _unpaid(now: DayTotals, before: DayTotals) -> tuple[Unpaid, ...]:
-    """Return the reasons, the most frequent first."""
+    """Return the reasons for unpaid sessions, most frequent first."""
     counts, earlier = _by_reason(now), _by_reason(before)
     most = max(counts.values(), default=0)
     return tuple(
@@ -284,15 +284,15 @@ def _by_reason(tally: DayTotals) -> Counter[str]:
 
 
 def _providers(tally: DayTotals, reason: str) -> str:
-    """Return the providers of a reason with their numbers, the most frequent first."""
+    """Return the providers of sessions with this reason, with counts, most frequent first."""
     found = [(name, count) for (why, name), count in tally.unpaid.items() if why == reason]
     found.sort(key=lambda each: (each[0] == OTHER, -each[1], each[0]))
     return ", ".join(f"{name or 'other wallets'} {count}" for name, count in found)
 
 
-LINES: Final = 4  # of the grid, above zero
-STEPS: Final = (1, 2, 5)  # of the axis, times a power of ten
-LABELS_MAX: Final = 8  # under the bars
+LINES: Final = 4  # lines of the grid above zero
+STEPS: Final = (1, 2, 5)  # steps of the axis, each times a power of ten
+LABELS_MAX: Final = 8  # labels under the bars
 PLACE: Final = 10  # units of a bar's slot, of which the bar fills the middle six
 
 
@@ -300,7 +300,7 @@ PLACE: Final = 10  # units of a bar's slot, of which the bar fills the middle si
 class Bar:
     """An hour or a day. x, width, middle, y and height are percentages of the chart.
 
-    `label` is under the bar, or "". A `running` one has not ended.
+    `label` is the text under the bar, or "". `running` means that the hour or day has not ended.
     """
 
     x: str
@@ -322,14 +322,14 @@ def chart(
     running: int | None,
     key: Actor,
 ) -> dict[str, Any] | None:
-    """Return the chart of `values`, in minor units, beside those `before`; None if all are zero.
+    """Return the chart of `values` and of those `before`, in minor units; None if all are zero.
 
-    `labels` are short `names`. The bar `running` has not ended.
+    `labels` are short `names`. `running` is the bar whose hour or day has not ended.
 
-    `scale` are the values of the grid's lines from the top, `grid` their places. `line` has the
-    pieces of the line of the period before, as x1, y1, x2 and y2 in percentages. `top` is the
-    highest bar with its value, and the anchor that keeps the value inside the chart. Of `rows`,
-    each has its name, its sum, and the sum before.
+    In the result, `scale` has the values of the grid's lines from the top, and `grid` their places.
+    `line` has the pieces of the line for the period before, as x1, y1, x2 and y2 in percentages.
+    `top` is the highest bar with its value, and the anchor that keeps the value inside the chart.
+    Each of the `rows` has a name, the sum, and the sum in the period before.
     """
     most = max(values)
     step = _step(max(most, *before))
@@ -366,7 +366,7 @@ def chart(
 
 
 def _line(values: Sequence[int], top: int) -> tuple[tuple[str, str, str, str], ...]:
-    """Return a line through the middles of the bars' places; none if all values are zero."""
+    """Return a line through the middles of the bars' slots, or none if all values are zero."""
     points = [
         (_middle(place, len(values)), _exact_percent(top - value, top))
         for place, value in enumerate(values)
@@ -391,7 +391,7 @@ def _labelled(place: int, count: int) -> bool:
 
 
 def _anchor(place: int, count: int) -> str:
-    """Return the side of its bar for a label, which on phones is wider than the bars."""
+    """Return the text anchor of a bar's label, because on phones labels are wider than bars."""
     if 6 * place < count:
         return "start"
     return "end" if 6 * place >= 5 * count else "middle"
@@ -408,6 +408,6 @@ def _exact_percent(value: int, of: int) -> str:
 
 
 def _number(key: Actor, value: int, *, whole: bool = False) -> str:
-    """Return a sum without its currency, and without decimals if all are `whole`."""
+    """Return a sum without its currency, and without decimals if all sums are `whole`."""
     number = sum_of(key, value).partition("\N{NO-BREAK SPACE}")[0]
     return number.partition(".")[0] if whole else number

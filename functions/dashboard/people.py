@@ -1,7 +1,7 @@
 """The people: members with their roles, invitations, and whether API keys may sign in.
 
-The link of an invitation is only in the response that created it. On the page of an invitation, a
-person creates a passkey and becomes a member.
+Only the response that creates an invitation contains its link. The link opens a page on which the
+invited person creates a passkey and becomes a member.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The lists come from an index, which may not contain the new invitation `invited` yet.
+    The lists come from an index, which does not always contain the new invitation `invited` yet.
     """
     services, key = request.services, request.key
     listed = people.listed(services, key.merchant)

@@ -1,8 +1,8 @@
-"""The pages of refunds: request one, see its price, approve it in the shop's wallet, cancel it.
+"""The pages on which to request a refund, see its price, approve it in the wallet, or cancel it.
 
 If the customer's wallet cannot accept a refund, the shop can send the customer a link to a page
-that asks for another wallet. The texts about refunds come first; the transaction's page uses them
-too.
+that asks for another wallet. The first part of this module has the texts about refunds, which the
+page of the transaction uses, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.CANCELED: "Canceled",
     RefundStatus.PAID_ELSEWHERE: "Paid back elsewhere",
 }
-# The class of the badge, which determines its color.
+# The CSS class of the badge, which determines the badge's color.
 BADGE: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "warn",
     RefundStatus.SENDING: "processing",
@@ -140,7 +140,7 @@ READ_AGAIN: Final = (
 UNCONFIRMED: Final = (
     "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
 )
-# For the budget: its status, the class of the badge, and an explanation.
+# For each state of the budget: the text, the class of the badge, and an explanation.
 BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
     MandateStatus.PENDING: (
         "Not approved yet",
@@ -202,9 +202,9 @@ def status_of(refund: Refund) -> tuple[str, str]:
 def steps_of(
     history: Sequence[HistoryEntry], words: Mapping[str, str], bad: Container[str]
 ) -> list[tuple[datetime, str, str | None, bool]]:
-    """Return the steps of a history: the time, the words, the note, and whether it is a bad one.
+    """Return the steps of a history: the time, the text, the note, and whether the step is bad.
 
-    A note that names a problem is in words.
+    If a note is the name of a problem, the text of that problem is returned instead.
     """
     return [
         (
@@ -221,7 +221,7 @@ router = PageRouter()
 
 
 class RefundForm(Fields):
-    """A refund; an empty amount means all that is left. `how` is "now" to pay from the budget."""
+    """A refund. No amount means the whole rest; `how` is "now" to pay it from the budget."""
 
     amount: Text
     mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
@@ -231,7 +231,7 @@ class RefundForm(Fields):
 
 
 class ElsewhereForm(Fields):
-    """The text on how the customer was paid back."""
+    """The text that describes how the customer was paid back."""
 
     how: Annotated[
         Text,
@@ -277,7 +277,7 @@ def _page(
     again=transaction_page,
 )
 async def request_refund(request: Form, session_id: str) -> Response:
-    """Request a refund; then pay it from the budget, or request its price."""
+    """Request a refund, then either pay it from the budget or request its price."""
     done = _requested(request, _asked(request, session_id))
     refund = done.made
     if refund is None:  # the first request asks for its price, or pays it
@@ -286,7 +286,7 @@ async def request_refund(request: Form, session_id: str) -> Response:
         from checkout.flows.refund import budget
 
         refund = budget.pay_now(request.services.paying(), refund)
-    # A price above the budget's margin is already shown, and has to be confirmed.
+    # If the price is above the budget's margin, the page already shows it and asks to confirm it.
     if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
         return _prepared(request, refund.id)
     return see(request.visit, done.place)
@@ -306,7 +306,7 @@ async def note_paid_elsewhere(request: Form, session_id: str) -> Response:
 
 @router.page("/refunds/{refund_id}", Door(Right.READ, "customers' wallets"))
 async def one_refund(request: Page, refund_id: str) -> Response:
-    """Show the refund; if it was sent and a check is due, check it first."""
+    """Show the refund. If it was sent and a check is due, check it first."""
     return _page(request, refund_id)
 
 
@@ -315,7 +315,7 @@ async def one_refund(request: Page, refund_id: str) -> Response:
     Door(Right.REFUND, "asks the shop's wallet for an approval", doors.OWN),
 )
 async def prepare(request: Form, refund_id: str) -> Response:
-    """Request the price, and the page of the approval."""
+    """Request the price, and the wallet's page on which the merchant approves the refund."""
     return _prepared(request, refund_id)
 
 
@@ -349,8 +349,8 @@ async def cancel(request: Form, refund_id: str) -> Response:
     again=_page,
 )
 async def offer_claim(request: Form, refund_id: str) -> Response:
-    """Show a new link by which the customer names another wallet."""
-    from checkout.flows.refund import alternative_wallet  # it loads the wallets' client
+    """Show a new link to the page on which the customer names another wallet."""
+    from checkout.flows.refund import alternative_wallet  # this import loads the wallets' client
 
     offer = alternative_wallet.offer(request.services, request.key, refund_id)
     request.note(Action.CLAIM_OFFERED, refund_id)
@@ -362,13 +362,13 @@ async def offer_claim(request: Form, refund_id: str) -> Response:
     Door(Right.REFUND, "money to a customer, as the shop's wallet has approved", doors.OWN),
 )
 async def callback(request: Page, refund_id: str) -> Response:
-    """Continue with the parameters of the return from the merchant's wallet."""
-    from checkout.flows.refund import approve  # it loads the wallets' client
+    """Continue the approval with the parameters of the redirect from the merchant's wallet."""
+    from checkout.flows.refund import approve  # this import loads the wallets' client
 
     services, key = request.services, request.key
     refunds.get(services, key, refund_id)
     returned = callback_of(request.http)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
+    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
         return _page(request, refund_id, alert="You did not approve the refund.")
     done = approve.finish(
         services.paying(),
@@ -383,7 +383,7 @@ async def callback(request: Page, refund_id: str) -> Response:
 
 
 def _requested(request: PageRequest, asked: NewRefund) -> Done[Refund]:
-    """Request a refund, or note one, once for the form."""
+    """Request a refund or store a note of one, only once for each form."""
 
     def act(reserve: Reserve[Refund] | None) -> Refund:
         refund = refunds.create(request.services, request.key, asked, reserve)
@@ -400,14 +400,14 @@ def _prepared(request: PageRequest, refund_id: str) -> Response:
     try:
         approve.prepare(request.services.paying(), request.key, refund_id)
     except CheckoutError as error:
-        # The refund exists: its page shows the problem.
+        # The refund was stored, so its own page shows the problem.
         status = 403 if isinstance(error, PermissionMissing) else 200
         return _page(request, refund_id, alert=error.message, status=status)
     return see(request.visit, f"/refunds/{refund_id}")
 
 
 def _asked(request: PageRequest, session_id: str) -> NewRefund:
-    """Return the typed refund. Raise ParameterInvalid, ResourceMissing."""
+    """Return the refund as typed into the form. Raise ParameterInvalid, ResourceMissing."""
     session = lookup.get(request.services, request.key, session_id)
     typed, amount = request.read(RefundForm), None
     if typed.amount:
@@ -426,11 +426,12 @@ def _asked(request: PageRequest, session_id: str) -> NewRefund:
 
 
 def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str, Any]:
-    """Return what the page shows beside the fields of the refund.
+    """Return what the page shows in addition to the fields of the refund.
 
-    `approval` is the page at the merchant's wallet, while one waits. `budget` is what would be left
-    of the month, if the refund budget can pay the price. `claim` is when a link for another wallet
-    of the customer ends, if one can be made. `mine`: the one who looks may change it.
+    `approval` is the page at the merchant's wallet, while an approval is awaited. `budget` is the
+    amount of this month's budget that would be left after the refund, if the budget can pay its
+    price. `claim` is the last day of a link for another wallet of the customer, if such a link can
+    be created. `mine` is true if the person who looks at the page can change the refund.
     """
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
@@ -463,7 +464,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
 
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
-    """Return the rest of the budget after the price, or None if it cannot pay it."""
+    """Return the amount left in the budget after this refund, or None if it cannot pay it."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.claimed
     if refund.quote is None or not waits:
         return None
@@ -477,7 +478,7 @@ def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | No
 
 
 def _claim_ends(refund: Refund, now: datetime) -> str | None:
-    """Return the last day of a link for the customer; None if none can be made."""
+    """Return the last day of a link for the customer, or None if no link can be created."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.lease_live(now)
     return (
         f"{refund.ends_at.day} {refund.ends_at:%b %Y}" if waits and now < refund.ends_at else None
@@ -485,7 +486,7 @@ def _claim_ends(refund: Refund, now: datetime) -> str | None:
 
 
 def minor_of(refund: Refund, key: Actor, value: int) -> str:
-    """Return `value` minor units of the refund's currency for people."""
+    """Return `value` minor units of the refund's currency as a text for people."""
     scale = key.asset_scale
     return readable(from_minor_units(value, currency=refund.currency, wallet_scale=scale))
 

@@ -1,7 +1,7 @@
 """Render pages from templates, and errors as pages.
 
-All text is escaped, and no attribute holds script or style. Templates receive records of the
-domain, and words and sums for them; the grants and tokens of a record are sealed.
+All text is escaped, and no attribute contains script or style. Templates receive records of the
+domain, and texts and sums about them. The grants and tokens in a record are sealed.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from dashboard.dependencies import PREFIX, BrowserSession, lacks_scope
 from dashboard.texts import KEY_MOVES_NO_MONEY
 
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
-FIRST: Final = "/overview"  # the page after a sign-in without a requested page
-# After a sign-in the browser is redirected only to a path under the dashboard.
+FIRST: Final = "/overview"  # the page after a sign-in, if the browser requested no other page
+# After a sign-in, the browser is redirected only to a path that matches this pattern.
 _NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
 
 
 def _time(at: datetime, zone: str = "") -> Markup:
-    """Return a time as an element, which the script of a page shows in the reader's zone."""
+    """Return a time as an HTML element. The page's script shows it in the reader's time zone."""
     text = f"{at.day} {at:%b %Y, %H:%M:%S}{zone}"
     return Markup('<time datetime="{}">{}</time>').format(timestamp(at), text)
 
@@ -55,7 +55,7 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """Return `template` rendered; `section` is the path of its section in the navigation bar."""
+    """Return `template` rendered. `section` is the path of its entry in the navigation bar."""
     visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
     context = {
@@ -81,15 +81,15 @@ def page(
 
 
 def wait_page(request: Request, seconds: int) -> Response:
-    """Return a page that reloads this address after `seconds`, when the wallet may answer."""
+    """Return a page that reloads this address after `seconds`, to ask the wallet again."""
     again = f"{request.url.path}?{request.url.query}"
     return page(request, "refund_wait.html", section="", seconds=seconds, again=again)
 
 
 def strip(request: Request) -> ActionItems | None:
-    """Return the cases that need a person, read once in each request; None if that has failed.
+    """Return the cases that need a person, or None if they cannot be read.
 
-    A failure to read the cases must not break the page.
+    They are read once for each request. A failure to read them must not break the page.
     """
     if not hasattr(request.state, "found"):
         try:
@@ -132,8 +132,8 @@ def safe_next(path: str) -> str:
 def show_again(error: CheckoutError, show: Callable[..., Response], **given: Any) -> Response:
     """Return the page of a rejected form: `show(**given)` with the reason in `alert`.
 
-    After too many requests it has Retry-After, in seconds. Raise `error` itself if the service has
-    failed, or if the page fails, too.
+    If there were too many requests, the response has Retry-After, in seconds. Raise `error` itself
+    if the service has failed, or if the page cannot be rendered either.
     """
     status = status_of(error)
     if status >= 500:
@@ -165,13 +165,13 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _relative_home(request: Request) -> str | None:
-    """Return the dashboard relative to `request`, because without a route there is no base URL."""
+    """Return the dashboard's path relative to `request`, for errors where no base URL is known."""
     _, found, rest = request.url.path.partition(PREFIX)
     return "../" * rest.count("/") + PREFIX[1:] if found else None
 
 
 def _room(request: Request) -> str:
-    """Return the path under the dashboard of a form's page: the nearest at or above its address."""
+    """Return the path of a form's page: the nearest page at or above the form's address."""
     path = request.scope["path"].partition(PREFIX)[2]
     while path:
         scope = {**request.scope, "method": "GET", "path": PREFIX + path}
@@ -182,7 +182,7 @@ def _room(request: Request) -> str:
 
 
 def _requested(request: Request) -> str:
-    """Return the requested path under the dashboard. A form is not sent again after a sign-in."""
+    """Return the requested path, or "" for a form, which is not sent again after a sign-in."""
     if request.method != "GET":
         return ""
     path = request.url.path.partition(PREFIX)[2]

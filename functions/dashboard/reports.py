@@ -1,11 +1,11 @@
-"""The statement, with a row for each day of the money received and refunded; and the export.
+"""The statement, with the money received and refunded on each day, and the export.
 
-The export is a page with the parts, and each part as four CSV files.
+The export is a page with links to its parts. Each part consists of four CSV files.
 
 The files have a row for each session, for each line item, for each payment attempt, and for each
-sum that was received or sent back. Amounts are in minor units, as in the API, and as decimals. Text
-that a spreadsheet would run as a formula is prefixed with an apostrophe; an Amount is not, because
-its text is always a number, even if it begins with a minus.
+sum that was received or sent back. Amounts are given both in minor units, as in the API, and as
+decimals. Text that a spreadsheet would run as a formula is prefixed with an apostrophe. An Amount
+is not, because its text is always a number, even if it begins with a minus.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Days:
 
 
 async def chosen(request: Page) -> Days:
-    """Return the days of the query string, by default this month's. Raise ParameterInvalid."""
+    """Return the days in the query string, or by default this month. Raise ParameterInvalid."""
     today = request.services.clock.now().astimezone(UTC).date()
     wrong: list[str] = []
     typed = [request.http.query_params.get(name, "").strip()[:40] for name in ("from", "to")]
@@ -85,7 +85,7 @@ Chosen = Annotated[Days, Depends(chosen)]
 
 @statements.page("", Door(Right.READ, "sums"))
 async def statement_page(request: Page, days: Chosen) -> Response:
-    """Show a row for each day, the sums below, and the link to the files for accounting."""
+    """Show a row for each day, the sums below, and a link to the files for accounting."""
     key = request.key
     found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     before = days.first - timedelta(days=1)
@@ -104,7 +104,7 @@ async def statement_page(request: Page, days: Chosen) -> Response:
 
 @statements.page(".csv", Door(Right.READ, "sums"))
 async def statement_file(request: Page, days: Chosen) -> Response:
-    """Return the days as CSV. Raise ParameterInvalid if there are too many records to read."""
+    """Return the statement as CSV. Raise ParameterInvalid if it needs too many records."""
     key = request.key
     found = reports.read_statement(request.services, key, first=days.first, last=days.last)
     if not found.whole:
@@ -115,7 +115,7 @@ async def statement_file(request: Page, days: Chosen) -> Response:
 
 
 def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any]:
-    """Return a day, or the sum of all. On phones, only days that `moved` are unfolded."""
+    """Return the row of a day or of all days. On phones, only days with `moved` are unfolded."""
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
     nothing = Amount(0, key.asset_code, key.asset_scale)
     return {
@@ -157,18 +157,18 @@ def _statement_line(each: StatementDay, key: Actor) -> tuple[str | int | Amount,
 
 
 exports = PageRouter(prefix="/export")
-ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
+ANSWER_MAX: Final = 4_000_000  # bytes of JSON; Lambda allows 6 MB, so one more session fits
 _WITH_REFUNDS: Final = ("transactions", "accounting")
 _FORMULA: Final = ("=", "+", "-", "@")
 
 Row = Sequence[str | int | Amount]
 Opened = Callable[[Session], CustomerDetails]
-Refunds = Mapping[str, Refund]  # of the part's sessions, by their ids
+Refunds = Mapping[str, Refund]  # the refunds of the part's sessions, by refund id
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The sources of rows, beside the session."""
+    """The records from which rows are made, in addition to the session."""
 
     now: datetime
     opened: Opened
@@ -191,7 +191,7 @@ async def export_file(
     filters: Understood,
     append: str = "",
 ) -> Response:
-    """Return as many sessions of the part as fit; `Export-Next` is the cursor of the rest."""
+    """Return as many sessions as fit; the header `Export-Next` is the cursor for the rest."""
     services, key = request.services, request.key
     name, now = f"{file}.csv", services.clock.now()
     whole = reports.export_part(services, key, filters.text, filters.query)
@@ -258,7 +258,7 @@ def _ended(session: Session, source: Source) -> list[Refund]:
 
 
 def _address(address: Address | None) -> Row:
-    """Return the parts of an address, a column each."""
+    """Return the parts of an address, one for each column."""
     return [(getattr(address, part) or "") if address else "" for part in _ADDRESS]
 
 
@@ -282,9 +282,9 @@ def _items(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _attempts(session: Session, source: Source) -> Iterable[Row]:
-    """Yield the attempts with the API's fields.
+    """Yield the attempts with the same fields as in the API.
 
-    Objects and lists have a column for each of their parts.
+    Each part of an object or a list has its own column.
     """
     for attempt in public_attempts(session):
         debit, error = attempt["customer_debit"], attempt["error"]
@@ -307,7 +307,7 @@ def _attempts(session: Session, source: Source) -> Iterable[Row]:
 def _accounting(session: Session, source: Source) -> Iterable[Row]:
     """Yield the money received for the session, then each refund that sent money.
 
-    A note that the customer was paid back elsewhere has a separate line and column.
+    A note that the customer was paid back by other means has a separate line and column.
     """
     about = (session.id, order_number(session) or "", session.client_reference_id or "")
     currency = session.currency
@@ -445,7 +445,8 @@ def lines(rows: Iterable[Row]) -> str:
 def _safe(value: str | int | Amount) -> str | int:
     """Return an Amount in digits, and a text in a form that spreadsheets do not run as a formula.
 
-    Some ignore blanks and invisible characters before a formula, or accept wide forms of the signs.
+    Some spreadsheets ignore blanks and invisible characters before a formula, or also accept the
+    wide forms of a formula's signs.
     """
     if isinstance(value, Amount):
         return value.decimal()

@@ -1,7 +1,7 @@
-"""Declare the routes of the dashboard: their rights and effects, and the pages of their errors.
+"""Declare the routes of the dashboard: their rights, their effects, and their error pages.
 
-docs/tables.py prints the declarations into docs/security.md. `dependencies.signed_in` checks the
-right, and the flows check the limits.
+docs/tables.py prints the declarations into docs/security.md. `dependencies.signed_in` checks that
+the actor has the right, and the flows check the actor's limits.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ Route = Callable[..., Awaitable[Response]]
 
 
 class NamesFirst(APIRoute):
-    """A route whose parameter is never the name of another route.
+    """A route with a parameter that never matches the name of another route.
 
-    So GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route of that name
-    accepts only POST. The application has the paths without parameters in `state.names`.
+    So GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route
+    `/webhooks/remove` accepts only POST. `state.names` of the application has all paths without
+    parameters.
     """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -40,9 +41,9 @@ class NamesFirst(APIRoute):
 
 
 class PageRouter(APIRouter):
-    """The routes of a module. `doors` has their declarations by method and path.
+    """The routes of a module. `doors` has the routes' declarations, by method and path.
 
-    `section` is the module's entry in the navigation: path under /dashboard, and title.
+    `section` is the module's entry in the navigation: its path under /dashboard, and its title.
     """
 
     def __init__(self, *, prefix: str = "", section: tuple[str, str] | None = None) -> None:
@@ -63,8 +64,8 @@ class PageRouter(APIRouter):
     ) -> Callable[[Route], Route]:
         """Declare a form, with POST. If it is rejected, `again` shows its page with the reason.
 
-        `again` takes the `request`, `alert`, `status` and the path's parameters that it names.
-        Without it, an error page is shown.
+        `again` is called with `request`, `alert`, `status` and those parameters of the path that it
+        declares. Without `again`, an error page is shown.
         """
         self._declare("POST", path, door)
 

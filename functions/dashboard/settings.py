@@ -35,7 +35,7 @@ _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
-# The fields of a provider, in the order of its line (domain/ground/providers.py).
+# The fields of a provider, in the order of the line that stores it (domain/ground/providers.py).
 _FIELDS: Final = ("name", "form", "website", "countries", "logo")
 _PREVIEW_PRICE: Final = 1000  # minor units
 
@@ -81,9 +81,9 @@ async def settings_page(request: Page) -> Response:
     again=_page,
 )
 async def save_settings(request: FormWithFile) -> Response:
-    """Save all settings of the form, or none. Absent settings do not change.
+    """Save all settings in the form, or none. Settings that are not in the form do not change.
 
-    The logo is written separately and last, so it is checked before the first write.
+    The logo is written last, in a separate write. So it is checked before the first write.
     """
     services, key, logo = request.services, request.key, request.file
     if logo:
@@ -108,8 +108,8 @@ async def logo(request: Page) -> Response:
 async def preview(request: Page) -> Response:
     """Return the customers' page with the settings in the query string.
 
-    The code of functions/pay renders it, with a sample purchase. Its form does nothing, and it has
-    no script. That code is imported here, because previews are rare.
+    The code of functions/pay renders the page, with a sample purchase. The page's form does
+    nothing, and the page has no script. functions/pay is imported here, because previews are rare.
     """
     from pay import render
     from pay.language import reader
@@ -149,7 +149,7 @@ async def preview(request: Page) -> Response:
 
 
 def _typed(form: dict[str, str]) -> dict[str, str]:
-    """Return the settings in a form, with the names of flows/merchant/settings.py."""
+    """Return the settings in a form, under the names that flows/merchant/settings.py uses."""
     typed = dict(form)
     if {"usual", "accent_color"} & set(form):
         typed["accent_color"] = _color_of(form)
@@ -161,7 +161,7 @@ def _typed(form: dict[str, str]) -> dict[str, str]:
 
 
 def _rows(form: dict[str, str]) -> dict[int, list[str]]:
-    """Return the fields of each provider in a form, by its number. None has a line break."""
+    """Return the fields of each provider in a form, by number. No field has a line break."""
     return {
         number: [" ".join(form.get(f"provider_{number}_{name}", "").split()) for name in _FIELDS]
         for number in range(1, PROVIDERS_MAX + 2)
@@ -198,7 +198,7 @@ def _setting(merchant: Merchant, form: dict[str, str]) -> dict[str, Any]:
 
 
 def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]]:
-    """Return the providers, each "stored" or as "typed", and, if there may be more, a "new" one."""
+    """Return the providers, "stored" or "typed", and a "new" one if more are allowed."""
     rows = [dict(zip(_FIELDS, row, strict=True)) for row in _rows(form).values()]
     shown: list[tuple[Any, str]] = [(row, "typed") for row in rows if any(row.values())]
     if not rows:
@@ -207,13 +207,13 @@ def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]
 
 
 def _asks(provider: Provider) -> str:
-    """Return the text of what a provider's customers are asked for, with an example."""
+    """Return the text that says what customers type at this provider, with an example."""
     words = " and ".join(each.label or "name" for each in provider.fields)
     return f"{words}, such as {provider.example}" if provider.example else words
 
 
 def _units(merchant: Merchant, value: int) -> str:
-    """Return units of the merchant's wallet as an amount for people."""
+    """Return an amount in units of the merchant's wallet as a text for people."""
     return readable(Amount(value, merchant.asset_code, merchant.asset_scale))
 
 

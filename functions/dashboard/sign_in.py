@@ -1,7 +1,7 @@
 """Sign in with a passkey or an API key, sign out, and sign up with a new shop.
 
-The first page of a sign-up asks for the wallet address, the second one shows the wallet and asks
-for the name and a passkey. The form contains the invitation's token.
+The first page of a sign-up asks for the wallet address. The second page shows the wallet, and asks
+for the shop's name and a passkey. The form contains the invitation's token.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ router = PageRouter()
 
 
 class SignInForm(Fields):
-    """An API key or the answer of a passkey, and the page that the browser has asked for."""
+    """An API key or the answer of a passkey, and the page to open after the sign-in."""
 
     api_key: str
     credential: str
@@ -116,7 +116,7 @@ def _entered(request: OpenRequest, signed_in: SignedIn) -> Response:
 
 
 class SignUpForm(Fields):
-    """The shop: its wallet, its name, the answer of its owner's passkey, and an invitation."""
+    """A new shop: wallet, name, the answer of the owner's passkey, and an invitation."""
 
     wallet_address: str
     name: str
@@ -132,7 +132,7 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page; with `looks`, for the typed wallet. Raise as the flow does."""
+    """Return the page. With `looks`, it shows the typed wallet. Raise as the flow does."""
     from checkout.flows.people import sign_up
 
     services, form, client = request.services, request.read(SignUpForm), request.client
@@ -162,7 +162,7 @@ def _wallet(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page with the way to the wallet, or the reason why there is none."""
+    """Return the page with the `link` to the wallet, or with the reason why there is no link."""
     return page(request.http, "wallet.html", status=status, section="", link=link, alert=alert)
 
 
@@ -233,11 +233,11 @@ async def confirm(request: Form) -> Response:
 
 @router.page("/wallet/callback", Door(Right.MANAGE, "lets the shop sell"))
 async def confirmed(request: Page) -> Response:
-    """Continue with the parameters of the return from the wallet."""
+    """Continue the approval with the parameters of the redirect from the wallet."""
     from checkout.flows.people import ownership
 
     returned = callback_of(request.http)
-    if returned.result is not None:  # it is unsigned, so it decides nothing
+    if returned.result is not None:  # the wallet does not sign it, so do not rely on it
         return _wallet(request, alert="You did not confirm that this wallet is yours.")
     try:
         seconds = ownership.finish(

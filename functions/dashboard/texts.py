@@ -36,11 +36,11 @@ STATUS: Final[dict[Status, str]] = {
     Status.CANCELED: "Canceled",
 }
 
-# The texts in place of "Confirming" if more is known.
+# The texts that replace "Confirming" when the state of the payment is known more exactly.
 PART_PAID: Final = "Part paid"
 MAKING_CERTAIN: Final = "Making certain"
 
-# Beside the status, after money was sent back.
+# Shown beside the status after money was sent back.
 REFUNDED: Final = "Refunded"
 PARTLY_REFUNDED: Final = "Partly refunded"
 
@@ -49,7 +49,7 @@ ROLE: Final[dict[Role, tuple[str, str]]] = {
     Role.DEVELOPER: ("Developer", "also manages API keys and webhooks"),
     Role.OWNER: ("Owner", "everything, settings and people included"),
 }
-# The scopes and their text, by the value in the form.
+# The scopes that a key can get and their text, by the value in the form.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "full": (USUAL, "Everything but refund"),
     "refund": (tuple(Scope), "Everything, and refund"),
@@ -102,7 +102,7 @@ WAITING: Final[dict[str, str]] = {
     "canceled": "You canceled this session. It can no longer be paid.",
 }
 
-# By the name of an event. A stored event may be one that this release does not know.
+# The text of a step, by the name of its event. A later release may have stored other events.
 STEP: Final[Mapping[str, str]] = {
     Event.WALLET_SUBMITTED: "The customer entered a wallet address",
     Event.REFERENCE_STORED: "A further step of the preparation was done",
@@ -178,7 +178,7 @@ PROBLEM: Final[Mapping[str, str]] = {
     Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
 }
 
-# The outcome of a payment attempt, and the reason for its end.
+# The text for each outcome of a payment attempt, with the reason why the attempt ended.
 OUTCOME: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "declined",
     Outcome.TIMED_OUT: "out of time",
@@ -202,8 +202,8 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
-# The reasons why sessions with a wallet were not paid, for the overview, by the problem or the
-# outcome of the last attempt. A later release may have stored others.
+# For the overview: the reasons why sessions with a wallet were not paid, by the problem or the
+# outcome of the last attempt. A later release may have stored other reasons.
 REASON: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The wallet provider did not answer",
     Problem.WALLET_INVALID: "No wallet at the address",
@@ -224,7 +224,7 @@ REASON: Final[Mapping[str, str]] = {
     Outcome.PAID_IN_PART: "Given up after a part had arrived",
 }
 REASON_UNKNOWN: Final = "Another reason: {}"
-# The failure of an unpaid session's last attempt, for the list.
+# For the list: how the last attempt of an unpaid session failed.
 FAILURE: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "Declined",
     Outcome.TIMED_OUT: "Timed out",
@@ -238,7 +238,7 @@ CONCERN: Final[Mapping[Concern, str]] = {
     Concern.ATTENTION: "Needs attention",
     Concern.PAYMENT: "A wallet was given",
 }
-# The most frequent lists, by the value of the filter; the first is the default.
+# The lists that are opened most often, by the value of the filter. The first is the default.
 EVERYTHING: Final = "all"
 TABS: Final = (
     (Concern.PAYMENT.value, "Payments"),
@@ -248,7 +248,7 @@ TABS: Final = (
     (Concern.ATTENTION.value, "Needs you"),
     (EVERYTHING, "All"),
 )
-# The browser's report, by the note of the step.
+# What the customer's browser has reported, by the note of the step.
 REPORTED: Final[Mapping[str, str]] = {
     Outcome.DECLINED: (
         "It reported that the customer declined. The report is not signed: the customer could "
@@ -259,7 +259,7 @@ REPORTED: Final[Mapping[str, str]] = {
         "could still approve."
     ),
 }
-# The kinds of error in the notes of steps. Kinds of a later release are shown as they are.
+# The kinds of error in the notes of steps. Kinds that a later release has stored are shown as is.
 KIND: Final[Mapping[str, str]] = {
     "NotSent": "no connection",
     "NoSuchHost": "no such host",
@@ -286,7 +286,7 @@ KIND: Final[Mapping[str, str]] = {
     Reason.OTHER: "the provider gave no known reason",
 }
 
-# Errors of connections in delivery logs. Others are shown as they are.
+# Connection errors in delivery logs. Errors that are not listed here are shown as they are.
 CONNECTION: Final[Mapping[str, str]] = {
     "ConnectionRefusedError": "the connection was refused",
     "ConnectionResetError": "the connection was cut",
@@ -298,7 +298,7 @@ CONNECTION: Final[Mapping[str, str]] = {
     "SSLError": "TLS failed",
 }
 
-# Refusals of the merchant's key, by their reason: the problem and the remedy.
+# Why a wallet refused the merchant's key, by the reason: the problem and its remedy.
 KEY_REFUSED: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Look "
     "into your wallet's settings. If the key is missing, register it again, or create a new one "
@@ -392,8 +392,8 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "Put a newer key into your server before.",
     ),
 }
-# The same on the banner of each page: the case, and the verb of its link. {} is a sum and an order,
-# or a name.
+# The same cases on the banner of each page: the text, and the verb of its link. {} stands for a sum
+# and an order, or for a name.
 NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.PARTIAL_PAYMENT: ("{} arrived only in part", "decide"),
     Case.UNDECIDED: ("A wallet gives no clear answer about {}", "look it up"),
@@ -414,7 +414,7 @@ OVERPAID: Final = (
     "The session is paid: deliver. Send the rest back, from your wallet to your customer's, as you "
     "agree with them. This service never sends money back.",
 )
-# The flag UNDECIDED after a session's end.
+# The text for the flag UNDECIDED after the session has ended.
 UNACCOUNTED: Final = (
     "Your wallet provider has given no clear answer for a week.",
     "So it is not certain how much this ended session has received. Look up the incoming payment "
@@ -446,7 +446,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Failed",
 }
-NOT_SENT: Final = "Not sent"  # no endpoint requested it, so this is not a failure
+NOT_SENT: Final = "Not sent"  # no endpoint requested the event, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
     Format.STRIPE: "As Stripe's libraries read it",
@@ -465,7 +465,7 @@ GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.NOT_WANTED: "this endpoint did not ask for such events",
 }
 
-# Seconds for which a replaced key or secret stays valid, the default first.
+# The choices of how many seconds a replaced key or secret stays valid. The first is the default.
 OVERLAPS: Final[dict[str, str]] = {
     "86400": "1 day",
     "3600": "1 hour",

@@ -1,6 +1,7 @@
 """The history of a session as text, grouped by payment attempt.
 
-The facts of an attempt come from its own record, never from the present session.
+The facts about an attempt come from the attempt's own record, never from the session's present
+state.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dashboard.view import readable, short
 
 _AT_ONCE: Final = timedelta(seconds=1)  # shorter times are not shown
 _CREATED: Final = "created"  # the first entry of a history
-# These events end an attempt from outside, so they are in the chapter of the session.
+# These events end an attempt from outside, so the steps belong to the session, not the attempt.
 _OF_THE_SESSION: Final = frozenset[str](
     {
         Event.MONEY_FOUND,
@@ -59,8 +60,9 @@ class TimelineStep:
 class AttemptGroup:
     """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
 
-    `said` is the attempt in one line, `facts` are its known facts by name, `at` is when it ended or
-    began; `took` is its duration, if it has ended. `look` is the class of its mark.
+    `said` is the attempt in one line, and `facts` are the known facts by name. `at` is the time at
+    which the attempt ended, or began if it has not ended. `took` is the duration of an ended
+    attempt. `look` is the CSS class of the attempt's mark.
     """
 
     title: str | None = None
@@ -75,9 +77,10 @@ class AttemptGroup:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The chapters, oldest first.
+    """The groups of steps, oldest first.
 
-    `older` is the number of attempts that are not kept, `newest` the number of the last one.
+    `older` is the number of attempts that are no longer stored, `newest` the number of the last
+    attempt.
     """
 
     chapters: tuple[AttemptGroup, ...]
@@ -88,9 +91,10 @@ class Timeline:
 
 
 def timeline(session: Session) -> Timeline:
-    """Return the session's story.
+    """Return the session's history as text.
 
-    The creation comes from the record, because the length of a history is limited.
+    The creation is taken from the session's record, because the stored history is limited in
+    length.
     """
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
@@ -133,7 +137,7 @@ def _chapter(
     number: int, attempt: PaymentAttempt | None, session: Session, begun: datetime
 ) -> AttemptGroup:
     title = f"Attempt {number}"
-    if attempt is None:  # only the newest are kept
+    if attempt is None:  # only the newest attempts are stored
         return AttemptGroup(title, number=number, at=begun)
     described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
     running = texts.PART_ARRIVED if session.partly_paid else texts.RUNNING
@@ -154,14 +158,14 @@ def _chapter(
 
 
 def _look(described: Outcome | None) -> str:
-    """Return the class of an attempt's mark. A replaced or canceled one has not failed."""
+    """Return the CSS class of an attempt's mark. Replaced or canceled attempts did not fail."""
     if described is Outcome.PAID:
         return "completed"
     return "" if described in (None, Outcome.REPLACED, Outcome.CANCELED) else "bad"
 
 
 def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the known facts of an attempt, except those that its steps name."""
+    """Yield the known facts about an attempt, except those that its steps already show."""
     if attempt.wallet:
         yield "Wallet", attempt.wallet
     elif session.erased or (attempt.typed is None and session.happened(Event.ERASED)):
@@ -177,7 +181,7 @@ def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str
 
 
 def _only_reported(attempt: PaymentAttempt) -> bool:
-    """Return whether only the customer's browser has reported how the attempt ended."""
+    """Return whether the customer's browser is the only source for how the attempt ended."""
     if attempt.outcome is None:
         return attempt.reported is not None and attempt.approved_at is None
     return attempt.reported is attempt.outcome and attempt.ended_by is EndedBy.CUSTOMER
@@ -195,8 +199,8 @@ def _step(
 ) -> TimelineStep:
     """Return the text of an entry.
 
-    An event that this release does not know has its name. `described` are the texts of the
-    chapter's earlier steps.
+    The text of an event that this release does not know is the event's name. `described` are the
+    texts of the group's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
     if attempt is not None:
@@ -226,7 +230,7 @@ def _stored(
 def _detail(entry: HistoryEntry) -> str | None:
     """Return the text of a note: the name of a problem, perhaps followed by the kind of error.
 
-    If the merchant's key was refused, the text has that and the provider's answer.
+    If the merchant's key was refused, the text states the reason and the provider's answer.
     """
     if entry.event == Event.RETURN_REPORTED:
         return texts.REPORTED.get(entry.note or "", entry.note)

@@ -55,7 +55,7 @@ router = PageRouter(prefix="/transactions/{session_id}")
 
 
 class NoteForm(Fields):
-    """The note, its tags, and the version that the page showed (`read`)."""
+    """The note, its tags, and the version of the note that the page showed (`read`)."""
 
     read: str
     text: str
@@ -63,7 +63,7 @@ class NoteForm(Fields):
 
 
 class DoneForm(Fields):
-    """Whether something is done."""
+    """Whether the merchant marks something as done."""
 
     done: Yes
 
@@ -71,7 +71,7 @@ class DoneForm(Fields):
 def transaction_page(
     request: PageRequest, session_id: str, *, alert: str | None = None, status: int = 200
 ) -> Response:
-    """Return the page of a session, with the typed note. Raise ResourceMissing."""
+    """Return the page of a session, with the note as typed, if any. Raise ResourceMissing."""
     services, key = request.services, request.key
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
@@ -108,7 +108,7 @@ async def transaction(request: Page, session_id: str) -> Response:
 
 @router.page("/packing", Door(Right.READ, "customers' details"))
 async def packing(request: Page, session_id: str) -> Response:
-    """Return the packing slip, a page to print: addressee, items and answers, without prices."""
+    """Return the packing slip to print: addressee, items and answers, without prices."""
     services, key = request.services, request.key
     session = lookup.get(services, key, session_id)
     return page(
@@ -137,7 +137,7 @@ async def write_note(request: Form, session_id: str) -> Response:
     again=transaction_page,
 )
 async def deal_with(request: Form, session_id: str) -> Response:
-    """Mark the session as dealt with, or remove the mark."""
+    """Mark the session as dealt with, or remove this mark."""
     done = request.read(DoneForm).done
     notes.deal_with(request.services, request.key, session_id, done=done)
     return see(request.visit, f"/transactions/{session_id}")
@@ -149,7 +149,7 @@ async def deal_with(request: Form, session_id: str) -> Response:
     again=transaction_page,
 )
 async def answer_withdrawal(request: Form, session_id: str) -> Response:
-    """Mark the customer's withdrawal as answered, or remove the mark."""
+    """Mark the customer's withdrawal as answered, or remove this mark."""
     done = request.read(DoneForm).done
     withdrawals.answer(request.services, request.key, session_id, done=done)
     return see(request.visit, f"/transactions/{session_id}")
@@ -181,7 +181,7 @@ def _end(
     end: Callable[[DashboardServices, Actor, str], Session],
     action: Action,
 ) -> Response:
-    """End a session. Another action is logged if this began to close its incoming payment."""
+    """End a session. If this only began to close its incoming payment, log that instead."""
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)
     try:
@@ -196,9 +196,9 @@ def _end(
 
 
 def _note(session: Session, note: Note | None, typed: dict[str, str]) -> dict[str, Any]:
-    """Return the note; the form keeps what was `typed`, over the note that is stored now.
+    """Return the note for its form. A `typed` text takes precedence over the stored note.
 
-    `read` is the version that was read.
+    `read` in the result is the version of the note that was read.
     """
     tags = note.tags if note else ()
     return {
@@ -215,10 +215,10 @@ def _note(session: Session, note: Note | None, typed: dict[str, str]) -> dict[st
 def _withdrawal(
     services: DashboardServices, session: Session
 ) -> tuple[Withdrawal, CustomerDetails, bool] | None:
-    """Return the customer's withdrawal, what they said, and whether it needs the shop.
+    """Return the customer's withdrawal, its statement, and whether the shop has to answer it.
 
-    Name and e-mail address are None once they were erased. Nobody can withdraw from a session that
-    was not paid.
+    The name and the e-mail address are None after they were erased. Nobody can withdraw from a
+    session that was not paid.
     """
     found = None
     if session.status is Status.COMPLETED:
@@ -239,13 +239,14 @@ def _given(services: DashboardServices, session: Session) -> CustomerDetails | N
 
 
 def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
-    """Return what the pages show beside the fields of the session.
+    """Return what the pages show in addition to the fields of the session.
 
-    `sent` is the amount that the customer pays, a sum if it is `priced`, and `rate` the exchange
-    rate. `received` is the amount that has arrived in the merchant's wallet so far, `difference`
-    how far it is from what was asked. With `can_close` a payment is in doubt, and the merchant can
-    have the incoming payment closed. `incoming_payment` is set if no attempt names it.
-    `refundable` is what is left to refund, None if nothing is; `left` is the same for the form.
+    `sent` is the amount that the customer pays, or the reason why it is unknown; it is an amount if
+    `priced` is true. `rate` is the exchange rate. `received` is the amount that has arrived in the
+    merchant's wallet so far, and `difference` is how far this is from the price. With `can_close`,
+    the outcome of a payment is in doubt, and the merchant can have the incoming payment closed.
+    `incoming_payment` is set if no attempt shows it. `refundable` is the amount that can still be
+    refunded, or None if that is 0; `left` is the same amount for the form.
     """
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
@@ -284,9 +285,9 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
 
 
 def _surplus(session: Session) -> tuple[str, str] | None:
-    """Return the money to be sent back in one click, for people and in plain digits, or None.
+    """Return the amount to send back with one click, for people and in plain digits, or None.
 
-    It is all money of a session that is not paid, or the excess over the price.
+    It is all the money of an unpaid session, or a paid session's excess over the price.
     """
     owed = session.amount_total if session.status is Status.COMPLETED else 0
     value = session.refundable - owed
@@ -300,7 +301,7 @@ def _decimal(session: Session, value: int) -> str:
 
 
 def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...]:
-    """Return the session's refunds, the newest first, with one read if there are any."""
+    """Return the session's refunds, newest first, with one read if there are any."""
     ids = tuple(each.id for each in reversed(session.refunds or ()))
     return services.refunds.of(ids) if ids else ()
 
@@ -308,9 +309,9 @@ def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...
 def _budget(
     services: DashboardServices, key: Actor, session: Session, now: datetime
 ) -> tuple[str, str] | None:
-    """Return what is left of the month's refund budget, and what it may add to an amount.
+    """Return the rest of the month's refund budget, and its margin above a refund's amount.
 
-    None if it cannot pay a refund of the session.
+    Return None if the budget cannot pay a refund of the session.
     """
     if not session.refundable or session.outgoing_payment is None or session.customer is None:
         return None
@@ -368,7 +369,7 @@ def _sent(session: Session) -> str | None:
 
 
 def _rate(session: Session) -> str | None:
-    """Return the rate of the customer's quote, such as "1 USD = 0.9270 EUR"."""
+    """Return the exchange rate in the customer's quote, such as "1 USD = 0.9270 EUR"."""
     price = _price(session)
     found = rate_of(price.debit, price.receive) if price is not None else None
     return f"1\u00a0{found.one} = {found.rate:f}\u00a0{found.many}" if found else None

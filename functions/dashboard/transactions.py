@@ -1,7 +1,7 @@
 """The list of transactions, and the filters that the export shares.
 
-If a filter cannot be parsed, the page shows an error beside the form and lists nothing. A list
-without this filter would show other transactions than requested.
+If a filter cannot be parsed, the page shows an error beside the form and lists nothing, because a
+list without this filter would show other transactions than the merchant asked for.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as `typed` and as a query; `wrong` has sentences about those with errors."""
+    """Filters as `typed` and as a query. `wrong` has a sentence about each filter with an error."""
 
     typed: dict[str, str]
     text: str
@@ -68,17 +68,17 @@ class Filters:
 
     @property
     def folded(self) -> int:
-        """The number of filters that are set, without the search."""
+        """The number of filters that are set, not counting the search text."""
         return sum(bool(value) for name, value in self.typed.items() if name not in ("q", "status"))
 
     def address(self, **more: str | None) -> str:
-        """Return the query string of these filters and of `more`."""
+        """Return the query string for these filters and for `more`."""
         fields = {**self.typed, **more}
         return urlencode({name: value for name, value in fields.items() if value})
 
 
 async def filters(request: Page) -> Filters:
-    """Return the filters of the query string."""
+    """Return the filters in the query string."""
     query = request.http.query_params
     typed = {name: query.get(name, "").strip()[:TEXT_MAX] for name in _NAMES}
     wrong: list[str] = []
@@ -116,7 +116,7 @@ def _midnight(day: date) -> datetime:
 
 
 def day_of(typed: str, name: str, wrong: list[str]) -> date | None:
-    """Return the typed day; add a sentence to `wrong` if it is not a day."""
+    """Return the typed day. If the text is not a day, add a sentence to `wrong`."""
     if not typed:
         return None
     with suppress(ValueError):
@@ -157,10 +157,10 @@ NOTHING: Final = SessionList((), None)
 
 @router.page("", Door(Right.READ, "customers' details"))
 async def transactions(request: Page, filters: Filtered) -> Response:
-    """List the transactions that match; without a filter, those with a wallet.
+    """List the transactions that match the filters, or without a filter those with a wallet.
 
-    With a wrong filter the list is empty, with status 400. If all sessions of a merchant fit on a
-    page, they are shown, with the first steps.
+    If a filter is wrong, the list is empty and the status is 400. If all sessions of a merchant fit
+    on one page, the page shows all of them, and the first steps.
     """
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
@@ -196,7 +196,7 @@ async def transactions(request: Page, filters: Filtered) -> Response:
 
 
 def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | None, str | None]:
-    """Return the cursors of the pages with older and with newer sessions, if there are any."""
+    """Return the cursors of the page with older sessions and of that with newer ones, if any."""
     if not found.sessions or query.cursor is None:
         return found.next_cursor, None
     first, last = (cursor_behind(key, each) for each in (found.sessions[0], found.sessions[-1]))
@@ -206,10 +206,10 @@ def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | Non
 def _first_steps(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> dict[str, Any] | None:
-    """Return the finished and the open first steps, or None once all are done.
+    """Return which first steps are done and which are not, or None if all are done.
 
-    `todo` has those that are not done yet, `page` is the page of a session that can be paid.
-    `confirm`: it was not shown yet that the wallet is the merchant's.
+    `todo` tells for each step whether it is still to be done. `page` is the page of a session that
+    can be paid. `confirm` is true if the merchant has not yet proven that the wallet is theirs.
     """
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:
@@ -241,7 +241,7 @@ def _first_steps(
 def _rows(
     services: DashboardServices, key: Actor, sessions: Sequence[Session], now: datetime
 ) -> list[dict[str, Any]]:
-    """Return the rows; what they have beside the sessions is read at once for all of them."""
+    """Return the rows. Records besides the sessions are read in one step for all rows."""
     ids = tuple(each.id for session in sessions for each in session.refunds or ())
     refunds: dict[str, list[Refund]] = {}
     for refund in services.refunds.of(ids) if ids else ():
@@ -264,10 +264,10 @@ def _rows(
 def _given(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> dict[str, CustomerDetails]:
-    """Return the customers' details, by the session.
+    """Return the customers' details, by session.
 
-    The merchant is read once, and only if there are details. If they cannot be read, the list is
-    shown without them; the page of a payment then shows the reason.
+    The merchant's record is read once, and only if there are details. If the details cannot be
+    read, the list is shown without them, and the page of each transaction shows the reason.
     """
     found: dict[str, CustomerDetails] = {}
     sealed = [each for each in sessions if each.customer_details is not None]
@@ -291,9 +291,9 @@ def _row(
 ) -> dict[str, Any]:
     """Return the row of a session.
 
-    `look` is the class of its status. `failure`: how its last attempt failed. `refunded`: what went
-    back. `customer` and `email` are what the customer has given. `wallet` is the name of the
-    provider, or the address.
+    `look` is the CSS class of the status, `failure` how the last attempt failed, and `refunded` the
+    text of the amount sent back. `customer` and `email` come from the customer's details. `wallet`
+    is the name of the wallet's provider, or the wallet's address.
     """
     failure = failure_of(session)
     more = len(session.line_items) - 1
@@ -315,7 +315,7 @@ def _row(
 
 
 def _wallet(session: Session, offered: Sequence[Provider]) -> str | None:
-    """Return the name of the wallet's provider, or the address if the page does not offer it."""
+    """Return the name of the wallet's provider, or the address if we do not offer the provider."""
     address = wallet_of(session)
     if address is None:
         return None

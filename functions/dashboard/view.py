@@ -1,6 +1,6 @@
-"""View records and text that several pages share.
+"""View records and texts that several pages share.
 
-Amounts are exact (no float is used), times are UTC.
+Amounts are exact, because no float is used. Times are in UTC.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dashboard.texts import (
 )
 from open_payments.models import Amount
 
-NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # the beginnings of the sender's errors
-USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
+NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # how the sender's errors begin
+USUAL_COLOR: Final = "#0b5cad"  # the same color as in the customers' page.css
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt to deliver an event; `answer` is the start of the response's body."""
+    """One attempt to deliver an event. `answer` is the beginning of the response's body."""
 
     at: datetime
     outcome: str
@@ -47,7 +47,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The delivery of an event to the merchant's server; `look` is the class of its badge."""
+    """The delivery of an event to the merchant's server. `look` is the CSS class of its badge."""
 
     id: str
     type: str
@@ -73,7 +73,7 @@ def delivered(event: WebhookEvent) -> Delivered:
 
 
 def _look_of(event: WebhookEvent) -> str:
-    """Return the class of the badge: an event that will be tried again is a warning."""
+    """Return the CSS class of the badge. An event that will be tried again gets a warning."""
     if event.status is EventStatus.PENDING:
         made = [each for each in event.deliveries if each.duration_ms is not None]
         return "warn" if made and not made[-1].succeeded else "processing"
@@ -81,7 +81,7 @@ def _look_of(event: WebhookEvent) -> str:
 
 
 def status_of(session: Session, now: datetime) -> str:
-    """Return the text of the status, more exactly while a payment is being confirmed."""
+    """Return the text of the status, which is more exact while a payment is being confirmed."""
     if session.partly_paid:
         return PART_PAID
     if session.payment_in_flight and session.closing_at is not None:
@@ -95,9 +95,10 @@ def look_of(session: Session, now: datetime) -> str:
 
 
 def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
-    """Return the text of how much of the session's money was sent back; None if nothing was.
+    """Return the text of how much of the session's money was sent back, or None for nothing.
 
-    The session alone is not enough: its sum includes the amounts that waiting refunds hold.
+    The refunds are needed for this, because the sum in the session also includes the amounts of
+    refunds that are still waiting.
     """
     back = sum(each.amount if each.noted else each.sent for each in refunds)
     if not back:
@@ -107,7 +108,7 @@ def refunded_of(session: Session, refunds: Iterable[Refund]) -> str | None:
 
 
 def wallet_of(session: Session) -> str | None:
-    """Return the customer's wallet address, or a word if it was erased."""
+    """Return the customer's wallet address, or a word that says that the address was erased."""
     if session.erased:
         return ERASED
     return session.customer.id if session.customer else None
@@ -121,7 +122,7 @@ def margin_of(terms: Terms) -> str:
 
 
 def short(wallet: str | None) -> str | None:
-    """Return a wallet address without its scheme, for people."""
+    """Return a wallet address without its scheme, as people read it."""
     return wallet.removeprefix("https://") if wallet else None
 
 
@@ -133,13 +134,13 @@ def plain(value: object) -> str:
 
 
 def minor(value: int, session: Session) -> str:
-    """Return `value` minor units of the session's currency as `readable` writes them."""
+    """Return `value` minor units of the session's currency, formatted like `readable`."""
     scale = session.receive.asset_scale
     return readable(from_minor_units(value, currency=session.currency, wallet_scale=scale))
 
 
 def sum_of(key: Actor, value: int) -> str:
-    """Return minor units of the currency of the signed-in merchant as `readable` writes them."""
+    """Return minor units of the signed-in merchant's currency, formatted like `readable`."""
     scale = key.asset_scale
     return readable(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))
 
@@ -147,8 +148,8 @@ def sum_of(key: Actor, value: int) -> str:
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
-    It has all significant digits, and at least the currency's number of decimals. The blank does
-    not break, so that a sum stays on one line.
+    It has all significant digits, and at least the currency's number of decimals. A non-breaking
+    blank keeps the amount on one line.
     """
     whole, _, fraction = amount.decimal().removeprefix("-").partition(".")
     sign = "-" if amount.value < 0 else ""
@@ -159,7 +160,7 @@ def readable(amount: Amount) -> str:
 
 
 def attempt(delivery: Delivery) -> Attempt:
-    """Return one attempt to deliver, with the text of its outcome."""
+    """Return one attempt to deliver an event, with the text of the attempt's outcome."""
     if delivery.status is not None:
         outcome = f"Response {delivery.status}"
     elif delivery.duration_ms is None:
@@ -176,7 +177,7 @@ def attempt(delivery: Delivery) -> Attempt:
 
 
 def _without_answer(error: str) -> str:
-    """Return the text of why there was no response: not reached, or not answered."""
+    """Return why there was no response: the server was not reached, or did not answer."""
     kind, _, rest = error.partition(": ")
     host, _, name = rest.rpartition(": ")
     said = CONNECTION.get(name, name)
@@ -191,7 +192,7 @@ def _without_answer(error: str) -> str:
 
 
 def limits_of(key: Actor) -> str | None:
-    """Return the text of the actor's refund limits, None without any."""
+    """Return the text of the actor's refund limits, or None if there are none."""
     cap = key.refund_cap
     if cap is None:
         return None

@@ -1,6 +1,6 @@
 """The webhooks: addresses, signing secrets, delivery logs, events, and the signature checker.
 
-A secret in plain text is only in the response that created it. The checker explains why a
+Only the response that creates a secret contains it in plain text. The checker explains why a
 merchant's server rejects a webhook.
 """
 
@@ -42,11 +42,11 @@ from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS, SENT_TWICE
 from dashboard.view import Attempt, Delivered, attempt, delivered
 
 router = PageRouter(prefix="/webhooks", section=("/webhooks", "Webhooks"))
-# The optional events: the form's field, the type and the text.
+# The optional events: the field in the form, the event's type, and its text.
 _OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
-NEW: Final = "new"  # stands for the id of a new endpoint
-_WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
-_SINCE: Final = timedelta(days=3)  # the default of "failed since"
+NEW: Final = "new"  # in place of the id of an endpoint that does not exist yet
+_WHICH: Final = "endpoint"  # the form field and the URL parameter with the endpoint's id
+_SINCE: Final = timedelta(days=3)  # the default for "failed since"
 
 
 class ResendForm(Fields):
@@ -67,7 +67,7 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page of the `chosen` endpoint, with a form as `typed`, and a new `secret`.
+    """Return the page of the `chosen` endpoint, with the form as `typed` and a new `secret`.
 
     Raise ResourceMissing if there is no such endpoint.
     """
@@ -116,7 +116,7 @@ def _page(
 
 
 def _again(request: PageRequest, **shown: Any) -> Response:
-    """Return the page of the form's endpoint, with the typed form."""
+    """Return the page of the endpoint in the form, with the form as typed."""
     return _page(request, chosen=_which(request), typed=request.form, **shown)
 
 
@@ -151,7 +151,7 @@ async def log(request: Page) -> Response:
 
 @router.form("", Door(Right.INTEGRATE, "later events, with details, to an address"), again=_again)
 async def configure(request: Form) -> Response:
-    """Set an endpoint or add one. Only this response shows a new signing secret."""
+    """Change an endpoint or add one. Only this response shows a new signing secret."""
     key, chosen = request.key, _which(request)
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
@@ -190,7 +190,7 @@ async def enable(request: Form) -> Response:
 
 @router.form("/roll", Door(Right.INTEGRATE, "a signing secret"), again=_again)
 async def roll(request: Form) -> Response:
-    """Replace the signing secret. Only this response shows the new one."""
+    """Replace the signing secret. Only this response shows the new secret."""
     key, chosen, overlap = request.key, _which(request), request.read(RollForm).overlap
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
@@ -208,7 +208,7 @@ async def roll(request: Form) -> Response:
 
 @router.form("/test", Door(Right.INTEGRATE, "an event to a known address"), again=_again)
 async def send_test(request: Form) -> Response:
-    """Send a test event, and show its delivery."""
+    """Send a test event, and show how its delivery went."""
 
     def act(reserve: Reserve[WebhookEvent] | None) -> WebhookEvent:
         merchant, chosen = request.key.merchant, _which(request)
@@ -253,7 +253,7 @@ async def resend(request: Form, event_id: str) -> Response:
 def elsewhere(
     services: DashboardServices, merchant: Merchant | None, event: WebhookEvent
 ) -> list[tuple[str, Delivered]]:
-    """Return the deliveries of an event to the merchant's further endpoints, by their URLs."""
+    """Return the deliveries of an event to the merchant's other endpoints, each with its URL."""
     if merchant is None or event.is_copy:
         return []
     urls: dict[str | None, str] = {each.id: each.url for each in merchant.further_endpoints}
@@ -281,7 +281,7 @@ def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
 def _choices(
     services: DashboardServices, key: Actor, merchant: Merchant
 ) -> list[tuple[Endpoint, Attempt | None, datetime | None]]:
-    """Return the endpoints, each with its last attempt, and since when its attempts fail."""
+    """Return the endpoints, each with its last attempt and the time since which attempts fail."""
     found = [(each, health(services, key, merchant, each)) for each in merchant.endpoints]
     return [
         (each, attempt(now.last) if now.last else None, now.failing_since) for each, now in found
@@ -293,7 +293,7 @@ def _events_of(form: dict[str, str]) -> tuple[str, ...]:
 
 
 def _format_of(form: dict[str, str]) -> Format:
-    """Return the chosen format; the native one for other values."""
+    """Return the chosen format, or the native format for an unknown value."""
     return Format.STRIPE if form.get("format") == Format.STRIPE else Format.NATIVE
 
 
@@ -302,8 +302,9 @@ def _setting(
 ) -> dict[str, Any]:
     """Return the endpoint, as stored or as typed.
 
-    Until `old_until`, the previous secret also signs. If it is `withheld`, a key without the right
-    to read has set the endpoint, so the endpoint's events contain no details of customers.
+    Until `old_until`, events are also signed with the previous secret. `withheld` means that a key
+    without the right to read has configured the endpoint, so the endpoint's events contain no
+    details of customers.
     """
     if typed is not None and "url" in typed:
         url, events, form = typed["url"], _events_of(typed), _format_of(typed)
@@ -331,7 +332,7 @@ _SECRET: Final = {
     "before": "your previous secret, which is still valid for a while",
     "ended": "a secret that you have replaced and that is no longer valid",
 }
-# The text of each finding, with placeholders for its values.
+# The text of each finding of the checker, with placeholders for values.
 _TEXT: Final[dict[str, str]] = {
     "right": (
         "The signature is valid: it was made with {secret}, over exactly this body, at the time "
@@ -365,7 +366,7 @@ _CHANGE: Final = {
 
 
 class CheckForm(Fields):
-    """The lines of the request's head that belong to the signature, and its body."""
+    """The header lines of the request that belong to the signature, and the request's body."""
 
     headers: str
     body: str
@@ -408,7 +409,7 @@ async def check(request: Form) -> Response:
 
 
 def _sentence(finding: Finding) -> tuple[str, str | None]:
-    """Return a finding in words, and its detail."""
+    """Return the text of a finding, and its detail."""
     text = _TEXT[finding.code].format(
         secret=_SECRET.get(finding.secret or "", ""),
         seconds=finding.seconds,

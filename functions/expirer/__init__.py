@@ -1,3 +1,3 @@
-"""Background work: the scheduled sweep, and clean-up at wallets. It has no public URL."""
+"""Background work without a public URL: the scheduled sweep, and clean-up at wallets."""
 
 import checkout  # noqa: F401 - before all others, see there

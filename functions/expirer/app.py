@@ -1,9 +1,9 @@
 """The scheduled Lambda function: run one round of the sweep, and send its counts as metrics.
 
-A round that takes longer than a minute overlaps with the next round. The overlap is harmless, so
-the function needs no reserved concurrency, which small AWS accounts cannot spare. If one round a
-minute is not enough, more schedules start rounds in parallel, each for its own range of shards
-(docs/scaling.md).
+A round that takes longer than a minute overlaps with the next round. Such an overlap is harmless,
+so the function does not need reserved concurrency, which small AWS accounts cannot spare. If one
+round a minute is not enough, add schedules that start rounds in parallel, each for its own range of
+shards (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.ports import Email, Notice, ShardRange
 from checkout.services import PayServices
 
-# The last check of a round can take this long, and must end before Lambda stops the process.
+# The last check of a round can take this long. It must end before Lambda stops the process.
 LAST_CHECK: Final = timedelta(seconds=25)
-SWEEP: Final = 0.8  # of a round's time; the rest is for sessions that end by the clock
+SWEEP: Final = 0.8  # share of a round's time; sessions that end by the clock get the rest
 
 _log: Final = logging.getLogger(__name__)
 
 
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
-    """Return the Lambda handler; it returns the counts.
+    """Return the Lambda handler, which returns the counts of one round.
 
-    The event `{"part": 3, "of": 8}` asks for the sweep of a range of shards. Only the first range
-    also ends and counts sessions by the clock.
+    The event `{"part": 3, "of": 8}` requests the sweep of one range of the shards. Only the round
+    for the first range also ends and counts the sessions that end by the clock.
     """
 
     @telemetry.observed
@@ -59,7 +59,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
 
 
 def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
-    """Send the counts as metrics, and return them."""
+    """Send the counts as metrics, and return the counts."""
     totals = {
         "SessionsChecked": counts.checked,
         "Moved": counts.moved.total() + followed.reported,
@@ -88,7 +88,7 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
 
 
 def _written(notice: Notice) -> Email:
-    """Write a notice. Its code is loaded here, because most rounds send none."""
+    """Write a notice. The code for it is loaded here, because most rounds send no notice."""
     from pay.emails import notice_email
 
     return notice_email(notice)
@@ -97,7 +97,7 @@ def _written(notice: Notice) -> Email:
 def _acknowledged(
     session: Session, merchant: Merchant, filed: Withdrawal, said: CustomerDetails
 ) -> Email:
-    """Write the acknowledgement of a withdrawal. Its code is also loaded only when needed."""
+    """Write the acknowledgement of a withdrawal. The code for it is also loaded only here."""
     from pay.emails import acknowledgement
 
     return acknowledgement(session, merchant, filed, said)

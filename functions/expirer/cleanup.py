@@ -1,7 +1,7 @@
 """The Lambda function of the task queue: clean-up at wallets, after the response was sent.
 
-The tasks of a batch run in parallel, so that a wallet that hangs delays no other. A task that fails
-is retried alone, until the queue moves it to the dead-letter queue.
+The tasks in a batch run in parallel, so that a wallet that hangs does not delay the tasks at other
+wallets. Only a task that fails is retried, until the queue moves it to the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
-    """Return the Lambda handler; it returns the failed messages (SQS partial batch response)."""
+    """Return the Lambda handler, which returns failed messages (SQS partial batch response)."""
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:

@@ -26,7 +26,7 @@ from pay.pages import Alert
 from pay.problems import SHOWN_AGAIN, TYPED_SHOWN
 
 router = APIRouter(prefix="/pay/{session_id}/claim/{token}", route_class=CustomersOnly)
-_OTHER_CURRENCY: Final = "claim_currency"  # the name of its texts
+_OTHER_CURRENCY: Final = "claim_currency"  # the name of the texts for this case
 
 
 @router.api_route("", methods=READ)

@@ -1,8 +1,8 @@
 """The Lambda function `pay`.
 
 Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
-an environment one event at a time, so a blocking call delays no other request, and a thread pool
-costs 0.3 ms a request (docs/reference/design.md).
+each environment one event at a time, so a blocking call delays no other request, while a thread
+pool would cost 0.3 ms a request (docs/reference/design.md).
 """
 
 from __future__ import annotations

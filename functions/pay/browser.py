@@ -1,16 +1,17 @@
-"""Bind an approval, by a cookie, to the browser that began the approval.
+"""Bind an approval to the browser that began it, with a cookie.
 
-The browser that submits the wallet gets the cookie. Its QR code hands the approval over to a phone:
-the link has a proof of its own, for which the phone gets the cookie too. A customer who returns
-from the wallet in any other browser must confirm first (RFC 9635, "Session Management for
-Interaction Finish Methods"): somebody who is sent a link to an approval page must not pay without
-seeing the purchase. Another site's page could open the hand-over link unnoticed by its visitor. So
-the phone gets the cookie only if its browser reports that no other site led to the link.
+The browser that submits the wallet gets the cookie. The QR code on its page hands the approval over
+to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange. A
+customer who returns from the wallet in any other browser must confirm first (RFC 9635, "Session
+Management for Interaction Finish Methods"), because nobody who was sent a link to an approval page
+should pay without seeing the purchase. A page of another site could open the hand-over link without
+its visitor noticing, so the phone gets the cookie only if its browser reports that no other site
+led to the link.
 
-These browsers also get a cookie that outlives the payment. It proves that the browser made the
-attempt that paid. Only this browser sees the customer's details, because anybody may have the
-page's address, which the shop gets in its return URL. A browser that files a withdrawal gets such a
-cookie, too.
+Both browsers also get a second cookie, which outlives the payment. This cookie proves that the
+browser made the attempt that paid. Only such a browser sees the customer's details, because anybody
+can have the page's address: the shop gets it in its return URL. A browser that files a withdrawal
+gets a cookie of this kind, too.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from checkout.services import PayServices
 from open_payments.urls import split
 from pay.view import paths_of
 
-DEVICE: Final = "device"  # the parameter of a link that hands over
-# Seconds for which a browser sees the details, from the wallet or the withdrawal on; the receipt
-# can be sent by e-mail as long.
+DEVICE: Final = "device"  # the parameter of the hand-over link, with its proof
+# For so many seconds after it submits the wallet or files the withdrawal, a browser sees the
+# details. The receipt can be sent by e-mail for the same time.
 SHOWN_FOR: Final = 30 * 86_400
 _FILED: Final = "withdrawal"
 _PAID: Final = frozenset({Outcome.PAID, Outcome.PAID_IN_PART})
 
 
 def presented(services: PayServices, request: Request, session_id: str) -> str:
-    """Return the proof in this session's cookie, "" without one."""
+    """Return the proof in this session's cookie, or "" without a cookie."""
     return request.cookies.get(_name(services, session_id), "")
 
 
@@ -52,9 +53,10 @@ def bind(
 ) -> Response:
     """Add the cookie to `response`, so that the customer need not confirm on return.
 
-    Browsers send it when a wallet redirects back to us (SameSite=Lax). With the prefix `__Host-`
-    they refuse it from any other host and without TLS; the local world has no TLS. A browser whose
-    approval was `verified` gets the cookie of the attempt even if no approval is pending any more.
+    Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
+    prefix `__Host-`, they accept it only from our host and with TLS; the local world has no TLS, so
+    its cookie has no prefix. A browser whose approval was `verified` also gets the cookie that
+    proves the attempt, even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -78,13 +80,13 @@ def bind(
 def filed(
     services: PayServices, response: Response, session: Session, merchant: Merchant
 ) -> Response:
-    """Add the cookie with which the browser that filed the withdrawal sees its statement."""
+    """Add the cookie that lets the browser that filed the withdrawal see its statement."""
     _remember(services, response, session, merchant, _FILED)
     return response
 
 
 def has_paid(services: PayServices, request: Request, session: Session, merchant: Merchant) -> bool:
-    """Return whether this browser began the attempt that paid, or got it by a hand-over."""
+    """Return whether this browser began the attempt that paid, or took it over by QR code."""
     attempts = attempts_of(session)
     if not attempts or attempts[-1].outcome not in _PAID:
         return False  # the payer is unknown: anybody can pay
@@ -108,8 +110,8 @@ def _remember(
 ) -> None:
     """Add the cookie that proves `act`, if the session has details to show, or may get some.
 
-    It is sent to this session's pages only, so that a browser with many purchases does not send all
-    of them with each request.
+    Browsers send the cookie only to this session's pages, so that a browser with many purchases
+    does not send all their cookies with each request.
     """
     if session.customer_details is None and not merchant.withdrawal_days:
         return
@@ -139,7 +141,7 @@ def _proves(
 def link(services: PayServices, request: Request, session: Session) -> str:
     """Return the page's URL for another device.
 
-    It hands the approval over if this browser began it.
+    If this browser began the approval, the URL hands the approval over.
     """
     url = f"{services.base_url}/pay/{session.id}"
     grant = sealed.pending_grant(services.vault, session)
@@ -150,7 +152,7 @@ def link(services: PayServices, request: Request, session: Session) -> str:
 
 
 def taken_over(services: PayServices, request: Request, session: Session, proof: str) -> Response:
-    """Return the redirect to the page without `proof`, with the cookie if the proof is right.
+    """Return the redirect to the page without `proof`, and set the cookie if `proof` is right.
 
     If a page of another site may have opened the link, the customer must confirm on return.
     """
@@ -165,7 +167,7 @@ def taken_over(services: PayServices, request: Request, session: Session, proof:
 def asked_here(services: PayServices, request: Request) -> bool:
     """Return whether our own page sent the form, according to the browser.
 
-    The browser sends Fetch Metadata. An older browser sends the Origin of the page.
+    Browsers send Fetch Metadata; older browsers send the Origin of the page instead.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -174,7 +176,7 @@ def asked_here(services: PayServices, request: Request) -> bool:
 
 
 def _opened_by_customer(request: Request) -> bool:
-    """Return whether the browser reports that no page of another site led here."""
+    """Return whether the browser reports that no page of another site opened this URL."""
     return request.headers.get("sec-fetch-site") in ("none", "same-origin")
 
 
@@ -190,7 +192,7 @@ def _name(services: PayServices, session_id: str) -> str:
 
 
 def _shown_name(services: PayServices, session_id: str, act: str) -> str:
-    # `__Host-` would need the path "/".
+    # Not `__Host-`, which would require the path "/".
     prefix = "" if is_http(services.base_url) else "__Secure-"
     kind = "filed" if act == _FILED else "paid"
     return f"{prefix}{kind}-{session_ref(session_id)}"

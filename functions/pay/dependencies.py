@@ -25,12 +25,12 @@ Injected = Annotated[PayServices, Depends(services)]
 
 
 def counted(services: PayServices, request: Request, rule: Rule = REQUEST) -> str:
-    """Count the request by its `rule` and return its client, before anything is read.
+    """Count the request against `rule`, before anything is read, and return the client's name.
 
-    Raise RateLimited. The routes call it themselves, because a dependency of FastAPI costs more
-    time than this function.
+    Raise RateLimited. The routes call this function themselves, because calling it as a FastAPI
+    dependency would take more time than the function itself.
     """
     found = client_of(request, services.edge_secret)
     limits.admit(services, rule, found)
-    request.state.services = services  # an error page may read the session's merchant
+    request.state.services = services  # for error pages, which read the session's merchant
     return found

@@ -1,7 +1,8 @@
-"""The page on which the customer of a session gives the details that its shop asks for.
+"""The page on which the customer of a session gives the details that the shop asks for.
 
-The customer sees this page before the one that asks for the wallet. No page before the payment
-shows the details, because anybody who has the link can open these pages. The page needs no script.
+The customer sees this page before the page that asks for the wallet. Before the payment, no page
+shows the details again, because anybody who has the link can open the session's pages. The page
+needs no script.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/pay/{session_id}/details", route_class=CustomersOnly
 
 @router.api_route("", methods=READ)
 async def ask(services: Injected, request: Request, session_id: str) -> Response:
-    """Show the form, also for corrections, or lead to the page of the session's stage."""
+    """Show the form, also for corrections, or redirect to the page of the session's stage."""
     counted(services, request)
     session = reconcile.view(services, session_id)
     if not details.may_give(services, session):
@@ -38,7 +39,7 @@ async def ask(services: Injected, request: Request, session_id: str) -> Response
 
 @router.post("")
 async def give(services: Injected, request: Request, session_id: str) -> Response:
-    """Store the details and lead to the wallet, or show the form with its errors."""
+    """Store the details and redirect to the wallet form, or show this form with its errors."""
     counted(services, request)
     session = reconcile.view(services, session_id)
     typed = await form_fields(request, most=BODY_MAX)
@@ -70,9 +71,9 @@ def form(
     turned: Place | None = None,
     unproven: bool = False,
 ) -> Response:
-    """Return the page with the form, and with the `typed` texts if it is shown again.
+    """Return the page with the form, and with the `typed` texts if the form is shown again.
 
-    If it is `unproven`, a page of another site may have sent the form.
+    `unproven` means that a page of another site may have sent the form.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -1,9 +1,9 @@
 """Write e-mails in text and HTML: receipts and acknowledgements to customers, notices to members.
 
-E-mails are in the languages of the customers' pages, and have no pictures. E-mails to customers
-contain neither a link to the session nor its id, because the id is enough to make the address of
-the order's page. E-mails to members contain no name of an order, customer, key or server, because
-members can see these in the dashboard after a sign-in.
+E-mails exist in the same languages as the customers' pages, and have no pictures. E-mails to
+customers contain neither a link to the session nor the session's id, because anyone who knows the
+id can open the order's page. E-mails to members do not name orders, customers, keys or servers,
+because members can see these names in the dashboard after they sign in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pay import render, view
 from pay.language import reader
 from pay.view import Contact, Shown
 
-# Direction marks around inserted words: some mail programs show them as boxes.
+# Direction marks around inserted words are removed, because some mail programs show boxes instead.
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
 
 
@@ -62,7 +62,7 @@ def acknowledgement(
 def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str | None) -> Email:
     """Return the acknowledgement of a withdrawal: the statement and its time.
 
-    `said` has the e-mail address that it goes to.
+    The e-mail goes to the address in `said`.
     """
     t = shown.reader.texts
     assert said.email is not None
@@ -151,13 +151,13 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
 
 
 def one_line(text: str) -> str:
-    """Return `text` as one line without unprintable characters; joiners are part of words."""
+    """Return `text` as one line without unprintable characters, but keep joiners within words."""
     shown = text.translate(_ISOLATES)
     return "".join(each if each.isprintable() or each in JOINERS else " " for each in shown)
 
 
 def notice_email(notice: Notice) -> Email:
-    """Return the e-mail of a notice, one line for each case with its number."""
+    """Return the e-mail of a notice, with one line and a number for each kind of case."""
     reads = reader(wished=notice.language, accepted="", default=None)
     t = reads.texts
     lines = [f"{t[f'notice.{case}']}: {number}" for case, number in notice.counts]
@@ -176,7 +176,7 @@ def notice_email(notice: Notice) -> Email:
 def confirmation(to: str, *, language: str, page: str) -> Email:
     """Return the e-mail with the link that confirms an address.
 
-    It has no text of the shop, because its recipient may not have asked for it.
+    It contains no text from the shop, because its recipient may not have asked for the e-mail.
     """
     t = reader(wished=language, accepted="", default=None).texts
     return _member_email(

@@ -1,10 +1,10 @@
 """The forms of customers: fields for their details, and the parsing of wallet and receipt.
 
-An address has the parts, and the order of parts, of its country. Choosing another country needs no
-script: the form is sent, and returned in the form of that country with the typed texts.
+The parts of an address and their order depend on its country. Choosing another country needs no
+script: the browser sends the form, and gets back the form of that country with the typed texts.
 
-Unknown and doubled fields are rejected. The client is not authenticated, so the length of each text
-is checked before it is parsed.
+Unknown and repeated fields are rejected. The client is not authenticated, so the length of each
+text is checked before the text is parsed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOKENS: Final = {
     Part.STATE: "address-level1",
     Part.POSTAL_CODE: "postal-code",
 }
-# The names of texts for a part, by its name in the data of addresses.
+# The name of the text for a part of an address, by the part's name in the address data.
 _CALLED: Final = {
     "oblast": "region",
     "area": "region",
@@ -59,8 +59,8 @@ _CALLED: Final = {
 class Ask:
     """A field, with a `hint` above it. `fault` is its error; `first` marks the first wrong field.
 
-    With `options`, values and their texts, it is a list to choose from. `beside`: it is in the row
-    of the previous field.
+    With `options` (pairs of value and text) the field is a list to choose from. With `beside` the
+    field is in the same row as the previous one.
     """
 
     name: str
@@ -83,10 +83,11 @@ class Ask:
 class Group:
     """Fields that belong together.
 
-    An address has a `title`, a `place`, and the `country` whose form it is, which customers choose
-    among `countries`. `kept` are the texts of parts that this country does not have, by the names
-    of their fields, for a customer who goes back to the other country. With `same` it may be that
-    of the shipment; `copied` if it is. `counts`: it is the quantity.
+    An address has a `title`, a `place`, and a `country`, which determines its fields and which
+    customers choose among `countries`. `kept` has the texts of parts that this country does not
+    have, by the names of their fields, in case the customer goes back to the other country. With
+    `same` the customer can use the shipping address here; `copied` is true if they do. `counts` is
+    true if the group is the quantity.
     """
 
     asks: tuple[Ask, ...]
@@ -123,7 +124,7 @@ class _Form:
     def ask(
         self, name: str, label: str, *, longest: int, said: str, usual: str = "", **rest: Any
     ) -> Ask:
-        """Return a field with the `usual` text; `said` is its error."""
+        """Return a field; `usual` is its text until one is typed, `said` the text of its error."""
         fault = self.wrong.get(name)
         sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
         return Ask(
@@ -149,7 +150,7 @@ def groups(
 ) -> list[Group]:
     """Return all fields.
 
-    `usual` is the country of a customer who has not chosen one, `most` the number of items that
+    `usual` is the country for a customer who has not chosen one, `most` the number of items that
     they may buy at once; it is not asked if that is None. `left` is the number of items left if it
     is less than the chosen one.
     """
@@ -166,7 +167,7 @@ def groups(
 
 
 def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
-    """Return the address that is to be shown in another country's form before it is judged."""
+    """Return the address to show in another country's form before it is checked, or None."""
     for place in collect.places:
         shown = typed.get(f"{place}_{_FORM}", "")
         copied = place is Place.BILLING and collect.copies and SAME in typed
@@ -177,7 +178,7 @@ def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
 
 
 def usual_country(reader: Reader, accepted: str) -> str:
-    """Return the country that the browser's languages name, or that of the page's language."""
+    """Return the country in the browser's languages, or the usual one of the page's language."""
     named = _REGION.search(accepted[:HEADER_MAX])
     if named:
         return named[1].upper()
@@ -284,14 +285,14 @@ def _question(form: _Form, question: Question) -> Ask:
 
 
 def _sorted_as(name: str) -> str:
-    """Return a name without accents, for the order of a list."""
+    """Return a name without accents, by which a list is sorted."""
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
 BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and a margin
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
-# A mobile money provider may use phone numbers as names.
+# Phone numbers are not among these, because a mobile money provider may use them as names.
 _NO_NAMES: Final = frozenset(
     {
         AddressMistake.CARD,
@@ -304,7 +305,7 @@ _NO_NAMES: Final = frozenset(
 
 
 class WalletForm(BaseModel):
-    """The body of a wallet submission; the flow parses the wallet address."""
+    """The body of a wallet submission. The flow, not this class, parses the wallet address."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -320,7 +321,7 @@ class ReceiptForm(BaseModel):
 
 
 def wallet_of(fields: dict[str, Any]) -> str:
-    """Return the wallet address of a submission. Raise as `validated` does."""
+    """Return the wallet address of a submission. Raise the same errors as `validated`."""
     return validated(WalletForm, fields).wallet_address
 
 
@@ -333,16 +334,16 @@ def email_of(fields: dict[str, Any]) -> str:
 
 
 def name_of(fields: dict[str, Any]) -> str | None:
-    """Remove and return the random name with which the form was rendered, or None without one."""
+    """Remove and return the random name that the form was rendered with, or None without one."""
     name: str = fields.pop("form_name", "")
     return name if grammar.NONCE.fullmatch(name) else None
 
 
 def provider_of(fields: dict[str, Any]) -> str:
-    """Remove and return the chosen provider's form of addresses, or "" without one.
+    """Remove and return the chosen provider's form of addresses, or "" without a provider.
 
-    Put the text of the second field behind that of the first. A text that cannot be a part of an
-    address is left as it is, and refused later.
+    Join the texts of the two fields. A text that cannot be a part of an address is left unchanged,
+    and refused later.
     """
     form: str = fields.pop("provider", "")
     second: str = fields.pop("second", "")
@@ -360,8 +361,9 @@ def provider_of(fields: dict[str, Any]) -> str:
 def address_of(form: str, typed: str) -> str:
     """Return the wallet address for a name that was typed at the provider with this `form`.
 
-    A whole address is left as it is, and so is a text that cannot be a name, which is refused
-    later. `form` is not compared with the list: a made-up one is as harmless as a typed address.
+    A whole address is returned unchanged. So is a text that cannot be a name, which is refused
+    later. `form` is not compared with the list of providers, because a made-up form is as harmless
+    as a typed address.
     """
     if len(typed) > MAX_URL or not has_fields(form):
         return typed
@@ -373,13 +375,13 @@ def address_of(form: str, typed: str) -> str:
 
 
 def _is_whole(name: str) -> bool:
-    """Return whether a whole address was typed in place of a name."""
+    """Return whether the customer typed a whole address, not just a name."""
     host = name.rpartition("/")[0]
     return name.startswith("$") or "://" in name or "@" in name or "." in host
 
 
 def price_of(fields: dict[str, Any]) -> str:
-    """Remove and return the price on the form's page, in the wallet's units, or "" without one.
+    """Remove and return the price that the form's page showed, in the wallet's units, or "".
 
     Raise ParameterInvalid.
     """

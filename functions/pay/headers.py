@@ -1,9 +1,9 @@
 """Security headers of the hosted page, and the check for a customer's request.
 
-The policy allows only the response's own inline style and script, requests, pictures and frames of
-this origin, and pictures from the hosts of the items' pictures. `form-action 'self'` also stops the
-redirect of a form to another origin (Chromium), so forms lead to our own pages, and a plain link
-leads to the wallet.
+The policy allows only the response's own inline style and script; requests, pictures and frames
+from this origin; and pictures from the hosts of the items' pictures. In Chromium, `form-action
+'self'` also blocks a redirect to another origin after a form was sent. So forms lead only to our
+own pages, and a plain link leads to the wallet.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ POLICY: Final = (
     "img-src 'self' data:{pictures}; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-# The policy of the line that our own pages frame (templates/watch.html).
+# The policy for the status line that our own pages show in a frame (templates/watch.html).
 LINE_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; form-action 'none'; frame-ancestors 'self'; "
     "base-uri 'none'"
 )
-# Other hosts get no referrer: a session's URL is a secret. With `no-referrer`, browsers would send
-# our own forms with `Origin: null`, as any page could, and older browsers send no other header.
+# Other hosts get no referrer, because a session's URL is a secret. With `no-referrer`, browsers
+# would send our own forms with `Origin: null`, which any page could cause. In older browsers,
+# Origin is the only header that shows whether our own page sent a form.
 REFERRER: Final = "same-origin"
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
@@ -39,11 +40,11 @@ _AHEAD_OF_TIME: Final = {
 
 
 def may_be_kept(request: Request) -> None:
-    """Allow the browser to cache the response, which must contain no session data, for a day."""
+    """Allow the browser to cache the response for a day. It must contain no session data."""
     on_success_header(request, "cache-control", _KEPT)
 
 
-READ: Final = ["GET", "HEAD"]  # the methods of a page
+READ: Final = ["GET", "HEAD"]  # the methods with which a page is read
 
 
 class CustomersOnly(APIRoute):
@@ -53,7 +54,7 @@ class CustomersOnly(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the route's handler behind this check."""
+        """Return the route's handler, called only after this check."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

@@ -1,12 +1,14 @@
 """Choose a page's language, and format its numbers and dates.
 
-The session's language comes first, then the browser's, then the merchant's default. Prices have the
-currency's symbol in that language, where no two currencies share a symbol ("$" and "CA$"), and at
-most the currency's decimals. Amounts have the currency's code and are exact at any scale. Digits
-are 0 to 9 in every language, as on the pages of wallets.
+The session's language comes first, then the browser's, then the merchant's default. Prices are
+written with the currency's symbol in that language and at most the currency's number of decimals.
+No two currencies share a symbol in one language ("$" and "CA$"). Amounts are written with the
+currency's code, and are exact at any scale. Digits are 0 to 9 in every language, as on the pages of
+wallets.
 
 Every text that a customer sees is in a gettext catalogue (`locale/LANGUAGE.po`), which is read when
-a language is first used. A missing name is an error, so that no page mixes two languages.
+its language is first used. A text that is missing in a catalogue is an error, so that no page mixes
+two languages.
 """
 
 from __future__ import annotations
@@ -33,19 +35,20 @@ from checkout.domain.ground.money import minor_unit_digits, rate_of
 from open_payments.models import Amount
 
 FOLDER: Final = Path(__file__).parent / "locale"
-# Around inserted text, which may have another direction (Unicode TR 9, first-strong isolate).
+# These marks isolate inserted text, which may have another direction (Unicode TR 9, first-strong
+# isolate).
 _ISOLATED: Final = "\u2068{}\u2069"
 
 
 class Texts:
-    """The texts of one language. The values of `{…}` are inserted, isolated in direction."""
+    """The texts of one language. Values replace `{…}`, and keep their own direction of writing."""
 
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
         self._plain: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
-        """Return the text `name`, which has no values. Raise KeyError."""
+        """Return the text `name`, which takes no values. Raise KeyError."""
         found = self._plain.get(name)
         if found is None:
             found = self._plain[name] = self.text(name)
@@ -55,7 +58,7 @@ class Texts:
         return self._messages.gettext(name) != name
 
     def text(self, name: str, **values: str) -> str:
-        """Return the text `name` with its values. Raise KeyError."""
+        """Return the text `name` with `values` inserted. Raise KeyError."""
         found = self._messages.gettext(name)
         if found == name:
             raise KeyError(name)
@@ -119,7 +122,7 @@ class Reader:
         return _price(self.locale, self.direction, amount, rounding)
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
-        """Return the exchange rate, such as "1 EUR = 1.0793 USD", or None without one."""
+        """Return the exchange rate, such as "1 EUR = 1.0793 USD", or None if there is none."""
         found = rate_of(debit, receive)
         if found is None:
             return None
@@ -150,7 +153,7 @@ def _tag(wished: str, accepted: str, default: str) -> str:
 
 
 def _accepted(header: str) -> Iterator[str]:
-    """Return the tags of an Accept-Language, the preferred first (RFC 9110 section 12.5.4)."""
+    """Return the tags in an Accept-Language, preferred ones first (RFC 9110 section 12.5.4)."""
     found = [_CHOICE.fullmatch(part) for part in header.split(",")]
     weighed = [(float(one["q"] or 1), one["tag"]) for one in found if one]
     weighed.sort(key=lambda pair: -pair[0])
@@ -174,7 +177,7 @@ def _reader(tag: str) -> Reader:
 
 @lru_cache(maxsize=1024)
 def _price(locale: Locale, direction: str, amount: Amount, rounding: str) -> str:
-    """Return a price. It is cached, because a page and the pages after it show it several times."""
+    """Return a price. The result is cached, because several pages in a row show the same price."""
     code = amount.asset_code
     digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
     number = Decimal(amount.decimal())
@@ -214,6 +217,6 @@ def _price_pattern(locale: Locale, digits: int) -> NumberPattern:
 
 @lru_cache(maxsize=256)
 def _pattern(locale: Locale, digits: int) -> NumberPattern:
-    """Return the locale's grouping with at least `digits` decimals."""
+    """Return the locale's number pattern with its grouping and at least `digits` decimals."""
     grouping = locale.decimal_formats[None].pattern.partition(".")[0]
     return parse_pattern(f"{grouping}.{'0' * digits}" if digits else grouping)

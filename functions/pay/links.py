@@ -1,7 +1,7 @@
 """The page of a payment link, and the purchase that its form begins.
 
-Opening the page writes nothing, because crawlers, link previews and prefetches open it too. Only
-its form creates a session, and only if it was sent from our own page.
+Opening the page writes nothing, because crawlers, link previews and prefetches also open the page.
+Only its form creates a session, and only if our own page sent the form.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from pay.language import Reader
 from pay.view import initial_of, shop_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
-REMEMBERED: Final = 86_400  # seconds, as long as the visit's idempotency key
-AGAIN: Final = "again"  # the parameter of a visitor whose last checkout here has ended
+REMEMBERED: Final = 86_400  # seconds: the lifetime of the visit's idempotency key
+AGAIN: Final = "again"  # the URL parameter for a visitor whose last checkout here has ended
 
 
 @router.api_route("", methods=READ)
 async def offer(services: Injected, request: Request, link_id: str) -> Response:
-    """Return the page with the price. It reads the link and writes nothing."""
+    """Return the page with the price. This reads the link and writes nothing."""
     counted(services, request)
     return _page(services, request, purchase.shown_link(services, link_id))
 
 
 @router.post("")
 async def begin(services: Injected, request: Request, link_id: str) -> Response:
-    """Begin the purchase and redirect to its checkout page, or show why that is not possible."""
+    """Begin the purchase and redirect to its checkout page, or show why it cannot begin."""
     client = counted(services, request)
     link = purchase.shown_link(services, link_id)
     typed = await form_fields(request, most=BODY_MAX)
@@ -103,15 +103,15 @@ def _page(
 ) -> Response:
     """Return the link's page, with what was `typed` if its form is shown again.
 
-    `turned` is the address that is now in another country's form, `status` that of a page with
-    something `wrong`. `unproven`: a page of another site may have sent its form.
+    `turned` is the address that is now in another country's form. `status` is the HTTP status if
+    something is `wrong`. `unproven` means that a page of another site may have sent the form.
     """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
     offered = _offer(services, link, merchant, reads)
     if not refused and not link.sells and purchase.continues(services, link, known):
-        # Redirect a customer who already holds one of the last items.
+        # This customer already holds one of the last items, so they can continue.
         offered["sells"] = True
     allow_pictures(request, [origin(link.image)] if link.image else [])
     if unproven:
@@ -146,7 +146,7 @@ def _offer(
 ) -> dict[str, Any]:
     """Return the link as its page shows it.
 
-    `sums` are the totals of one item, of two and so on, if customers choose how many.
+    `sums` are the totals for one item, two items and so on, if customers choose the quantity.
     """
     path = _path(services, link)
     mark = looks.logo_mark(merchant.logo)

@@ -1,11 +1,11 @@
 """The look of a merchant's pages: a readable color, the logo, and the page's link as a QR code.
 
 A button has exactly the color that the merchant chose, with black or white text on it. Links and
-lines have a darker or lighter shade. All contrasts are at least WCAG 2.2's 4.5:1, in either color
-scheme.
+lines have a darker or lighter shade of that color. All contrasts are at least WCAG 2.2's 4.5:1, in
+the light and in the dark color scheme.
 
-Each picture has a URL of its own, so that no page waits for it. A logo is served only if its bytes
-are one of the picture types that domain/ground/pictures.py allows.
+Each picture has its own URL, so that no page waits for a picture. A logo is served only if its
+bytes are one of the picture types that domain/ground/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from checkout.domain.merchant.record import Logo, Merchant
 from pay.headers import may_be_kept
 
 CONTRAST: Final = 4.6  # 4.5, and a margin for rounding
-# page.css: --ground and --sheet of each scheme
+# The colors --ground and --sheet in page.css, for each scheme.
 LIGHT: Final = ("#f6f7f9", "#ffffff")
 DARK: Final = ("#10151b", "#19212a")
 _HEX: Final = re.compile(r"#[0-9A-Fa-f]{6}")
@@ -34,7 +34,7 @@ _STEPS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """The shade in each scheme, the chosen color, and the color of text on it: #rrggbb."""
+    """The shade in each scheme, the chosen color, and the color of text on it, as #rrggbb."""
 
     light: str
     dark: str
@@ -44,7 +44,7 @@ class Accent:
 
 @lru_cache(maxsize=256)
 def accent(chosen: str | None) -> Accent | None:
-    """Return the readable colors for `chosen`, or None, for the default, unless it is #rrggbb."""
+    """Return readable colors for `chosen`, or None (the default colors) if it is not #rrggbb."""
     if chosen is None or not _HEX.fullmatch(chosen):
         return None
     return Accent(
@@ -57,7 +57,7 @@ def accent(chosen: str | None) -> Accent | None:
 
 
 def tint(chosen: str) -> str:
-    """Return the light ground of the shop's half: 5 % of the color, as in page.css."""
+    """Return the light ground of the shop's half: 5 % of the color `chosen`, as in page.css."""
     return _mixed(LIGHT[0], chosen, _STEPS // 20)
 
 
@@ -68,7 +68,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def _readable(color: str, towards: str, beside: tuple[str, ...]) -> str:
-    """Mix `color` with just enough black or white for the contrast with all of `beside`."""
+    """Mix `color` with just enough of `towards` to contrast with all colors in `beside`."""
     mixtures = (_mixed(color, towards, step) for step in range(_STEPS + 1))
     return next(
         mixed for mixed in mixtures if all(contrast(mixed, each) >= CONTRAST for each in beside)
@@ -93,11 +93,11 @@ def _channels(color: str) -> tuple[int, ...]:
     return tuple(int(color[start : start + 2], 16) for start in (1, 3, 5))
 
 
-_MODULE: Final = 4  # units of the drawing; the page sets the size
+_MODULE: Final = 4  # size of a module in units of the drawing; the page sets the size on screen
 
 
 def logo_mark(logo: Logo | None) -> str | None:
-    """Return a version mark for the logo's URL, or None without a logo to show."""
+    """Return a version mark for the logo's URL, or None if there is no logo to show."""
     if logo is None or picture_type(logo.data) != logo.media_type:
         return None
     return sha256(logo.data).hexdigest()[:16]
@@ -112,7 +112,7 @@ def logo(request: Request, merchant: Merchant | None) -> Response:
 
 
 def qr_code(url: str) -> Response:
-    """Return `url` as a QR code; segno is loaded here, because few customers ask."""
+    """Return `url` as a QR code. Load segno only here, because few customers need the code."""
     import segno
 
     drawn = BytesIO()

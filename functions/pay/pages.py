@@ -43,10 +43,10 @@ from pay.view import (
     stage_of,
 )
 
-_MAILED: Final = "mailed"  # in the query after the receipt was sent
+_MAILED: Final = "mailed"  # the query parameter after the receipt was sent
 WATCHED_EVERY: Final = 3  # seconds between two polls of a page without script
-COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
-# The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
+COUNTDOWN: Final = 20  # seconds that the confirmation is shown before the shop opens (WCAG 2.2.1)
+# The text for each `result` in a callback without approval (from Rafiki; RFC 9635 defines none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
 # After these errors, the typed wallet address is not offered again.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
@@ -66,8 +66,8 @@ _ANOTHER_WANTED: Final = frozenset(
 _TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({AddressMistake.CARD, AddressMistake.SECRET, AddressMistake.NAME})
 AT_PROVIDER: Final = "at_provider"
-_TYPED_MAX: Final = 60  # characters of it in a sentence
-# These typing mistakes have the same text in a provider's tile as at the wallet address.
+_TYPED_MAX: Final = 60  # characters of a typed text that are repeated in a sentence
+# For these typing mistakes, a provider's tile shows the same text as the wallet address field.
 _NOT_OF_TILES: Final = frozenset(
     {
         AddressMistake.NOTHING,
@@ -82,11 +82,12 @@ _NOT_OF_TILES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A problem.
+    """A problem that a page reports.
 
-    Its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default. With
-    `at_field` it is about the typed wallet address; `character` is a character that is not allowed
-    in it, `provider` the name of the provider at which `typed` was not found.
+    Its texts are `fault.NAME` and `fault.ADVICE.next`, where `advice` is the same as `name` by
+    default. With `at_field` the problem is in the typed wallet address. `character` is a character
+    that the address must not contain, and `provider` the name of the provider at which `typed` was
+    not found.
     """
 
     name: str
@@ -97,17 +98,17 @@ class Alert:
     typed: str = ""
 
     def said(self, texts: Texts) -> str:
-        """Return the sentence with the problem."""
+        """Return the sentence that states the problem."""
         values = {"character": self.character, "provider": self.provider, "typed": self.typed}
         return texts.text(f"fault.{self.name}", **values)
 
     def next(self, texts: Texts) -> str:
-        """Return the sentence with the next step."""
+        """Return the sentence that tells the customer what to do next."""
         return texts[f"fault.{self.advice or self.name}.next"]
 
     @property
     def elsewhere(self) -> bool:
-        """Return whether only another wallet can pay."""
+        """Return whether the customer can pay only with another wallet."""
         return self.name in _ANOTHER_WANTED
 
     @property
@@ -141,7 +142,7 @@ def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> A
 def session_page(
     services: PayServices, request: Request, session: Session, *, was: str
 ) -> Response:
-    """Return the page of the session's stage. `was` is the previous price, from the browser."""
+    """Return the page of the session's stage. `was` is the price that the browser saw last."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:
@@ -153,8 +154,8 @@ def session_page(
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
-    Only a script counts down to the shop. Without a script "Stay on this page" could not stop the
-    countdown (WCAG 2.2.1), so there is only the link.
+    Only a script counts down to the opening of the shop. Without a script, "Stay on this page"
+    could not stop the countdown (WCAG 2.2.1), so the page has only the link to the shop.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
@@ -181,15 +182,15 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
 
 
 def letter(services: PayServices, request: Request, session: Session, to: str) -> Email:
-    """Return the receipt as an e-mail in the reader's language. Raise ResourceMissing."""
+    """Return the e-mail with the receipt, in the reader's language. Raise ResourceMissing."""
     merchant = _merchant(services, session)
     return emails.receipt(seen(services, request, session), to, contact=merchant.contact)
 
 
 def receipt_sent(services: PayServices, session: Session) -> Response:
-    """Return the redirect to the page that says that the receipt was sent.
+    """Return the redirect to the page that confirms that the receipt was sent.
 
-    Reloading it sends nothing again.
+    Because of the redirect, reloading the page does not send the receipt again.
     """
     return see_other(f"{paths_of(session, services.base_url).success}?{_MAILED}=1")
 
@@ -197,10 +198,10 @@ def receipt_sent(services: PayServices, session: Session) -> Response:
 def prepared(services: PayServices, request: Request, session: Session, *, was: str) -> Response:
     """Return the page with the price.
 
-    `was` is the previous price, or "". A browser is redirected to it, so that reloading sends
-    nothing again. The page's script asks for it in the response (RFC 7240 section 4.2), which saves
-    a round trip, and replaces its own page with it. If the session was paid meanwhile, the response
-    leads to its confirmation.
+    `was` is the previous price, or "". A browser is redirected to the page, so that reloading does
+    not send the form again. The page's script instead asks for the page in this response (RFC 7240
+    section 4.2), which saves a round trip, and replaces its own page with it. If the session was
+    paid meanwhile, the response leads to the session's confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -213,8 +214,8 @@ def prepared(services: PayServices, request: Request, session: Session, *, was: 
 def quote_json(session: Session) -> Response:
     """Return the price of a prepared session as JSON, or null if money has arrived meanwhile.
 
-    Amounts are written as in Open Payments: `value` is a string of digits, because it may exceed
-    what JSON numbers keep exactly.
+    Amounts have the form of Open Payments: `value` is a string of digits, because JSON numbers
+    cannot represent every amount exactly.
     """
     quote = None
     if session.quote is not None:
@@ -233,8 +234,8 @@ def status_json(services: PayServices, session: Session) -> Response:
     """Return the state that the open page polls, as JSON.
 
     `next` is the URL of the page after paying, once a payment is made. `progress` is the known
-    state of the payment in flight, `part` the amount that has arrived if it is less than asked, and
-    `seconds_left` the time until the fence ends. Fields that do not apply are null.
+    state of the payment in flight, `part` the amount that has arrived if this is less than the
+    price, and `seconds_left` the time until the fence ends. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
@@ -250,7 +251,7 @@ def status_json(services: PayServices, session: Session) -> Response:
 
 
 def watched(services: PayServices, request: Request, session: Session, *, saw: str) -> Response:
-    """Return the line within a page without script: the state, if it is not what the page `saw`."""
+    """Return the status line in a page without script: the state, if not the one the page `saw`."""
     now_shown = seen(services, request, session)
     changed = now_shown.state != saw
     return _line(
@@ -263,7 +264,7 @@ def watched(services: PayServices, request: Request, session: Session, *, saw: s
 
 
 def unwatched(request: Request, wait: int) -> Response:
-    """Return an empty line if reading is not possible now; it reloads after `wait` seconds."""
+    """Return an empty line if the state cannot be read now. It reloads after `wait` seconds."""
     headers = {"Retry-After": str(wait)}
     values = {"news": None, "home": "", "pause": wait}
     return _line(request, reader_of(request), status=429, headers=headers, **values)
@@ -294,17 +295,18 @@ def returned(
 ) -> Response:
     """Return the response to a grant callback.
 
-    If the wallet needs time, the browser repeats it. A customer in another browser must confirm
-    first, and once more if it is `unproven` that our form was sent.
+    If the wallet needs time, the response makes the browser repeat the callback. A customer in
+    another browser must confirm first, and must confirm again if it is `unproven` that our own page
+    sent the confirmation.
     """
     if finish.asks:
-        # It was approved, so the address of the approval page is no longer needed.
+        # The payment is approved, so the page need not name the host of the approval page.
         asked = replace(seen(services, request, finish.record), interact_host=None)
         status, alert = (403, UNPROVEN) if unproven else (200, None)
         return page(request, asked, "asked.html", status=status, alert=alert)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.record, services.base_url).home)
-    # Without a URL in the header, the browser repeats this request, and the URL is not logged.
+    # Without a URL in the header, the browser repeats this request, and no log shows the URL.
     headers = {"Refresh": str(finish.wait_seconds)}
     waiting = seen(services, request, finish.record)
     return page(
@@ -315,7 +317,7 @@ def returned(
 def not_approved(
     services: PayServices, request: Request, session: Session, result: str
 ) -> Response:
-    """Return the page after a callback without an approval; its `result` is unsigned."""
+    """Return the page after a callback without an approval. The wallet does not sign `result`."""
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
         return see_other(now_shown.paths.home)
@@ -368,14 +370,18 @@ def stage_page(
 ) -> Response:
     """Return the page of a stage.
 
-    Its values are `alert`, the `change` of a price, the `typed` wallet address, the provider `at`
-    which it was typed (the form of its addresses), the typed `email` address, the name of the
-    `buyer` and the lines of the address to `ship_to` if the shop has asked for them, or the details
-    as `masked` where the browser may not see them, `mailed` once the receipt was sent, the path of
-    the `withdrawal` where there is one, and the time at which the customer has `withdrawn`, a
-    `countdown`, the form of the provider that was `refused` because its wallet cannot pay, and
-    `returned` for a customer who came back from the wallet without an approval. With `over` the
-    wallet has ended that approval, so the page does not link to it.
+    Its values are:
+    - `alert`, and the `change` of a price.
+    - `typed`, the typed wallet address, and `at`, the form of addresses of the provider in whose
+      tile it was typed; `refused`, this form for a provider whose wallet cannot pay.
+    - `email`, the typed e-mail address; `mailed` is true once the receipt was sent.
+    - `buyer` (a name) and `ship_to` (the lines of an address), if the shop has asked for them;
+      `masked` has the details in place of these if the browser must not see them in full.
+    - `withdrawal`, the path of the page on which the customer can withdraw; `withdrawn`, the time
+      at which the customer has withdrawn.
+    - `countdown`, in seconds, to the opening of the shop.
+    - `returned` for a customer who came back from the wallet without an approval; with `over` the
+      wallet has ended the approval, so the page does not link to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {

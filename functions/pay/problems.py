@@ -1,7 +1,7 @@
 """Render errors: JSON for programs, pages for customers.
 
-A customer never sees a flow's own message: the error's code selects the text, which every catalogue
-has. A code without a text of its own gets a general text.
+A customer never sees a flow's own message. Instead, the error's code selects a text from the
+catalogue of the customer's language. A code without its own text gets a general text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from pay import pages, render
 from pay.view import Stage, shop_of
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
-# With these statuses, a rejected form is shown again with the reason; with others, an error page.
+# With these statuses, a rejected form is shown again with the reason; with any other status, an
+# error page is shown.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
 
 
@@ -43,9 +44,9 @@ def form_again(
 ) -> Response:
     """Return the session's page with the reason why the form was rejected.
 
-    `typed` and `email` are the wallet and e-mail address in the form, `at` the chosen provider's
-    form of addresses, or "" if an address was typed. Raise `error` itself if it needs a page of its
-    own, or if the session cannot be read.
+    `typed` and `email` are the wallet address and the e-mail address in the form. `at` is the
+    chosen provider's form of addresses, or "" if a whole address was typed. Raise `error` itself if
+    it needs its own page, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
     if problem.status not in SHOWN_AGAIN:
@@ -56,7 +57,7 @@ def form_again(
     except CheckoutError:
         raise error from None
     if session.lacks_details and now_shown.stage is Stage.OPEN:
-        return see_other(now_shown.paths.page)  # which asks for them
+        return see_other(now_shown.paths.page)  # the page that asks for the details
     if isinstance(error, WalletInvalid):
         bank = next((each.name for each in now_shown.offers if each.form == at), "")
         alert = pages.typing_alert(error, bank, typed)
@@ -86,8 +87,8 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
         return problem_json(request, problem)
     headers = dict(problem.headers)
     if request.method == "GET" and "Retry-After" in headers:
-        # Nothing was done. Without a URL the browser repeats this request, and the URL is not
-        # logged.
+        # The request changed nothing, so the browser can repeat it. It does so without a URL in the
+        # header, and then no log shows the URL.
         headers["Refresh"] = headers["Retry-After"]
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
@@ -105,7 +106,7 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _shop(request: Request) -> dict[str, Any] | None:
-    """Return the merchant of the session or link, or None if the request was not admitted."""
+    """Return the shop of the session or link, or None if the request was refused before reading."""
     services: PayServices | None = getattr(request.state, "services", None)
     if services is None:
         return None
@@ -124,7 +125,7 @@ def _shop(request: Request) -> dict[str, Any] | None:
 
 
 def _back(request: Request) -> str | None:
-    """Return the session's page relative to `request`, because an error knows no base URL."""
+    """Return the session's page, relative to `request` because no base URL is known here."""
     session_id: str = request.path_params.get("session_id", "")
     if not SESSION_ID.fullmatch(session_id):
         return None
@@ -135,7 +136,7 @@ def _back(request: Request) -> str | None:
 def _wants_json(request: Request) -> bool:
     """Return whether a program sent the request.
 
-    On paths for both, the form or the Accept header identifies a browser.
+    On paths for both programs and browsers, a form or the Accept header identifies a browser.
     """
     if request.url.path.endswith("/status"):
         return True

@@ -1,4 +1,4 @@
-"""The course of a payment in flight, as its page lists it: finished steps, and the next one."""
+"""The steps of a payment in flight that its page lists: those done, the current, and the next."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from checkout.pages import Moment
 class Progress(StrEnum):
     """The known state of a payment in flight. The page has a text for each."""
 
-    SENDING = "sending"  # approved; the wallet has not said that it sends the money
+    SENDING = "sending"  # approved, but the wallet has not confirmed that it sends the money
     WAITING = "waiting"  # the wallet has accepted the payment
-    PART = "part"  # less than asked has arrived
-    CLOSING = "closing"  # nothing has arrived, and the fence makes certain of it
+    PART = "part"  # less than the price has arrived
+    CLOSING = "closing"  # nothing has arrived, and the fence is proving this
     UNDECIDED = "undecided"  # a provider has not answered for a long time
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """A step of the course. `text` is the name of its text; `at` is its time.
+    """A step of the course. `text` is the name of its text; `at` is the time when it happened.
 
-    The current step is `now`; it and later steps have no time.
+    `now` is true for the current step. The current step and later steps have no time.
     """
 
     text: str
@@ -35,8 +35,8 @@ class ProgressStep:
     now: bool = False
 
 
-# By state, the step that is under way and the one after it. The other states have no course: their
-# pages show the next step for the customer.
+# For each state, the current step and the one after it. In the other states the page lists no
+# steps, but shows what the customer has to do next.
 _NEXT: Final = {
     Progress.SENDING: ("course.sending", "course.paid"),
     Progress.WAITING: ("course.way", "course.paid"),

@@ -16,14 +16,14 @@ from checkout.templates import templates
 from pay.language import Reader
 
 _FOLDER: Final = Path(__file__).parent / "templates"
-# A comment on a line of its own, or two blanks after code; and what a line is indented by.
+# A comment on its own line or after code and two blanks, and the indentation of a line.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
 # Comments and layout of page.css.
 _NOT_DRAWN: Final = re.compile(r"\s*/\*.*?\*/|^\s+|;? +(?=})| (?={)|(?<=[{;,]) ", re.M | re.DOTALL)
 
 
 def without_comments(script: str) -> str:
-    """Return `script` as a browser needs it: its comments would be a tenth of each page."""
+    """Return `script` without its comments, which would make up a tenth of each page."""
     return _NOT_RUN.sub("", script)
 
 

@@ -1,6 +1,6 @@
-"""The routes of the hosted page: parse, call one flow, render.
+"""The routes of the hosted page. Each route parses, calls one flow, and renders.
 
-Every visit of a page also advances a payment in flight (rate-limited by session and by client), so
+Every visit to a page also checks a payment in flight (rate-limited by session and by client), so
 that the payment is confirmed even if no script polls.
 """
 
@@ -46,7 +46,7 @@ async def checkout(services: Injected, request: Request, session_id: str) -> Res
 
 @router.post("/wallet")
 async def wallet(services: Injected, request: Request, session_id: str) -> Response:
-    """Prepare the payment. Respond with JSON to JSON, and with a page to a form."""
+    """Prepare the payment. Answer a JSON body with JSON, and a form with a page."""
     client = counted(services, request)
     if not sent_by_form(request):
         address = wallet_of(await json_object(request, most=BODY_MAX))
@@ -101,7 +101,7 @@ async def watch(services: Injected, request: Request, session_id: str) -> Respon
 
 @router.api_route("/grant/callback", methods=READ)
 async def callback(services: Injected, request: Request, session_id: str) -> Response:
-    """Continue with the parameters of the wallet's redirect."""
+    """Continue the approval with the parameters of the wallet's redirect."""
     client = counted(services, request)
     return _callback(services, request, session_id, client, callback_of(request))
 
@@ -156,9 +156,9 @@ def _callback(
 ) -> Response:
     """Return the response to a browser that comes back from the wallet.
 
-    `unproven`: the form came from this browser, or from another site.
+    `unproven` means that a page of another site may have sent the form.
     """
-    if returned.result is not None:  # it is unsigned, so it is only recorded and shown
+    if returned.result is not None:  # the wallet does not sign it, so only record and show it
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
         session = approve.note_reported(services, session, returned.result, browser=proof)

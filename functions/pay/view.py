@@ -1,8 +1,8 @@
 """The customer's view of a session: the fields that a page may show.
 
-There is no field for grants, tokens, nonces, merchant ids and servers. Amounts and times are
-formatted in the reader's language, without floats. A price has the currency's decimals; if the
-wallet's amount has more, the exact amount is shown beside it.
+The view has no fields for grants, tokens, nonces, merchant ids and servers. Amounts and times are
+formatted in the reader's language, without floats. A price has the currency's number of decimals.
+If the wallet's amount has more decimals, the exact amount is shown beside the price.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from pay.progress import Progress, ProgressStep, course_of
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters
-_PAYEE_MAX: Final = 60  # characters of a wallet's name, which its provider may not bound
-PICTURES_MAX: Final = 2  # of items on a page; with the logo, a page takes four requests
+_PAYEE_MAX: Final = 60  # characters of a wallet's name, because a provider may not limit its length
+PICTURES_MAX: Final = 2  # pictures of items on a page; with the logo, a page takes 4 requests
 
 
 class Stage(StrEnum):
-    """The stage of a purchase; each has a template of its name."""
+    """The stage of a purchase. Each stage has a template with the same name."""
 
     OPEN = "open"
     PREPARING = "preparing"
@@ -52,7 +52,7 @@ class Stage(StrEnum):
     CANCELED = "canceled"
 
 
-# The number of the current step, of four, in each stage. Other stages have none.
+# The number of the current step (1 to 4) in each stage. The other stages show no step.
 STEPS: Final = {
     Stage.OPEN: 1,
     Stage.PREPARING: 2,
@@ -82,8 +82,8 @@ class Paths:
 class Line:
     """A line item.
 
-    A single one has no `price` beside its `total`. If any item has a `picture`, the items without
-    one have their `initial` in its place; otherwise `initial` is None.
+    A line item for a single piece has only a `total`, and no `price`. If any item has a `picture`,
+    the items without a picture show their `initial` in its place; otherwise `initial` is None.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A provider, and the text that the customer types there: see Provider.typed."""
+    """A provider, and the text that the customer types in its field: see Provider.typed."""
 
     offer: Provider
     typed: str
@@ -113,7 +113,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Foot:
-    """The foot of a page: the seller, and the URLs of the seller's rules by the names of texts."""
+    """The foot of a page: the seller, and the seller's rules as (name of the text, URL)."""
 
     company: str | None
     rules: tuple[tuple[str, str], ...]
@@ -123,9 +123,10 @@ class Foot:
 class Price:
     """The price that the wallet has quoted.
 
-    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units,
-    `exact` the debit with all its decimals, or None if `debit` has them. `left` is the number of
-    seconds for which the quote is valid: 0 if it has expired, None if the wallet gives no expiry.
+    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units, and
+    `exact` the debit with all its decimals, or None if `debit` already shows them all. `left` is
+    the number of seconds for which the quote is still valid: 0 if the quote has expired, None if
+    the wallet gives no expiry.
     """
 
     debit: str
@@ -145,20 +146,22 @@ class Price:
 class Shown:
     """A session as a page shows it. A URL that a browser should not follow is None.
 
-    `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
-    and no payment failed after a wallet had accepted it (then we only know that the shop got
-    nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` is true
-    if it came after the end. `refunded` is the amount that the shop has sent back, `refunding` the
-    amount of its pending refunds, and `elsewhere` the amount that it noted as paid back by other
-    means. A completed session has a `price`, a `wallet` and the `payment` of that wallet only if it
-    is known that this wallet has paid, because anybody can pay. `home` is the shop's website,
-    `payee` the name of the wallet that is paid, `provider` the name of the wallet's provider or its
-    host, `offers` the providers to choose from; with them, `expires_at` is the time until which the
-    session waits for a customer without a wallet. `progress`, `part` and `seconds_left` are those
-    of the functions of this module, `course` is the list of course.py. `gave` is true if the
-    customer has given the details that the shop asks for, and can still correct them; the details
-    are not here, because anybody who has the link sees the page. `mails` is the name of the form
-    that requests the receipt by e-mail, if it is offered.
+    `not_charged` is true only if this is proven: no payment is in flight, no money has arrived, and
+    no payment failed after a wallet had accepted it (after such a failure we only know that the
+    shop got nothing). `arrived` is the amount that an ended, unpaid session has received, and
+    `late` is true if this money came after the end. `refunded` is the amount that the shop has sent
+    back, `refunding` the amount of the pending refunds, and `elsewhere` the amount that the shop
+    noted as paid back by other means. A completed session has a `price`, a `wallet` and the
+    `payment` of that wallet only if it is known that this wallet has paid, because anybody can pay.
+
+    `home` is the shop's website, `payee` the name of the wallet that is paid, `provider` the name
+    of the customer's wallet provider or its host, and `offers` the providers to choose from. With
+    `offers`, `expires_at` is the time until which the session waits for a customer without a
+    wallet. `progress`, `part` and `seconds_left` come from the functions of this module, and
+    `course` from progress.py. `gave` is true if the customer has given the details that the shop
+    asks for, and can still correct them. The details themselves are not in the view, because
+    anybody who has the link sees the page. `mails` is the name of the form that requests the
+    receipt by e-mail, or None if the page does not offer this.
     """
 
     reader: Reader
@@ -209,13 +212,13 @@ class Shown:
 
     @property
     def quotes(self) -> bool:
-        """Return whether the customer has to contact the shop about money that did not pay."""
+        """Return whether money has arrived that did not pay, so that the customer asks the shop."""
         ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
         return self.progress is Progress.PART or (ended and self.arrived is not None)
 
     @property
     def end_title(self) -> str:
-        """Return the name of the title of an ended session: money that arrived comes first."""
+        """Return the name of the title of an ended session. Money that arrived decides it first."""
         if not self.arrived:
             return f"{self.stage}.title"
         return "late.title" if self.late else "confirming.part.title"
@@ -223,8 +226,8 @@ class Shown:
     def way(self, typed: str, at: str) -> Way | None:
         """Return the provider's form for `typed`, or None.
 
-        It was typed `at` the provider with this form of addresses; otherwise it is a wallet
-        address.
+        `at` is the form of addresses of the provider in whose tile `typed` was typed. Without `at`,
+        `typed` is a wallet address.
         """
         if at:
             return next((Way(each, typed) for each in self.offers if each.form == at), None)
@@ -233,12 +236,12 @@ class Shown:
 
     @property
     def state(self) -> str:
-        """Return the text by which an open page detects a change."""
+        """Return a text that changes with the state, so that an open page detects a change."""
         return f"{self.status},{self.progress or ''},{'' if self.part is None else self.part}"
 
 
 def stage_of(session: Session) -> Stage:
-    """Return the stage. It is CONFIRMING as soon as an approval is being redeemed."""
+    """Return the stage, which is CONFIRMING as soon as an approval is being redeemed."""
     if session.payment_in_flight or session.phase is not None:
         return Stage.CONFIRMING
     return Stage(session.status.value)
@@ -258,19 +261,19 @@ def progress_of(session: Session) -> Progress | None:
 
 
 def part_of(session: Session) -> int | None:
-    """Return the part that has arrived, in the wallet's units, or None."""
+    """Return the part of the price that has arrived, in the wallet's units, or None."""
     return session.received if progress_of(session) is Progress.PART else None
 
 
 def seconds_left(session: Session, now: datetime) -> int | None:
-    """Return the seconds until the fence ends, or None without a fence or before its time runs."""
+    """Return the seconds until the fence ends, or None if no fence has begun to run."""
     if progress_of(session) is not Progress.CLOSING or session.closed_at is None:
         return None
     return max(0, math.ceil((session.closed_at + FENCE - now).total_seconds()))
 
 
 def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Paths:
-    """Return the session's paths. `base_url` may contain a path, `logo` is the `logo_mark`."""
+    """Return the session's paths. `base_url` can contain a path; `logo` is from `logo_mark`."""
     page = f"{split(base_url).path}/pay/{session.id}"
     success = f"{page}/success"
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
@@ -302,8 +305,8 @@ def shown(
 ) -> Shown:
     """Return the view of a settled `session` at `now`.
 
-    `providers` are the operator's, `refunds` the session's. With `mails` the page offers the
-    receipt by e-mail.
+    `providers` are those that the operator has configured, `refunds` those of the session. With
+    `mails` the page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -360,7 +363,7 @@ def shown(
 
 
 def shop_of(merchant: Merchant, success_url: str | None) -> dict[str, Any]:
-    """Return the shop by the names that shop.html uses; `success_url` may name its website."""
+    """Return the shop's fields for shop.html. Its website can come from `success_url`."""
     return {
         "shop": merchant.name,
         "initial": initial_of(merchant.name),
@@ -381,7 +384,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     was = replace(now, value=int(before))
     difference = replace(now, value=abs(now.value - was.value))
     moved = "rose" if now.value > was.value else "fell" if now.value < was.value else "same"
-    # After rounding, a small change could be invisible.
+    # Rounding could hide a small change.
     finer = any(_finer(each, reader) for each in (now, was))
     said = reader.amount if finer else reader.price
     return reader.texts.text(
@@ -390,14 +393,15 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
 
 
 def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
-    """Return the name of the wallet's provider, otherwise its host."""
+    """Return the name of the wallet's provider, or the wallet's host if the name is unknown."""
     return None if wallet is None else name_of(wallet, offers) or _host(wallet)
 
 
 def order_number(session: Session) -> str | None:
     """Return the order number if customers may see it and it fits; otherwise None.
 
-    Its field must have a name of an order number: other metadata may not be meant for customers.
+    Only a metadata field with a usual name for an order number is used, because other metadata may
+    not be meant for customers.
     """
     text = named_order_number(session)
     return text if text and len(text) <= ORDER_NUMBER_MAX and can_be_shown(text) else None
@@ -409,10 +413,10 @@ def initial_of(name: str) -> str:
 
 
 def payee_of(merchant: Merchant) -> str | None:
-    """Return the name of the wallet that is paid, if it is not the shop's: the customer sees both.
+    """Return the name of the wallet that is paid if it differs from the shop's: both are shown.
 
-    A shop that has signed up chose its name itself, so its wallet is shown even if it has no name.
-    A wallet whose name cannot be shown is shown by its address.
+    A shop that has signed up chose its own name, so its wallet is shown even if the wallet has no
+    name. If a wallet's name cannot be shown, its address is shown instead.
     """
     shown = " ".join((merchant.wallet_name or "").split())
     if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
@@ -432,7 +436,7 @@ def contact_of(stored: str | None) -> Contact | None:
 
 
 def home_of(website: str | None, success_url: str | None) -> Contact | None:
-    """Return the link to the shop's website: the setting, otherwise the host of the return URLs."""
+    """Return the link to the shop's website: the setting, or else the host of the return URLs."""
     if website is not None:
         return Contact(f"https://{website}/", website)
     if success_url is None:
@@ -442,7 +446,7 @@ def home_of(website: str | None, success_url: str | None) -> Contact | None:
 
 
 def foot_of(stored: Footer | None) -> Foot | None:
-    """Return the foot of the page; None if the merchant gave nothing for it."""
+    """Return the foot of the page, or None if the merchant has configured nothing for it."""
     if stored is None:
         return None
     given = (
@@ -467,13 +471,13 @@ def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
 
 
 def _finer(amount: Amount, reader: Reader) -> str | None:
-    """Return the exact amount if its price is rounded."""
+    """Return the exact amount if rounding changes the shown price, or else None."""
     rounded = reader.price(amount, rounding=ROUND_DOWN) != reader.price(amount)
     return reader.amount(amount) if rounded else None
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """Return the amount that has arrived, or the amount of the quote while it is unknown."""
+    """Return the amount that has arrived, or the quoted amount while the former is unknown."""
     if session.received is not None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
@@ -489,7 +493,7 @@ def _missing(session: Session, reader: Reader) -> str | None:
 
 
 def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
-    """Return the items. The first ones that have a picture show it."""
+    """Return the items. The first ones with a picture show it, up to PICTURES_MAX."""
     lines = [_line(item, session, reader) for item in session.line_items]
     pictured = [
         (number, url)
@@ -504,7 +508,7 @@ def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
 
 
 def _picture(url: str, base_url: str) -> str | None:
-    """Return `url` if a page may show it: like `_link`, this is a second check."""
+    """Return `url` if a page may show this picture: like `_link`, this is a second check."""
     try:
         return picture_url(url, base_is_http=is_http(base_url), param="image")
     except UrlInvalid:

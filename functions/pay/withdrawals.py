@@ -1,8 +1,9 @@
 """The page on which a customer withdraws from a purchase, in two steps.
 
-The first step shows the purchase and asks for the customer's name. The second step confirms the
-withdrawal, and only then it is stored. Afterwards the page shows the acknowledgement, which is also
-sent by e-mail if the operator has set a sender. The page needs no script.
+The first step shows the purchase and asks for the customer's name. In the second step the customer
+confirms the withdrawal, and only then is the withdrawal stored. Afterwards the page shows the
+acknowledgement, which is also sent by e-mail if the operator has configured a sender. The page
+needs no script.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CHANGE: Final = "change"  # the button that leads back to the first step
 
 @router.api_route("", methods=READ)
 async def withdraw(services: Injected, request: Request, session_id: str) -> Response:
-    """Show the first step, or the acknowledgement of what was filed."""
+    """Show the first step, or the acknowledgement if a withdrawal was filed."""
     counted(services, request)
     session, merchant = _paid(services, session_id)
     filed = withdrawals.find(services, merchant, session)
@@ -69,7 +70,7 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     filed, first = withdrawals.file(services, merchant, session, said, language=language)
     if not first:
         return see_other(path)
-    # The page shows the same; if the e-mail cannot be sent now, the sweep sends it.
+    # The page shows the same text. If the e-mail cannot be sent now, the sweep sends it later.
     withdrawals.acknowledge(services, merchant, session, filed, emails.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 
@@ -96,10 +97,10 @@ def _page(
     hidden: bool = False,
     unproven: bool = False,
 ) -> Response:
-    """Return the page of a step: `said` is to be confirmed, `filed` is the acknowledgement.
+    """Return the page of a step: `said` is to be confirmed, `filed` is to be acknowledged.
 
-    `hidden`: the customer's details are known and not shown to this browser. `unproven`: a page of
-    another site may have sent the last step.
+    `hidden` means that the customer's details are known but must not be shown to this browser.
+    `unproven` means that a page of another site may have sent the last step.
     """
     now_shown = pages.seen(services, request, session)
     reads = now_shown.reader

@@ -1,11 +1,13 @@
-"""The Lambda function of the event queue: make an attempt for each message.
+"""The Lambda function of the event queue: make one delivery attempt for each message.
 
-The messages of a batch are handled in parallel, so that a slow receiver delays no other. A message
-is retried if its attempt could not be made, because the store or the key does not respond. It is
-not retried if the attempt failed, because the event's record has the time of the next attempt.
+The messages in a batch are handled in parallel, so that a slow receiver does not delay the others.
+If an attempt could not be made, because the store or the key does not respond, SQS retries the
+message. If an attempt was made and failed, the message is not retried, because the event's record
+has the time of the next attempt.
 
-If no attempt of a batch could be made, the invocation fails. An alarm rolls an upgrade back if too
-many invocations fail, so only our own failures fail an invocation, never those of an endpoint.
+If not one attempt of a batch could be made, the invocation fails. An alarm rolls an upgrade back if
+too many invocations fail. So only our own failures make an invocation fail, never the failure of an
+endpoint.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ _METRICS: Final = {
 
 
 class NothingAttempted(Exception):
-    """Raised for a batch of which no attempt could be made. Lambda retries all its messages."""
+    """Raised if not one attempt of a batch could be made. Lambda retries all its messages."""
 
 
 def queued(
     sender: Callable[[], Callable[[str], MessageResult]],
 ) -> Callable[[dict[str, Any], Any], Any]:
-    """Return the Lambda handler; it returns the failed messages (SQS partial batch response).
+    """Return the Lambda handler, which returns failed messages (SQS partial batch response).
 
     Raises NothingAttempted.
     """

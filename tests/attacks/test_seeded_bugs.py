@@ -27,7 +27,6 @@ from checkout.adapters import limits as allowances
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoCounters
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.limits import Allowances, _Times
-from checkout.adapters.outbound import addresses
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.domain.ground import grammar, names, strict_json, typed_address
 from checkout.domain.ground.limits import RETURN, WRONG_KEY
@@ -52,15 +51,16 @@ from open_payments import (
     answers,
     exchange,
     interaction,
+    keys,
     protocol,
     reasons,
-    signatures,
     urls,
     wallet_address,
 )
 from open_payments.errors import Reason
 from open_payments.protocol import OpenPayments
 from open_payments.tokens import TokenKeeper
+from open_payments.transports import addresses
 from open_payments.urls import authority
 from pay import browser, emails, routes
 from sandbox import guarded_emulator
@@ -122,8 +122,8 @@ def keys_of_one_reading(patch: Patch) -> None:
 
 
 def any_key_file(patch: Patch) -> None:
-    patch.setattr(signatures, "_require_one_key", lambda pem: None)
-    patch.setattr(signatures, "_require_random", lambda raw: None)
+    patch.setattr(keys, "_require_one_key", lambda pem: None)
+    patch.setattr(keys, "_require_random", lambda raw: None)
 
 
 def the_edges_address_as_often_as_it_stands(patch: Patch) -> None:

@@ -1,17 +1,19 @@
-"""Calls to AWS: the clients' timeouts, which errors are worth another try, and when to stop trying.
+"""Calls to AWS: the clients' timeouts, which errors to retry, and when to stop trying.
 
-Three layers limit or repeat calls. A client itself tries a lost connection again, within the
+Three layers limit or repeat calls. A client itself retries after a lost connection, within the
 timeouts of its `Config`. `Persistent` repeats a call that wrote nothing because it lost to a
-concurrent transaction, and repeats a call without an answer once. `PatientClient` limits the
-wait for a silent store to the time that a request may take and its process has.
+concurrent transaction, and repeats a call without an answer once. `PatientClient` limits the wait
+for a store that does not answer: to the time that a request can take, and to the time that is left
+to its process.
 
-A request that has lost one call to AWS does not wait that long again: further calls are made once,
-with short timeouts. The same holds near the end of the process's time, because Lambda kills the
-process before it can answer. A write without an answer still has an unknown outcome. Its condition
-and its writer show later whether it was made (domain/session/transitions.py).
+After one call of a request to AWS had no answer, the request does not wait that long again: all
+further calls are made once, with short timeouts. Calls near the end of the process's time are
+treated in the same way, because Lambda would otherwise kill the process before it can answer. The
+outcome of a write without an answer is unknown, but the write's condition and writer show later
+whether the write was made (domain/session/transitions.py).
 
-Errors from a mistake in the code or the deployment (validation, permission, missing table) are
-raised unchanged.
+Errors because of a mistake in the code or the deployment (validation, permission, missing table)
+are raised unchanged.
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ _OVERLOAD: Final = {
     "ThrottlingException",
 }
 
-# A write that lost to a concurrent transaction wrote nothing; it is tried again after some
-# milliseconds. The client has already retried a lost connection, so it is tried only once more
-# here, without a longer wait.
+# A write that lost to a concurrent transaction wrote nothing, so it is tried again after some
+# milliseconds. After a lost connection the client has already retried, so the call is tried only
+# once more here, without a longer wait.
 CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
@@ -78,7 +80,7 @@ def code(error: ClientError) -> str:
 
 
 def reasons(error: ClientError) -> list[Answer]:
-    """Return the reasons of a canceled transaction, one per item; empty for another error."""
+    """Return why a transaction was canceled, a reason per item, or [] for any other error."""
     if code(error) != _CANCELED:
         return []
     result: list[Answer] = error.response.get("CancellationReasons", [])
@@ -86,7 +88,7 @@ def reasons(error: ClientError) -> list[Answer]:
 
 
 def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
-    """One call. Raises Unavailable if there is no answer. A refusal by AWS is raised unchanged."""
+    """Make one call. Raise Unavailable if there is no answer, and a refusal by AWS unchanged."""
     try:
         return operation(**request)
     except AWS_ERRORS as error:
@@ -96,9 +98,9 @@ def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
 
 
 class Persistent:
-    """Calls that may be repeated.
+    """Makes calls that are safe to repeat.
 
-    A repetition is recognized by condition and writer, or by ClientRequestToken.
+    A repeated write is recognized by its condition and writer, or by its ClientRequestToken.
     """
 
     def __init__(self, sleep: Callable[[float], None], random_bytes: RandomBytes) -> None:
@@ -123,10 +125,10 @@ class Persistent:
     def batch_get(
         self, client: Any, table: str, ids: list[str], attributes: Iterable[str] = ()
     ) -> dict[str, Answer]:
-        """Read items by `id`, strongly consistent, BATCH_GET_MAX in a call.
+        """Read items by `id`, strongly consistent, BATCH_GET_MAX in each call.
 
-        Missing items are left out. With `attributes` only these are read, because botocore takes 10
-        µs to parse each.
+        Missing items are left out. With `attributes`, only these attributes are read, because
+        botocore takes 10 µs to parse each attribute.
         """
         names = {f"#{name}": name for name in attributes}
         only = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
@@ -146,7 +148,7 @@ class Persistent:
         return found
 
     def batch_put(self, client: Any, table: str, items: list[Answer]) -> None:
-        """Put items without a condition. Putting them again after a lost answer changes nothing."""
+        """Put items without a condition. Repeating this after a lost answer changes nothing."""
         left = [{"PutRequest": {"Item": item}} for item in items]
         without_progress = 0
         while left:
@@ -159,10 +161,10 @@ class Persistent:
                 without_progress = self._wait_for_progress(without_progress)
 
     def _wait_for_progress(self, times: int) -> int:
-        """Pause after an answer to a batch without progress.
+        """Pause after an answer that shows no progress of a batch.
 
-        Return the number of such answers; `times` is their number before. Raises Unavailable if
-        there are too many.
+        Return the number of such answers so far, where `times` is the number before this one.
+        Raises Unavailable if there are too many.
         """
         if times + 1 == _NO_PROGRESS_MAX:
             raise Unavailable("The data store is not answering.")
@@ -180,7 +182,7 @@ def _tries(error: ClientError | BotoCoreError) -> int:
         lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
         return LOST_TRIES if lost else 1
     codes = {code(error)} | {reason.get("Code") for reason in reasons(error)}
-    if CONDITION_FAILED in codes:  # a failed condition decides, even with other reasons
+    if CONDITION_FAILED in codes:  # do not retry after a failed condition, whatever else failed
         return 1
     if codes & _CONFLICTS:
         return CONFLICT_TRIES
@@ -197,21 +199,21 @@ def _unavailable(error: ClientError | BotoCoreError) -> Unavailable:
 
 
 def _key_service_failed(error: ClientError) -> bool:
-    """Return whether a table refused because its KMS key cannot be used."""
+    """Return whether a table refused the call because its KMS key cannot be used."""
     message: str = error.response.get("Error", {}).get("Message", "")
     known = ("services.kms", "KMS key", "INACCESSIBLE_ENCRYPTION_CREDENTIALS")
     return code(error).startswith("KMS") or any(each in message for each in known)
 
 
-# botocore would check each request against its model and build the User-Agent anew, which takes a
-# third of the time of a call. These checks are not needed, because the stores' tests and DynamoDB
-# check the requests.
+# By default, botocore checks each request against its model and builds the User-Agent each time,
+# which takes a third of the time of a call. The checks are switched off, because the stores' tests
+# and DynamoDB itself check the requests.
 _LEAN: Final[dict[str, Any]] = {
     "parameter_validation": False,
     "user_agent": f"checkout-sessions/{VERSION}",
 }
-# A table answers in milliseconds; a slower call is tried again on another connection. Times are in
-# seconds.
+# A table answers in milliseconds, so a slower call is tried again on another connection. Times are
+# in seconds.
 USUAL: Final = Config(
     connect_timeout=1,
     read_timeout=1.5,
@@ -219,7 +221,7 @@ USUAL: Final = Config(
     max_pool_connections=24,  # one for each thread of the sweep (adapters/runtime.py)
     **_LEAN,
 )
-# For calls that nobody should wait for: health, courtesies, and tasks after the response.
+# For calls that must not delay anybody: health checks, optional writes, tasks after the response.
 BRIEF: Final = Config(
     connect_timeout=0.5,
     read_timeout=1,
@@ -230,12 +232,12 @@ BRIEF: Final = Config(
 THOROUGH: Final = Config(
     connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 5}
 )
-_BACKOFF: Final = 1.0  # botocore's standard mode waits up to this long before the second attempt
-_TO_ANSWER: Final = 1.0  # of the process's time is reserved for the response
+_BACKOFF: Final = 1.0  # seconds: botocore's longest wait before the second attempt
+_TO_ANSWER: Final = 1.0  # seconds of the process's time that are reserved for the response
 
 
 def longest(config: Config) -> float:
-    """Return the seconds after which a call without an answer has failed."""
+    """Return after how many seconds a call without an answer has failed."""
     options: Any = config
     attempts: int = options.retries["total_max_attempts"]
     each: float = options.connect_timeout + options.read_timeout
@@ -247,7 +249,7 @@ _LONGEST_USUAL: Final = longest(USUAL)
 
 
 class Context(Protocol):
-    """The part of Lambda's context object that is used."""
+    """The part of Lambda's context object that this product uses."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
@@ -263,9 +265,9 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 
 @contextmanager
 def one_request(context: Context | None) -> Iterator[None]:
-    """Limit all waits in the `with` block to the process's time, which Lambda's `context` gives.
+    """Limit all waits in the `with` block to the time that the process has left.
 
-    Outside of Lambda there is no context, and the waits have no such limit.
+    Lambda's `context` gives this time. Outside of Lambda there is no context, and no such limit.
     """
     left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))
@@ -276,9 +278,9 @@ def one_request(context: Context | None) -> Iterator[None]:
 
 
 class PatientClient:
-    """A client of AWS in front of one of `USUAL` and one of `BRIEF`.
+    """A client of AWS that passes each call to a client with `USUAL` or with `BRIEF`.
 
-    Outside of `one_request` it is the usual one. Raises Unavailable if no time is left.
+    Outside of `one_request` it always uses the former. Raises Unavailable if no time is left.
     """
 
     def __init__(self, usual: Any, brief: Any) -> None:

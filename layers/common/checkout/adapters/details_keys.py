@@ -1,8 +1,9 @@
 """Keys for customers' details, wrapped by AWS KMS.
 
-KMS encrypts a merchant's key with an encryption context of the merchant and the purpose. The policy
-of a function allows only this purpose, so the function cannot open other ciphertexts of the KMS
-key. CloudTrail logs each use. Source: docs/decisions/0017.
+KMS encrypts a merchant's key with an encryption context that consists of the merchant and the
+purpose. The IAM policy of a function allows only this purpose, so the function cannot decrypt other
+ciphertexts that were made with the same KMS key. CloudTrail logs each use. Source:
+docs/decisions/0017.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from checkout.ports import SecretUnreadable
 if TYPE_CHECKING:
     from checkout.adapters.vault import AesVault
 
-PURPOSE: Final = "customer-details"  # as the policies in template.yaml have it
-KNOWN_MAX: Final = 1000  # merchants whose key a process remembers
+PURPOSE: Final = "customer-details"  # the same as in the policies of template.yaml
+KNOWN_MAX: Final = 1000  # merchants whose key a process keeps in memory
 _REFUSAL: Final = "a merchant's key for customers' details does not open"
 _WRONG: Final = ("IncorrectKeyException", "InvalidCiphertextException", "InvalidKeyUsageException")
 
@@ -35,9 +36,9 @@ logger = logging.getLogger(__name__)
 class KmsDetailsKeys:
     """Wraps merchants' keys for customers' details, and opens details that they sealed.
 
-    For functions that cannot read ENCRYPTION_KEY. A wrapped key opens only for its merchant.
-    `key_id` names the KMS key. `client` is called at the first use, because most processes open no
-    details; `under` makes the vault of a key of 64 hexadecimal characters.
+    Functions that cannot read ENCRYPTION_KEY use this class. A wrapped key opens only for its
+    merchant. `key_id` is the id of the KMS key. `client` is called at the first use, because most
+    processes open no details. `under` returns the vault for a key of 64 hexadecimal characters.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class KmsDetailsKeys:
         self._known = lru_cache(KNOWN_MAX)(self._opened)
 
     def wrap(self, key: str, *, merchant: str) -> str:
-        """Return the key, which is 64 hexadecimal characters, wrapped.
+        """Return the wrapped form of `key`, which is 64 hexadecimal characters.
 
         Raises `errors.Unavailable`.
         """
@@ -61,7 +62,7 @@ class KmsDetailsKeys:
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
     def vault(self, wrapped: str, *, merchant: str) -> AesVault:
-        """Return the vault under the wrapped key. Raises `errors.Unavailable`, SecretUnreadable."""
+        """Return the vault that uses this key. Raises `errors.Unavailable`, SecretUnreadable."""
         return self._known(wrapped, merchant)[0]
 
     def key(self, wrapped: str, *, merchant: str) -> str:

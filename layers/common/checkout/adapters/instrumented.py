@@ -1,8 +1,8 @@
 """Log and count the work of the session store, the wallet transport and the webhook receivers.
 
-Each class reports an operation after it completes, so that flows contain no telemetry. Log lines
-identify a session by `ids.session_ref`, and a wallet or receiver by its host. Metrics have only the
-hosts on the operator's list as dimensions, because customers choose other hosts.
+Each class reports an operation after the operation completes, so that flows contain no telemetry.
+Log lines identify a session by `ids.session_ref`, and a wallet or receiver by its host. In metrics,
+only the hosts on the operator's list are dimensions, because customers choose all other hosts.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _FAILURES: Final = frozenset(
         Event.PAYMENT_DISPROVED,
     }
 )
-# A release that signs wrongly or dies half-way causes these, and a customer cannot.
+# These problems come from a release that signs wrongly or dies halfway. No customer causes them.
 _OUR_SIDE: Final = frozenset({Problem.MERCHANT_WALLET_ERROR, Problem.PREPARATION_INTERRUPTED})
-# DynamoDB's answers, or reasons of a canceled transaction, when a table or an index is throttled.
+# Errors of DynamoDB, or reasons of a canceled transaction, if a table or an index is throttled.
 _THROTTLES: Final = frozenset(
     {
         "ProvisionedThroughputExceeded",
@@ -53,7 +53,7 @@ _THROTTLES: Final = frozenset(
         "ThrottlingException",
     }
 )
-# Frequent events of a session, without a log line.
+# These events of a session are so frequent that they get no log line.
 _DETAILS: Final = frozenset({Event.REFERENCE_STORED, Event.CHECKED})
 
 BUSY: Final = 429
@@ -68,7 +68,7 @@ class InstrumentedSessions(DynamoSessions):
         held = super().create(session, reservation)
         if held is None:
             telemetry.count("SessionsCreated")
-            telemetry.share("SessionsCompleted", False)  # yet
+            telemetry.share("SessionsCompleted", False)  # not completed yet
             _log_session(logging.INFO, "created", session)
         return held
 
@@ -93,9 +93,9 @@ class InstrumentedSessions(DynamoSessions):
 
 
 class InstrumentedTransport:
-    """A wrapper of another `open_payments.Transport`. `now` returns aware times.
+    """Wraps another `open_payments.Transport`. `now` returns times with a time zone.
 
-    Failures at each of the hosts `known` are counted separately, and all others together.
+    Failures are counted separately for each host in `known`, and together for all other hosts.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class InstrumentedTransport:
 
 
 class InstrumentedReceivers:
-    """A wrapper of other `ports.Receivers`. `now` returns aware times."""
+    """Wraps other `ports.Receivers`. `now` returns times with a time zone."""
 
     def __init__(self, receivers: Receivers, now: Callable[[], datetime]) -> None:
         self._receivers = receivers
@@ -181,7 +181,7 @@ _KEY_SHOWN: Final = {
 def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> None:
     """Log a refusal of the merchant's key, and count it if the merchant's wallet `lacks` the key.
 
-    A provider that could not read the wallet also refuses the key, although the key is correct.
+    A provider also refuses a correct key if the provider could not read the merchant's wallet.
     """
     if lacks:
         telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
@@ -207,8 +207,8 @@ def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> 
 def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
     """Count a throttled answer of DynamoDB, even if the client tries again.
 
-    botocore calls this after each response. Throttled indexes are included, because a throttled
-    index refuses the table's write. DynamoDB has a separate metric for each index.
+    botocore calls this after each response. This counts throttled indexes, too, because a throttled
+    index makes the write to its table fail. DynamoDB itself has a separate metric for each index.
     """
     answer = parsed_response or {}
     reasons = answer.get("CancellationReasons", ())

@@ -1,4 +1,4 @@
-"""Rate limits, in the memory of this process and in counters that all processes share."""
+"""Rate limits, kept in the memory of this process and in counters that all processes share."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from checkout.domain.links import HELD_FOR
 from checkout.ports import Clock
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
-_MOST: Final = 10_000  # clients that are remembered, because their number has no limit
+_MOST: Final = 10_000  # clients kept in memory, because any number of clients can call
 
 
 class Allowances:
     """Counts the use cases of clients. Thread-safe.
 
-    Each `take…` method except `take_letter` returns 0, or the seconds to wait. A client can start
-    `a_minute` use cases at wallets each minute. If `a_minute` is 0, clients have no limits. From
-    the stock of one payment link, a client can take a third of `a_minute` items in half an hour, or
-    fewer if little is left, but always one purchase of any size. Paid items are not included. The
-    process remembers a refusal by the shared counter, so a flood of requests costs each process
-    only one write per window.
+    Each `take…` method except `take_letter` returns 0, or the number of seconds to wait. A client
+    can start `a_minute` use cases at wallets each minute. If `a_minute` is 0, clients have no
+    limits. From the stock of one payment link, a client can take a third of `a_minute` items in
+    half an hour, or fewer if few items are left. One purchase of any size is always possible, and
+    paid items do not use up this limit. If the shared counter refuses a client, the process
+    remembers the refusal, so a flood of requests costs each process only one write per window.
     """
 
     def __init__(self, clock: Clock, counters: DynamoCounters, *, a_minute: int) -> None:
@@ -45,12 +45,12 @@ class Allowances:
         self._items = max(1, a_minute // ITEMS_SHARE)
         # The time at which a client's allowance is full again (generic cell rate algorithm).
         self._whole_at = _Times()
-        # When a client's refusal by the shared counter ends, and when a provider is no longer
-        # known.
+        # The time until which the shared counter refuses a client, and the time until which a
+        # provider is known.
         self._full_until, self._known_until = _Times(), _Times()
 
     def take(self, rule: Rule, client: str) -> float:
-        """Count one more for `client` in this process."""
+        """Count one more request of `client` in this process."""
         if not self._limited:
             return 0
         return self._whole_at.advance(rule, client, self._clock.now()).total_seconds()
@@ -64,7 +64,7 @@ class Allowances:
         return self._take("list", merchant, LISTS)
 
     def _take(self, name: str, client: str, limit: int) -> float:
-        """Count one more in this WINDOW, unless a refusal is remembered."""
+        """Count one more in this WINDOW, unless the process remembers a refusal."""
         now = self._clock.now()
         if not self._limited:
             return 0
@@ -87,8 +87,8 @@ class Allowances:
     def take_items(self, link: str, client: str, items: int, *, left: int) -> float:
         """Count more items of a link's stock for `client`, in all processes together.
 
-        `left` is the number of items neither held nor sold. A client that holds no items can take
-        any number.
+        `left` is the number of items that are neither held nor sold. A client that holds no items
+        can take any number.
         """
         if not self._limited:
             return 0
@@ -96,7 +96,7 @@ class Allowances:
         return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit, items)
 
     def give_items(self, link: str, client: str, items: int) -> None:
-        """Subtract items that `client` has paid. Best effort: raises nothing."""
+        """Subtract items that `client` has paid for. Best effort: raises nothing."""
         if self._limited:
             counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
             self._counters.give_back(counter, items)
@@ -104,7 +104,7 @@ class Allowances:
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
         """Count one more e-mail about this session or member until `until`.
 
-        Return False if there are `most` already.
+        Return False if `most` e-mails were counted already.
         """
         return self._counters.attempt(f"receipt {about}", limit=most, until=until)
 
@@ -118,7 +118,7 @@ class Allowances:
         return (ends - now).total_seconds()
 
     def know(self, provider: str) -> None:
-        """Store that a payment with this wallet provider was completed now."""
+        """Remember that a payment with this wallet provider was completed now."""
         self._known_until.set(provider, self._clock.now() + KNOWN_FOR)
 
     def knows(self, provider: str) -> bool:

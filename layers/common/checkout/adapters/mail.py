@@ -14,18 +14,18 @@ from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.ground.errors import MailRefused
 from checkout.ports import Email
 
-# If SES does not answer, the e-mail may have been sent, so it is not sent again. Times in seconds.
+# An e-mail is sent only once, because SES may have sent it without answering. Times in seconds.
 ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )
 
-_OF_ADDRESS: Final = "BadRequestException"  # the address is wrong; the operator cannot correct it
+_OF_ADDRESS: Final = "BadRequestException"  # a wrong address, which the operator cannot correct
 
 logger = logging.getLogger(__name__)
 
 
 class SesMail:
-    """Sends as `sender`. `client` is called at the first e-mail, because few processes send one."""
+    """Sends e-mails from `sender`. `client` is called at the first one, as few processes send."""
 
     def __init__(self, client: Callable[[], Any], sender: str) -> None:
         self._client = client
@@ -45,8 +45,8 @@ class SesMail:
                 },
             )
         except AWS_ERRORS as error:
-            # The error's message may contain the address that the customer typed, so it is not
-            # logged.
+            # The error's message is not logged, because it may contain the address that the
+            # customer typed.
             answered = isinstance(error, ClientError)
             reason = code(error) if isinstance(error, ClientError) else type(error).__name__
             if reason != _OF_ADDRESS:

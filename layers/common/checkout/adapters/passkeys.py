@@ -1,7 +1,7 @@
 """Passkeys with the library py_webauthn, which is loaded at the first use of a passkey.
 
-Browsers are not trusted: an answer is first parsed strictly, and every error of the library refuses
-the passkey. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
+Browsers are not trusted: an answer is first parsed strictly, and the passkey is refused after any
+error of the library. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from checkout.ports import PasskeyRefused
 from open_payments.urls import host_and_port, split
 
 _ID_MAX: Final = 1023  # bytes (section 5.8.3)
-_TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person
-# No attestation is requested: browsers then send none, or the key's own signature.
+_TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person to act
+# No attestation is requested, so browsers send none, or one that the passkey itself has signed.
 _ATTESTATIONS: Final = ("none", "packed")
 
 
 @dataclass(frozen=True, slots=True)
 class PresentedPasskey:
-    """A passkey that a browser presents: its id, and the id of its member, both unverified."""
+    """A passkey that a browser presents: the ids of the passkey and its member, unverified."""
 
     passkey: str
     member: str
 
 
 class WebAuthnPasskeys:
-    """Makes the options of WebAuthn, and verifies what browsers return, as JSON text.
+    """Makes the options for WebAuthn, and verifies the JSON texts that browsers return.
 
-    Accepts only passkeys used at the origin of `base_url`, whose host is the relying party, and
-    only if the device has verified the person.
+    It accepts a passkey only if it was used at the origin of `base_url`, whose host is the relying
+    party, and if the device has verified the person.
     """
 
     def __init__(self, base_url: str) -> None:
@@ -148,7 +148,7 @@ def _parsed(answer: str) -> dict[str, Any]:
 
 
 def _require_here(client_data: bytes) -> None:
-    """Raise PasskeyRefused for a passkey that was used in a frame in another site's page."""
+    """Raise PasskeyRefused if the passkey was used in a frame within another site's page."""
     if parse_object(client_data).get("crossOrigin", False) is not False:
         raise PasskeyRefused("a frame in a page of another site")
 
@@ -163,6 +163,6 @@ def _refusing() -> Iterator[None]:
         yield
     except (WebAuthnException, InvalidJson, UnsupportedAlgorithm) as error:
         raise PasskeyRefused(type(error).__name__) from error
-    # Errors that the library does not handle in untrusted bytes.
+    # Errors that untrusted bytes cause in the library, and that the library does not handle.
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise PasskeyRefused(type(error).__name__) from error

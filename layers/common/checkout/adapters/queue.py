@@ -1,7 +1,7 @@
 """The webhook queue and the clean-up queue, on SQS.
 
-A failure here never makes a request fail, because nothing is lost: the scheduled job finds the
-records of events that were not enqueued, and grants that are not cleaned up expire.
+If a message cannot be sent, the request does not fail, because nothing is lost: the scheduled job
+finds the records of events that were not enqueued, and grants that are not cleaned up expire.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SqsClient(Protocol):
-    """The part of boto3's SQS client that is used."""
+    """The part of boto3's SQS client that this module uses."""
 
     def send_message(self, **request: Any) -> dict[str, Any]: ...
 
@@ -36,9 +36,9 @@ class SqsClient(Protocol):
 class SqsEventQueue:
     """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    The message group is the merchant, so that the queue serves merchants in turn (SQS "fair
-    queues"), and a merchant with many events does not delay others. `client` is called at the first
-    message, because most requests send none and making a client is slow.
+    The message group is the merchant. So the queue serves merchants in turn (SQS "fair queues"),
+    and a merchant with many events does not delay the events of others. `client` is called at the
+    first message, because creating a client is slow and most requests send no message.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
@@ -71,7 +71,7 @@ class SqsEventQueue:
 def event_from(body: str) -> str:
     """Return the event id in a message of the event queue.
 
-    Raises ValueError, KeyError, TypeError if it is not one of ours.
+    Raises ValueError, KeyError, TypeError if the message is not one of ours.
     """
     event = json.loads(body)["event"]
     if not DELIVERY_ID.fullmatch(event):
@@ -106,14 +106,14 @@ def _lost(messages: int, why: str) -> None:
 def cleanup_from(body: str) -> Cleanup:
     """Return the clean-up in a message of the task queue.
 
-    Raises ValueError, KeyError, TypeError if it is not one of ours.
+    Raises ValueError, KeyError, TypeError if the message is not one of ours.
     """
     task = json.loads(body)["cleanup"]
     return Cleanup(**{name: task[name] for name in Cleanup.__slots__ if name in task})
 
 
 class NoQueue:
-    """Used without a queue: events wait for the scheduled job, and grants for their expiry."""
+    """Stands in for a queue: events wait for the scheduled job, and grants until they expire."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         return

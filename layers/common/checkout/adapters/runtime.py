@@ -1,6 +1,6 @@
-"""The system's clock, randomness and threads. Other modules do not use them directly.
+"""The system's clock, randomness and threads. Other modules use these only through this one.
 
-Work in threads mostly waits for other servers.
+Threads are useful here because their work mostly waits for other servers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final, TypeVar
 
 system_random: Final = (
     os.urandom
-)  # never a userspace generator, because a restored snapshot would repeat its numbers
+)  # not a userspace generator, whose numbers would repeat after a snapshot is restored
 
 
 class SystemClock:
-    """`ports.Clock` with the machine's clock."""
+    """`ports.Clock`, which reads the machine's clock."""
 
     def now(self) -> datetime:
-        """Return the time as aware UTC in whole milliseconds."""
+        """Return the time in UTC, with its time zone, in whole milliseconds."""
         now = datetime.now(UTC)
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
@@ -39,15 +39,15 @@ WIDTH: Final = 24  # threads
 
 
 def run_in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-    """Run `do` on one item after the other: `ports.Concurrency` for tests and small commands."""
+    """Run `do` on one item after another: a `ports.Concurrency` for tests and small commands."""
     return [do(item) for item in items]
 
 
 class Threads:
     """`ports.Concurrency` on up to `width` threads, which end with each call.
 
-    Lambda freezes a process between events, so threads must end. The log lines of a thread contain
-    the invocation of the thread's caller.
+    The threads must end, because Lambda freezes a process between events. The log lines of a thread
+    contain the invocation of the thread's caller.
     """
 
     def __init__(self, width: int = WIDTH) -> None:

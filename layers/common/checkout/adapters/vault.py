@@ -1,10 +1,10 @@
 """Seals secrets for storage: AES-256-GCM under keys that scrypt derives from ENCRYPTION_KEY.
 
-A derivation happens once per process and key, at the first secret that needs it, and never per
-request. ENCRYPTION_KEY may contain two keys during a rotation: the first one seals, both open
-(docs/operating.md). A ciphertext opens only at the place (table, record, field) for which it was
-sealed; a changed or moved ciphertext is refused. Errors contain no plaintext and no key. Source:
-decisions.md "Service", ENCRYPTION_KEY.
+Each process derives a key only once, when the first secret needs it, and never per request. During
+a rotation, ENCRYPTION_KEY can contain two keys: the first key seals, and both keys open
+(docs/operating.md). A ciphertext can be opened only in the place (table, record, field) for which
+it was sealed, so a changed or moved ciphertext is refused. Errors contain no plaintext and no key.
+Source: decisions.md "Service", ENCRYPTION_KEY.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from checkout.domain.ground.errors import Unavailable
 from checkout.domain.ground.ids import RandomBytes, session_ref
 from checkout.ports import Clock, SecretUnreadable
 
-# Running processes use a new key after this time, or when they first read a ciphertext of it.
+# Running processes use a new key after this time, or when they read the first ciphertext made with
+# this key.
 REFRESH: Final = timedelta(minutes=5)
-# Ciphertexts of an unknown key make a process read the key at most this often.
+# If ciphertexts have an unknown key, a process reads ENCRYPTION_KEY again at most this often.
 UNKNOWN_PAUSE: Final = timedelta(seconds=10)
 
 _KEY_FORMAT: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _KEY_ID_FORMAT: Final = re.compile(r"[0-9a-f]{8}")
 _KEYS_MAX: Final = 2
-# ENCRYPTION_KEY has 256 random bits, so a fixed salt is safe. The cost is required by the
-# specification: about 25 ms, once.
+# ENCRYPTION_KEY has 256 random bits, so a fixed salt is safe. The specification requires scrypt,
+# which takes about 25 ms, once.
 _SALT: Final = b"checkout-sessions/data-key/v1"
 _N, _R, _P = 2**14, 8, 1
 _NONCE_SIZE: Final = 12  # bytes, NIST SP 800-38D section 8.2
@@ -61,10 +62,10 @@ def derive(secret: str) -> bytes:
 class AesVault:
     """Encrypts secrets for storage.
 
-    `place` names table, record and field. A ciphertext opens only there. `key_source` returns
-    ENCRYPTION_KEY; it is called at the first use, every `REFRESH` while it is in use, and for a
-    ciphertext of an unknown key. If it fails, a known key stays in use. `derive` is a parameter so
-    that a test can count.
+    `place` is the table, record and field, and a ciphertext opens only in this place. `key_source`
+    returns ENCRYPTION_KEY. The vault calls it at the first use, then every `REFRESH` while the
+    vault is in use, and for a ciphertext with an unknown key. If `key_source` fails, a known key
+    stays in use. `derive` is a parameter so that a test can count its calls.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class AesVault:
         """Decrypt `sealed`.
 
         Raises `errors.Unavailable` if the key cannot be read, and SecretUnreadable if the
-        ciphertext was made for another place or with none of the keys. SecretUnreadable is counted
-        and logged, and raises an alarm.
+        ciphertext was made for another place or with an unknown key. SecretUnreadable is counted
+        and logged, and triggers an alarm.
         """
         try:
             return self._open(sealed, place)
@@ -127,7 +128,7 @@ class AesVault:
         return plain.decode()
 
     def inner(self, key: str) -> AesVault:
-        """Return a vault under this key, 64 random hexadecimal characters, without a derivation."""
+        """Return a vault that uses `key` (64 random hexadecimal characters) without deriving it."""
         return AesVault(lambda: key, self._random_bytes, clock=self._clock, derive=bytes.fromhex)
 
     def is_current(self, sealed: str) -> bool:
@@ -156,7 +157,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """Return the key. The newest is tried first, so an old one is derived only if needed."""
+        """Return the key. Try the newest first, so that an old key is derived only if needed."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:
@@ -171,7 +172,7 @@ class AesVault:
         return self._ciphers[key]
 
     def _refreshed(self) -> bool:
-        """Read the keys again; return True if they were read just now."""
+        """Read the keys again if this is due. Return whether they were read just now."""
         now = self._clock.now()
         if not self._keys:
             self._read(now)
@@ -195,7 +196,7 @@ class AesVault:
 
 
 class SecretsClient(Protocol):
-    """The part of boto3's Secrets Manager client that is used."""
+    """The part of boto3's Secrets Manager client that this module uses."""
 
     def get_secret_value(self, **request: Any) -> dict[str, Any]: ...
 
@@ -225,5 +226,5 @@ def _passed(pause: timedelta, since: datetime | None, now: datetime) -> bool:
 
 
 def _associated(place: tuple[str, str, str]) -> bytes:
-    """Return a place as a JSON list, so that no two places have the same bytes."""
+    """Return a place as a JSON list, so that two different places never have the same bytes."""
     return json.dumps(place, separators=(",", ":")).encode()

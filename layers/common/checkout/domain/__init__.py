@@ -1,4 +1,4 @@
-"""The rules, pure: no clock, no randomness, no I/O, no framework.
+"""The rules of the product, pure: no clock, no randomness, no I/O, no framework.
 
 `transitions.py` has the states of a session.
 """

@@ -1,9 +1,10 @@
-"""Remove a customer from records: wallet and e-mail addresses, and everything that belongs to them.
+"""Remove a customer from records: their wallet and e-mail addresses, and what belongs to these.
 
 The addresses are removed from a record in every spelling. A session of this customer, its refunds
-and its events also lose all wallets, quotes and outgoing payments, because their addresses may name
-the customer, all details that the customer gave, and the e-mail address that the shop gave. Times,
-amounts and the merchant's own incoming payment stay, because the merchant's accounts need them.
+and its events also lose all wallets, quotes and outgoing payments, because the URLs of these may
+name the customer. They also lose all details that the customer gave, and the e-mail address that
+the shop gave. Times, amounts and the merchant's own incoming payment stay, because the merchant's
+accounts need them.
 """
 
 from __future__ import annotations
@@ -25,30 +26,31 @@ T = TypeVar("T")
 
 ERASED: Final = "erased"  # replaces an address in a text
 
-# A slash in plain text, in JSON, and percent-encoded; the same for the characters before the host.
+# A slash in plain text, in JSON, and percent-encoded. The characters before the host have the same
+# three forms.
 _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
-# The address must end here: a longer one is another wallet, or a resource of a wallet.
+# The address must end here, because a longer one is another wallet, or a resource of a wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
-# An e-mail address must begin and end here, too: a longer one belongs to somebody else.
+# An e-mail address must begin and end here, because a longer one belongs to somebody else.
 _BEFORE_EMAIL: Final = r"(?:(?<![A-Za-z0-9._+~-])|(?<=%[0-9A-F]{2}))"
 _BEHIND_EMAIL: Final = r"(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
-# The fields with an event's bodies, one for each form.
+# The fields that contain an event's bodies, one field for each form.
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
 # The session's fields about its customer in events and responses (domain/session/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment", "paid_elsewhere"})
-# The objects of /v1 with the e-mail address that the shop gave, whose field is `email`; a session
-# has it as `customer_email` too (domain/stripe/objects.py).
+# The objects of /v1 whose field `email` has the e-mail address that the shop gave. A session also
+# has the address as `customer_email` (domain/stripe/objects.py).
 _WITH_EMAIL: Final = frozenset({"customer_details", "billing_details"})
 
 
 @dataclass(frozen=True, slots=True)
 class Customer:
-    """A customer who is to be erased; the addresses are not shown in logs.
+    """A customer who is to be erased. Logs do not show the addresses.
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
     that belong to the customer, whichever wallet they name. `withdrawals` are the ids of sessions
-    with another e-mail address, of which only the withdrawal belongs to the customer.
+    that have another e-mail address, so that only their withdrawal belongs to the customer.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -67,16 +69,16 @@ class Customer:
         return same_text(wallet) in map(same_text, self.wallets)
 
     def gave(self, session: Session) -> bool:
-        """Return whether this is the session's customer."""
+        """Return whether the session belongs to this customer."""
         paying = session.customer
         return session.id in self.sessions or (paying is not None and self.has(paying.id))
 
     def received(self, refund: Refund) -> bool:
-        """Return whether a refund goes to a wallet of the customer, or names one."""
+        """Return whether a refund goes to a wallet of the customer, or contains an address."""
         return self.has(refund.wallet) or self.cleaned(refund) is not refund
 
     def cleaned(self, record: T) -> T:
-        """Return a frozen record, text or tuple without the addresses; itself if it has none."""
+        """Return a frozen record, text or tuple without the addresses; `record` if it has none."""
         after = self._cleaned(record)
         return record if after == record else after
 
@@ -92,12 +94,12 @@ class Customer:
 
 
 def _of_wallet(url: str) -> str:
-    """Return the pattern of a wallet address in every spelling."""
+    """Return a pattern that matches every spelling of a wallet address."""
     return _BEFORE + re.escape(same_text(url)).replace("/", _SLASH) + _BEHIND
 
 
 def _of_email(email: str) -> str:
-    """Return the pattern of an e-mail address, as it is or percent-encoded."""
+    """Return a pattern that matches an e-mail address, as it is or percent-encoded."""
     words = re.escape(same_text(email)).replace("@", "(?:@|%40)").replace(r"\+", r"(?:\+|%2B)")
     return _BEFORE_EMAIL + words + _BEHIND_EMAIL
 
@@ -110,7 +112,7 @@ def in_session(session: Session, customer: Customer) -> bool:
 def gave_email(session: Session, email: str, mark: str | None) -> bool:
     """Return whether the session has this e-mail address, sealed or as the shop gave it to /v1.
 
-    `mark` is how the session's merchant marks the address, None if it marks none.
+    `mark` is the hash of the address at the session's merchant; None if that merchant makes none.
     """
     if mark is not None and session.customer_mark == mark:
         return True
@@ -154,7 +156,7 @@ def _without_customer(session: Session, customer: Customer) -> Session:
 
 
 def _without_email(echo_json: str | None) -> str | None:
-    """Return what a request to /v1 gave without the customer's e-mail address."""
+    """Return the parameters of a request to /v1, without the customer's e-mail address."""
     if echo_json is None:
         return None
     echo = json.loads(echo_json)
@@ -176,10 +178,10 @@ def refund_without(change: Change[Refund], customer: Customer) -> Change[Refund]
 
 
 def _attempt_without(attempt: PaymentAttempt, customer: Customer, theirs: bool) -> PaymentAttempt:
-    """Return a payment attempt without the wallet, if it is the customer's or of their session.
+    """Return a payment attempt without the wallet, if the wallet or the session is the customer's.
 
-    The typed text is removed, too: it may be another address of the customer, which redirects to
-    this wallet.
+    The typed text is also removed, because it may be another address of the customer that redirects
+    to this wallet.
     """
     named = (attempt.wallet, attempt.typed)
     if not theirs and all(name is None or customer.cleaned(name) == name for name in named):
@@ -188,9 +190,10 @@ def _attempt_without(attempt: PaymentAttempt, customer: Customer, theirs: bool) 
 
 
 def _cleaned(session: Session, customer: Customer) -> Session:
-    """Return the session without the address.
+    """Return the session without the addresses.
 
-    A URL that equals the address belongs to the merchant.
+    `success_url` and `cancel_url` stay even if they begin with an address, because they are the
+    merchant's.
     """
     after = customer.cleaned(session)
     urls = {name: getattr(after, name) for name in ("success_url", "cancel_url")}
@@ -203,8 +206,9 @@ def event_without_wallet(
 ) -> WebhookEvent:
     """Return the next version of an event without the customer; the event itself if unchanged.
 
-    A changed event also loses the receivers' answers, because they may repeat the body. `theirs`:
-    the event's session belongs to the customer, so the event loses its answers and every wallet.
+    A changed event also loses the receivers' answers, because they may repeat the body. `theirs`
+    means that the event's session belongs to the customer, so the event loses its answers and every
+    wallet.
     """
     changed: dict[str, Any] = {
         name: without
@@ -223,9 +227,10 @@ def event_without_wallet(
 def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) -> str:
     """Return a JSON text without the customer, or unchanged if it contains nothing of them.
 
-    With `theirs` all wallets in it belong to the customer, and so does the e-mail address that the
-    shop gave. Some stored answers are not JSON, and name no customer: the session's id for a
-    purchase at a payment link, a sealed text for a webhook endpoint.
+    With `theirs`, all wallets in the text belong to the customer, and so does the e-mail address
+    that the shop gave. Two kinds of stored answers are not JSON. They stay as they are, because
+    they name no customer: the session's id for a purchase at a payment link, and a sealed text for
+    a webhook endpoint.
     """
     try:
         value = json.loads(body)
@@ -238,7 +243,7 @@ def body_without_wallet(body: str, customer: Customer, *, theirs: bool = False) 
 def _without(value: Any, customer: Customer, theirs: bool, where: str = "") -> Any:
     """Return a JSON value in which no object names a wallet of this customer.
 
-    `where` is the name of the object's field in the object around it.
+    `where` is the name of the field that contains `value` in the surrounding object.
     """
     if isinstance(value, list):
         return [_without(each, customer, theirs) for each in value]

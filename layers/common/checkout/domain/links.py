@@ -1,9 +1,10 @@
 """Payment links: a fixed price at a public address, where each purchase makes its own session.
 
-The name and price of a link never change, because it may be printed. A link may have a stock: a new
-session takes its items from it, and returns them once it is certain that nothing was sold
-(domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that buyers do
-not wait for each other, unless a customer may take several items at once (docs/decisions/0015).
+The name and price of a link never change, because the link may be printed. A link can have a stock.
+A new session then takes its items from the stock, and returns them once it is certain that nothing
+was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that
+buyers do not wait for each other, unless a customer can buy several items at once
+(docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.session.collect import Collect, Detail, from_json
 from checkout.domain.session.record import LineItem, Session, Status
 
-NAME_MAX: Final = 200  # characters, as of a line item
+NAME_MAX: Final = 200  # characters, like the name of a line item
 STOCK_MAX: Final = 1_000_000
 AT_ONCE_MAX: Final = 99  # items of a purchase
-ROWS: Final = 8  # of a stock that has at least SPREAD_FROM items when its link is made
+ROWS: Final = 8  # for a stock of at least SPREAD_FROM items when its link is made
 SPREAD_FROM: Final = 2 * ROWS
 _ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds items of a stock for this long, unless a payment is in flight.
@@ -48,9 +49,9 @@ class PaymentLink:
     `left` is the number of items that are neither held nor sold, or None without a stock limit;
     `rows` is the number of rows in which they are stored. If `success_url` is None, customers stay
     on the receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a
-    customer is asked for, `required` the mandatory ones among them; `collect_json` has the complete
-    list if there are others (collect.py). `image` is the URL of a picture. `most` is the number of
-    items that a customer may buy at once, if it is more than one.
+    customer is asked for; those in `required` are mandatory. If the link asks for anything else,
+    `collect_json` has the complete list (collect.py). `image` is the URL of a picture. `most` is
+    the number of items that a customer can buy at once, if it is more than one.
     """
 
     id: str
@@ -72,17 +73,17 @@ class PaymentLink:
 
     @property
     def quantity_max(self) -> int:
-        """Return how many items a customer may buy at once."""
+        """Return how many items a customer can buy at once."""
         return self.most or 1
 
     @property
     def offered(self) -> int:
-        """Return how many items a customer is offered: at most those left, unless none are."""
+        """Return how many items the page offers: no more than are left, unless none are left."""
         return min(self.quantity_max, self.left or self.quantity_max)
 
     @property
     def collect(self) -> Collect:
-        """Return what a customer is asked."""
+        """Return what a customer is asked for."""
         if self.collect_json is not None:
             return from_json(self.collect_json)
         return Collect(frozenset(self.asked), frozenset(self.required))
@@ -119,10 +120,11 @@ class PaymentLink:
     ) -> Session:
         """Return the open session of one purchase.
 
-        Its customers return to the link's own page. Without a `success_url` they get the receipt.
-        `customer_details` and `customer_further` are sealed; a search for `customer_mark` finds the
-        session; `row` is the stock's row from which it takes its items. Raises
-        AmountNotRepresentable and UrlInvalid: the wallet or the return hosts may have changed.
+        A customer who cancels returns to the link's own page. Without a `success_url`, a customer
+        who has paid gets the receipt. `customer_details` and `customer_further` are sealed. A
+        search for `customer_mark` finds the session. `row` is the stock's row from which the
+        session takes its items. Raises AmountNotRepresentable and UrlInvalid, because the wallet or
+        the return hosts may have changed since the link was made.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -176,7 +178,7 @@ class PaymentLink:
 def order_of(session_id: str) -> str:
     """Return the order number of a purchase, which is easy to read aloud.
 
-    It is made from a digest of the session's id, so the session cannot be found from it.
+    It is made from a digest of the session's id, so nobody can derive the id from it.
     """
     digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
     return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)
@@ -191,8 +193,9 @@ def quantity_of(typed: str, most: int) -> int | None:
 def rows_for(left: int | None, *, most: int | None) -> int:
     """Return the number of rows for the stock of a new link.
 
-    A purchase takes its items from one row. So if a customer may take several, there is one row:
-    otherwise a purchase could be refused although enough items are left in all rows together.
+    A purchase takes all its items from one row. So if a customer can buy several items, there is
+    only one row. Otherwise a purchase could be refused although all rows together have enough
+    items.
     """
     return ROWS if left is not None and left >= SPREAD_FROM and most is None else 1
 

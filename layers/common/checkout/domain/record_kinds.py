@@ -1,7 +1,7 @@
-"""The kinds of records that are paid with: the table, the transitions and the event of each.
+"""The kinds of records that take part in payments, each with its table, transitions and event.
 
-An id begins with its kind: `cs_…` is a checkout session. The payment engine and the sweep look a
-kind up here, and know none of them.
+An id begins with its kind: `cs_…` is a checkout session. The payment engine and the sweep look up a
+record's kind here, so they do not depend on any kind.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from checkout.domain.webhooks.record import WebhookEvent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of records. `table` is where they are stored, which sealed fields are bound to.
+    """A kind of records. `table` is where they are stored; their sealed fields are bound to it.
 
-    `events` are the events that can happen to one. `advance` applies the kind's own transitions;
-    `event` makes the webhook event of a change.
+    `events` are the events that can happen to such a record. `advance` applies the transitions of
+    this kind. `event` makes the webhook event of a change.
     """
 
     table: str
@@ -73,7 +73,7 @@ def charge_event(
     base_url: str,
     at: datetime,
 ) -> WebhookEvent:
-    """Return the event that a refund's change makes `at` this time about its session's charge."""
+    """Return the event about a session's charge that a change of its refund made `at` a time."""
     from checkout.domain.stripe.objects import charge, envelope
 
     event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)
@@ -85,7 +85,7 @@ def charge_event(
 def with_details(
     event: WebhookEvent, session: Session, details: CustomerDetails, *, base_url: str
 ) -> WebhookEvent:
-    """Return the event with what the customer of its session has given, in Stripe's form."""
+    """Return the event with the details of its session's customer, in Stripe's form."""
     from checkout.domain.stripe.objects import filled
 
     if details == NONE_GIVEN:
@@ -109,7 +109,7 @@ def _refund_event(
 def refund_event(
     refund: Refund, event_type: str, *, event_id: str, base_url: str, at: datetime
 ) -> WebhookEvent:
-    """Return the event about a refund, under its session, with which it is listed."""
+    """Return the event about a refund. The event belongs to the session, which lists it."""
     from checkout.domain.stripe.refunds import refund_event_json
 
     return WebhookEvent(
@@ -156,5 +156,5 @@ _SUBJECTS: Final[Mapping[str, Subject]] = {
 
 
 def subject_of(record_id: str) -> Subject:
-    """Return the kind of the record with this id. Raises KeyError for an unknown kind."""
+    """Return the kind of the record with this id. Raise KeyError for an unknown kind."""
     return _SUBJECTS[kind_of(record_id)]

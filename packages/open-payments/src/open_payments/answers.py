@@ -1,7 +1,7 @@
 """JSON answers, checked member by member and made into `models`.
 
 Nothing that a server sends is trusted: types, ranges, https, and the match with the request are
-checked. If a member fails, UntrustedAnswer names it and never quotes it.
+checked. If a member fails a check, UntrustedAnswer names the member and never quotes its value.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from open_payments.urls import origin
 
 _UINT64 = re.compile(r"[0-9]{1,20}")
 _ASCII = re.compile(r"[ -~]+")  # enough for the standard's machine-read members
-_ASSET_CODE = re.compile(r"[A-Za-z0-9]{1,64}")  # of ISO 4217, or of an asset that it does not have
-# Line breaks, control characters and marks that change the direction of the following text.
+_ASSET_CODE = re.compile(r"[A-Za-z0-9]{1,64}")  # assets that are not in ISO 4217 also have a code
+# Line breaks, control characters, and marks that change the direction of the following text.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_SECRET = re.compile(r"[\x21-\x7e]{1,4096}")  # goes into a header
+_SECRET = re.compile(r"[\x21-\x7e]{1,4096}")  # these characters can be sent in a header
 _LONGEST = 2048  # characters
 _MAX_SECONDS = 10**9
-_DEFAULT_WAIT = 5  # seconds, if the server names none
+_DEFAULT_WAIT = 5  # seconds, if the server gives no wait
 
 
 def loads(body: bytes) -> object:
@@ -56,9 +56,9 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class Answer:
-    """One JSON object of an answer, read by member.
+    """One JSON object of an answer, read member by member.
 
-    Each reader raises UntrustedAnswer if the member is of another kind.
+    Each reader raises UntrustedAnswer if the member is not of the kind that it reads.
     """
 
     def __init__(self, members: object, *, operation: str, path: str = "answer") -> None:
@@ -73,7 +73,7 @@ class Answer:
         raise UntrustedAnswer(f"{self.operation}: {where} {complaint}", operation=self.operation)
 
     def has(self, name: str) -> bool:
-        """Return whether there is a value. Servers also write null or "" for none."""
+        """Return whether the member has a value. Servers also write null or "" for no value."""
         return self._members.get(name) not in (None, "")
 
     def is_(self, name: str, value: str) -> bool:
@@ -99,9 +99,9 @@ class Answer:
         return value
 
     def name(self, name: str) -> str | None:
-        """Return a text for people, in any script, or None without one that can be shown.
+        """Return a text for people, in any script; None if there is none that can be shown.
 
-        Such a member is only shown, so a fault in it does not invalidate the answer.
+        Such a text is only shown, so a fault in it does not invalidate the answer.
         """
         value = self._members.get(name)
         if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
@@ -132,9 +132,9 @@ class Answer:
         return value
 
     def https(self, name: str, *, same_origin_as: str | None = None) -> str:
-        """Return a URL that requests, and perhaps tokens, will be sent to.
+        """Return a URL to which requests, and perhaps tokens, will be sent.
 
-        It must be https, and on the server of `same_origin_as` if that is given.
+        The URL must be https. If `same_origin_as` is given, the URL must be on the same server.
         """
         url = self.text(name)
         try:
@@ -207,7 +207,7 @@ def wallet_address(answer: Answer) -> WalletAddress:
 
 
 def _base(answer: Answer, name: str) -> str:
-    """Return a URL to which paths are added."""
+    """Return a URL below which paths are added."""
     url = answer.https(name)
     if "?" in url:
         answer.distrust("has a query", name)
@@ -235,9 +235,10 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
 
 
 def granted_payment(token: Answer, *, wallet: str, limits: Limits | None) -> None:
-    """Raise UntrustedAnswer for a token with another wallet or other limits than requested.
+    """Raise UntrustedAnswer if the token is for another wallet or limits than requested.
 
-    Omitted members are not checked, because not every server repeats the granted access.
+    Members that the answer omits are not checked, because not every server repeats the granted
+    access.
     """
     for access in token.children("access") if token.has("access") else ():
         access.echo("type", "outgoing-payment")

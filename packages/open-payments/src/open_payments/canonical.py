@@ -1,8 +1,8 @@
 """JSON bytes that a JavaScript server parses and prints again unchanged.
 
-The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))` and not over
-the bytes it received. Values that this round trip would change are refused here, because the server
-would answer them with a 401 that is hard to explain.
+The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))`, not over the
+bytes that it received. This module refuses values that this round trip would change, because the
+server would answer them with a 401 whose cause is hard to find.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _INTEGER_LIKE = re.compile(r"0|[1-9][0-9]*")
 def canonical(value: object) -> bytes:
     """Return the only encoding of `value` that survives the round trip, as UTF-8.
 
-    `value` is made of dict, list, str, int, bool and None. Raises ValueError for floats, integers
-    beyond 2^53-1, integer-like keys (JavaScript moves them to the front), lone surrogates, and
-    anything that JSON cannot represent.
+    `value` consists of dict, list, str, int, bool and None. Raises ValueError for floats, integers
+    beyond 2^53-1, keys that look like integers (JavaScript moves them to the front), lone
+    surrogates, and everything that JSON cannot represent.
     """
     _check(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,7 +1,7 @@
 """The form in which authorization servers accept the member `client` of a grant request.
 
-Open Payments 1.3 made it an object, and deprecated the string, the only form that older servers
-accept. A server shows its form only by refusing the other one.
+Open Payments 1.3 made `client` an object and deprecated the string. Older servers accept only the
+string. A server shows which form it accepts only by refusing the other one.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-_MOST: Final = 1024  # customers choose the servers, so their number is limited here
+_MOST: Final = 1024  # customers choose the servers, so the number of remembered ones is limited
 
 
 class ClientForms:
     """The form that each server wants, learned from its answers; the string goes first.
 
-    With `object_first`, the object goes first. One per process; safe between threads.
+    With `object_first`, the object goes first. A process has one instance, which its threads share.
     """
 
     def __init__(self, *, object_first: bool = False) -> None:

@@ -1,18 +1,19 @@
 """Errors of calls to an Open Payments server, grouped by the possible effect of the call.
 
     OpenPaymentsError
-    ├── NotSent            it certainly had no effect: the request never reached the server
+    ├── NotSent            certainly no effect: the request never reached the server
     │   └── NoSuchHost         the name in its URL does not exist
-    ├── Refused            it certainly had no effect: the server answered 4xx; `reason` says why
-    └── OutcomeUnknown     it may have had its effect: no answer, a 5xx, or an answer cut short
-        └── UntrustedAnswer    an answer came and contradicts what was asked, or is malformed
-            └── BadRedirect        it redirects too often, or not to an https URL
+    ├── Refused            certainly no effect: the server answered 4xx; `reason` says why
+    └── OutcomeUnknown     perhaps the full effect: no answer, a 5xx, or an answer cut short
+        └── UntrustedAnswer    an answer that contradicts the request, or is malformed
+            └── BadRedirect        too many redirects, or one that is not to an https URL
 
-`flows/` does not trust two kinds of refusals: 400 "invalid quote" may follow an accepted first
-delivery, and a hostile wallet may refuse a payment that it has accepted. Messages never contain a
+Do not trust two kinds of refusals of a payment: 400 "invalid quote" may be the answer to a duplicate
+delivery whose first copy was accepted, and a hostile wallet may refuse a payment that it has
+accepted. Messages never contain a
 token, a nonce or a whole body.
 
-No call is behind the errors of a return from an approval (RFC 9635, section 4.2):
+The errors of a return from an approval (RFC 9635, section 4.2) are not of a call:
 
     ReturnRefused
     ├── Declined             the query reports no approval; not proved
@@ -24,42 +25,42 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-# Calls that must not be sent again once they may have had their effect: money may have moved, and
-# a lost continuation or rotation loses its token.
+# Calls that must not be sent again once they may have had their effect, because money may have
+# moved, or because the lost answer to a continuation or rotation contained the only valid token.
 _ONCE: Final = frozenset(
     {"create_outgoing_payment", "continue_grant", "poll_grant", "rotate_token"}
 )
 
 
 class Reason(StrEnum):
-    """The reason of a refusal, from status, code and (at resource servers) the description."""
+    """The reason of a refusal, found from the status, the code and, in part, the description."""
 
     TOO_FAST = "too_fast"
     NOT_APPROVED = "not_approved"  # not approved yet, or the interact_ref was already redeemed
     GRANT_GONE = "grant_gone"  # rejected, cancelled, revoked or unknown continuation
     TOKEN_INACTIVE = "token_inactive"  # unknown, expired, rotated or revoked access token
-    TOKEN_GONE = "token_gone"  # the token was rotated, revoked or deleted already
-    NOT_ROTATED = "not_rotated"  # busy, or another request rotates it: this one had no effect
+    TOKEN_GONE = "token_gone"  # the token was already rotated, revoked or deleted
+    NOT_ROTATED = "not_rotated"  # no effect: busy, or another request is rotating the token
     INSUFFICIENT_GRANT = "insufficient_grant"
     BEYOND_LIMITS = "beyond_limits"  # the grant does not cover this payment
-    INVALID_QUOTE = "invalid_quote"  # expired, used, or the receiver is not payable: never definite
+    INVALID_QUOTE = "invalid_quote"  # expired, used, or receiver not payable; never definite
     UNKNOWN_QUOTE = "unknown_quote"
     INVALID_RECEIVER = "invalid_receiver"  # not payable, or the wallets are not connected
     AMOUNT_TOO_SMALL = "amount_too_small"
     INVALID_AMOUNT = "invalid_amount"
-    NOT_FOUND = "not_found"  # resource servers answer 401 "Unauthorized" if it does not exist
-    NOT_OURS = "not_ours"  # it exists, and another client made it
-    WRONG_STATE = "wrong_state"  # complete: already completed or expired
-    CLIENT_UNKNOWN = "client_unknown"  # our key or wallet address not found or not readable
+    NOT_FOUND = "not_found"  # no such resource; resource servers answer 401 "Unauthorized"
+    NOT_OURS = "not_ours"  # the resource exists, but another client made it
+    WRONG_STATE = "wrong_state"  # the incoming payment was already completed, or has expired
+    CLIENT_UNKNOWN = "client_unknown"  # our key or wallet address was not found or not readable
     BAD_SIGNATURE = "bad_signature"
     CLIENT_FORM = "client_form"  # the client is an object where a string is wanted, or the reverse
-    INTERACTION_REQUIRED = "interaction_required"  # a grant that must not need an interaction
+    INTERACTION_REQUIRED = "interaction_required"  # for a grant that must not need one
     BUSY = "busy"  # 408, 409, 425, 429: the effect is unknown
     OTHER = "other"
 
 
 class OpenPaymentsError(Exception):
-    """Base of all errors of this package. `operation` is the client method's name."""
+    """The base of all errors of this package. `operation` is the client method's name."""
 
     def __init__(self, message: str, *, operation: str = "") -> None:
         super().__init__(message)
@@ -67,7 +68,7 @@ class OpenPaymentsError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may be sent again, later, and may then succeed."""
+        """Whether the same request can be sent again later, and may then succeed."""
         return self.operation not in _ONCE
 
 
@@ -102,7 +103,8 @@ class BadRedirect(UntrustedAnswer):
 class Refused(OpenPaymentsError):
     """The server answered 4xx, or asks for an interaction (200) where none is possible.
 
-    `code` is a code in `reasons`, or "", because the server chose it. `host` is the server's.
+    `code` is "" unless `reasons` has it, because the server could choose any text. `host` is the
+    server's host.
     """
 
     def __init__(
@@ -123,17 +125,17 @@ class Refused(OpenPaymentsError):
 
     @property
     def of_key(self) -> bool:
-        """Return whether the server did not accept the client's key."""
+        """Return whether the refusal was because of the client's key."""
         return self.reason in (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
 
     @property
     def answered(self) -> str:
-        """Return server and answer, such as "wallet.example answered 400 invalid_client"."""
+        """Return the server and its answer, as in "wallet.example answered 400 invalid_client"."""
         return f"{self.host} answered {self.status} {self.code}".strip()
 
     @property
     def retryable(self) -> bool:
-        # A server that does not know the client may be temporarily unable to read its keys.
+        # A server that does not know the client may be unable to read the client's keys for a time.
         if self.reason is Reason.BUSY:
             return self.operation not in _ONCE
         return self.reason in (Reason.CLIENT_UNKNOWN, Reason.NOT_ROTATED)

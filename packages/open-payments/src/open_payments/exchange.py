@@ -1,8 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
-Decides from the answer whether the request had an effect (`errors.py`), before the answer is read
-further. Refuses every unexpected status, and all redirects except those of a wallet address
-(`discover`).
+Before an answer is read further, its status decides whether the request had an effect
+(`errors.py`). Every unexpected status is refused, and so are all redirects except those of a wallet
+address (`discover`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from open_payments.signatures import sign
 from open_payments.transport import Request, Response, Transport
 from open_payments.urls import authority, joined, target_uri
 
-# Seconds. A quote probes the payment network, and an incoming payment may await its wallet.
+# In seconds. Some calls are slow: a quote probes the payment network, and the creation of an
+# incoming payment may wait for the wallet.
 CALL: Final = 10.0
 SLOW_CALL: Final = 15.0
 DOCUMENT: Final = 3.5  # a wallet address document: a small public file on any server
@@ -39,7 +40,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of the expected status. Times are from before sending and after receiving."""
+    """An answer with the expected status. The times are before the send and after the receipt."""
 
     status: int
     answer: Answer
@@ -48,9 +49,9 @@ class Reply:
 
 
 class Exchange:
-    """Sends requests of one client until `deadline`. `now` gives aware times.
+    """Sends the requests of one client until `deadline`. `now` returns aware times.
 
-    `on_refusal` is called with each refusal (4xx) before it is raised.
+    `on_refusal` is called with each refusal (4xx) before the refusal is raised.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Exchange:
         expect: int = 200,
         cap: float = CALL,
     ) -> Reply:
-        """Send once. The answer is a JSON object with status `expect`. `cap` is in seconds."""
+        """Send once, and return a JSON object with status `expect`. `cap` is in seconds."""
         sent_at = self._now()
         request = self._request(operation, method, url, token=token, body=body, signed=signed)
         response = self._send(operation, request, sent_at=sent_at, cap=cap)
@@ -88,10 +89,10 @@ class Exchange:
         return Reply(response.status, _json(operation, response), sent_at, self._now())
 
     def discover(self, operation: str, url: str) -> tuple[Answer, str]:
-        """Read `url` unsigned, through up to 3 redirects; return its JSON and the URL it came from.
+        """Read `url` unsigned, through up to 3 redirects; return the JSON and its last URL.
 
-        Each hop is a request of its own, so the transport checks its address like any other's. All
-        of them together take no longer than DOCUMENT. Raises BadRedirect.
+        Each hop is a separate request, so the transport checks the address of each hop. All hops
+        together take no longer than DOCUMENT. Raises BadRedirect.
         """
         begun_at = self._now()
         for _ in range(REDIRECTS_MAX + 1):
@@ -106,7 +107,7 @@ class Exchange:
         raise BadRedirect(f"{operation}: more than {REDIRECTS_MAX} redirects", operation=operation)
 
     def empty(self, operation: str, method: str, url: str, *, token: str) -> None:
-        """Send once. The answer is 204 without a body."""
+        """Send once, and expect a 204 without a body."""
         request = self._request(operation, method, url, token=token, body=None, signed=True)
         response = self._send(operation, request, sent_at=self._now(), cap=CALL)
         self._check_status(operation, request, response, expect=204)
@@ -148,7 +149,7 @@ class Exchange:
     def _check_status(
         self, operation: str, request: Request, response: Response, *, expect: int
     ) -> None:
-        """Raise the error that a status other than `expect` means."""
+        """Raise the error for a status other than `expect`."""
         if response.status == expect:
             return
         if 400 <= response.status < 500:
@@ -165,7 +166,7 @@ class Exchange:
 
 
 def _location(operation: str, url: str, response: Response) -> str:
-    """Return the https URL that a redirect of `url` leads to. Raise BadRedirect."""
+    """Return the https URL to which a redirect of `url` leads. Raise BadRedirect."""
     try:
         found = joined(url, response.headers.get("location", ""))
     except ValueError as error:
@@ -186,7 +187,7 @@ def _json(operation: str, response: Response) -> Answer:
 def _refusal(operation: str, request: Request, response: Response) -> Refused:
     """Return the error.
 
-    The server's text is not kept, because a hostile server may have chosen it.
+    The error does not keep the server's text, because the server may be hostile.
     """
     code, description = _error_body(response.body)
     why = reason(operation, response.status, code, description)
@@ -201,13 +202,13 @@ def _refusal(operation: str, request: Request, response: Response) -> Refused:
 
 
 def _error_body(body: bytes) -> tuple[str, str]:
-    """Return code and description, each "" if absent: errors also come as plain text."""
+    """Return code and description; each is "" if absent, because some errors are plain text."""
     try:
         outer = loads(body)
     except ValueError:
         outer = None
     inner = outer.get("error") if isinstance(outer, dict) else None
-    if isinstance(inner, str):  # GNAP allows the bare code (RFC 9635, section 3.6)
+    if isinstance(inner, str):  # GNAP allows the code alone (RFC 9635, section 3.6)
         return inner, ""
     if not isinstance(inner, dict):
         return "", ""

@@ -1,8 +1,8 @@
-"""The interaction hash: proof that an approval comes from the server that was asked.
+"""The interaction hash, which proves that an approval comes from the server that was asked.
 
-Servers differ in the URL and the encoding of the hash, so a small set of candidates is accepted.
-All of them use back-channel data only, so each binds the approval to our nonce, the server's nonce
-and that server.
+Servers differ in the URL that they hash and in the encoding of the hash, so a small set of
+candidates is accepted. Every candidate uses only data from direct calls to the server, so it binds
+the approval to our nonce, the server's nonce and that server.
 
 Source: RFC 9635, section 4.2.3.
 """
@@ -32,8 +32,8 @@ def matches(
 ) -> str | None:
     """Return the name of the candidate whose hash is `presented` (query-decoded), else None.
 
-    `grant_url` is the URL the grant was requested at, `continue_uri` is from that server's answer.
-    The comparison takes the same time for any candidate, or none.
+    `grant_url` is the URL at which the grant was requested; `continue_uri` is from that server's
+    answer. The comparison takes the same time whichever candidate matches, or if none matches.
     """
     digest = _decode(presented)
     if digest is None or not 0 < len(interact_ref) <= _MAX_REF or not _is_plain(interact_ref):
@@ -70,5 +70,5 @@ def _decode(presented: str) -> bytes | None:
 
 
 def _is_plain(text: str) -> bool:
-    """Refuse a line break, which would let one part of the hash base flow into the next."""
+    """Return false for a text with a line break, which would move text between hashed parts."""
     return text.isascii() and text.isprintable()

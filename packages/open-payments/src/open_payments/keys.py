@@ -64,8 +64,8 @@ def public_jwk(identity: ClientIdentity) -> Jwk:
 def load_private_key(text: str) -> bytes:
     """Return the raw 32 bytes of an Ed25519 private key.
 
-    `text` is PEM PKCS#8, or base64 of that PEM, as wallets offer it. Raises ValueError with a
-    sentence for the operator, which never contains the text itself.
+    `text` is PEM PKCS#8, or base64 of that PEM, which are the forms that wallets offer. Raises
+    ValueError with a sentence for the operator, which never contains the text itself.
     """
     pem = text.strip()
     if "-----BEGIN" not in pem:

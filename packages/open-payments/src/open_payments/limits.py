@@ -1,7 +1,7 @@
 """The limits of a grant that the customer approves: amounts and intervals of its payments.
 
-A server grants a malformed limit and refuses, or fails, each payment later. So all limits are
-checked here, before the customer is asked to approve them.
+Servers grant malformed limits, and later refuse or fail each payment. So all limits are checked
+here, before the customer is asked to approve them.
 
 Source: Open Payments OpenAPI 1.3 (auth server, `limits-outgoing`), ISO 8601 repeating intervals.
 """
@@ -19,11 +19,11 @@ _LAST_DAY: Final = 28  # of every month
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Periods from `start` on, each of some months or days, without an end.
+    """Periods from `start` on, each a number of months or days long, without an end.
 
-    Raises ValueError for a `start` without an offset or with a fraction of a second, for anything
-    but one positive length, and for months that begin after the 28th: servers count each month from
-    the end of the one before, so such periods drift.
+    Raises ValueError if `start` has no offset or has a fraction of a second, or if not exactly one
+    of the lengths is positive. Months that begin after the 28th are also refused, because servers
+    count each month from the end of the month before, so such periods would drift.
     """
 
     start: datetime
@@ -46,10 +46,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of all payments under one grant, together; within one period if there is an interval.
+    """Limits for the sum of all payments under one grant, in each period if it has an interval.
 
-    `debit_amount` counts the sender's fees, `receive_amount` what arrives; exactly one is given.
-    `receiver` is the only incoming payment that may be paid. Raises ValueError.
+    Exactly one amount is given: `debit_amount`, which includes the sender's fees, or
+    `receive_amount`, which is what arrives. `receiver` is the only incoming payment that the grant
+    can pay. Raises ValueError.
     """
 
     receiver: str | None = None
@@ -65,7 +66,7 @@ class Limits:
             raise ValueError("a grant is limited by an unsigned amount of 64 bits")
 
     def members(self) -> dict[str, object]:
-        """Return the JSON object of a grant request."""
+        """Return the JSON object for a grant request."""
         named: dict[str, object] = {
             "receiver": self.receiver,
             "debitAmount": self.debit_amount and self.debit_amount.members(),

@@ -1,6 +1,6 @@
 """Values of Open Payments, once checked: frozen, typed, aware datetimes, integers with a scale.
 
-Nothing is refused here: `client.py` builds these from answers that it has checked.
+These classes refuse nothing, because they are built from answers that were already checked.
 
 Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server, resource-server).
 """
@@ -16,7 +16,7 @@ Metadata = Mapping[str, object]  # JSON of the caller, which servers return as t
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`value` counts units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
+    """`value` is in units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
 
     value: int
     asset_code: str
@@ -26,11 +26,11 @@ class Amount:
         return (self.asset_code, self.asset_scale) == (other.asset_code, other.asset_scale)
 
     def is_of(self, wallet: WalletAddress) -> bool:
-        """Return whether the amount is of the wallet's asset."""
+        """Return whether the amount is in the wallet's asset."""
         return (self.asset_code, self.asset_scale) == (wallet.asset_code, wallet.asset_scale)
 
     def members(self) -> dict[str, str | int]:
-        """Return the JSON object that requests carry."""
+        """Return the JSON object for requests."""
         return {
             "value": str(self.value),
             "assetCode": self.asset_code,
@@ -78,10 +78,10 @@ class Jwk:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """The signer: wallet address, key id and the raw 32 byte Ed25519 private key.
+    """The signer: wallet address, key id and the raw 32-byte Ed25519 private key.
 
-    `url` is the client, at whose `jwks.json` servers find the key. None is the wallet address. A
-    client with `directed` sends its public key with each grant request instead, so servers read no
+    `url` is the URL of the client, at whose `jwks.json` servers find the key. If it is None, the
+    client is the wallet address. A client with `directed` sends its public key with each grant request instead, so servers read no
     document of the client; servers give it only grants without an interaction.
     """
 
@@ -100,7 +100,7 @@ class ClientIdentity:
 class AccessToken:
     """A GNAP access token.
 
-    `expires_at` is counted from before the request was sent, so it may be a little early.
+    `expires_at` is computed from the time before the request was sent, so it may be a little early.
     """
 
     value: str = field(repr=False)
@@ -110,9 +110,9 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The URI and token to continue or cancel a grant.
+    """The URI and token with which a grant is continued or canceled.
 
-    `not_before` honours the server's `wait`.
+    `not_before` is the earliest time for that, from the server's `wait`.
     """
 
     uri: str = field(repr=False)
@@ -127,7 +127,7 @@ class PendingGrant:
     `finish_nonce` is "" for a grant that is polled, because it was requested without a finish URI.
     """
 
-    interact_url: str = field(repr=False)  # some servers put the nonce into it
+    interact_url: str = field(repr=False)  # some servers put the nonce into this URL
     finish_nonce: str = field(repr=False)
     continuation: Continuation
 
@@ -153,9 +153,9 @@ class Continued:
 
 @dataclass(frozen=True, slots=True)
 class GrantSpent:
-    """The sums that the payments of a grant count against its limits, in the present period.
+    """The sums of a grant's payments that its limits apply to, in the present period.
 
-    None before the first payment, and outside of all periods.
+    Each is None before the first payment, and outside of all periods.
     """
 
     debit: Amount | None
@@ -164,7 +164,7 @@ class GrantSpent:
 
 @dataclass(frozen=True, slots=True)
 class IncomingPayment:
-    """The receiver's side. `received.value` proves the payment; `completed` alone does not."""
+    """The receiver's side of a payment. Only `received.value` proves it, not `completed`."""
 
     id: str
     wallet_address: str
@@ -185,9 +185,9 @@ class PublicIncomingPayment:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """`debit` includes the sender's fees.
+    """A price. `debit` includes the sender's fees.
 
-    `expires_at` is set by the customer's wallet, and may be absent. `receiver` is the incoming
+    `expires_at` is set by the sender's wallet, and may be absent. `receiver` is the incoming
     payment, or "" in a quote that the caller built.
     """
 
@@ -200,7 +200,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingPayment:
-    """The sender's side. Neither `failed: False` nor `sent` proves that money has arrived."""
+    """The sender's side of a payment. Neither `failed: False` nor `sent` proves an arrival."""
 
     id: str
     wallet_address: str

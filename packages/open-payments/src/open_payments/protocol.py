@@ -1,8 +1,8 @@
-"""The calls of Open Payments that we make, each answer checked against its request.
+"""The calls of Open Payments that we make, with every answer checked against its request.
 
-Refuses to send if no time is left, to send a token to a server other than its issuer, and to accept
-an answer that contradicts its request. It repeats only a grant request whose form of `client` was
-refused: `errors.py` says which calls may be repeated, and the callers do it.
+The client refuses to send if no time is left, to send a token to a server other than its issuer,
+and to accept an answer that contradicts the request. It repeats only a grant request whose form of
+`client` was refused. Callers repeat all other calls; `errors.py` says which calls can be repeated.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -69,11 +69,11 @@ _ACCESS: Final[Mapping[Access, dict[str, Any]]] = {
 
 
 class OpenPayments:
-    """A client for one request of ours: `deadline` limits all its calls together.
+    """A client for the calls of one request that we handle; `deadline` limits all of them together.
 
-    `identity` signs; without one, only the two unsigned reads work. `forms` is shared by many
-    clients. `on_refusal` is called with each refusal before it is raised. All methods raise
-    errors.OpenPaymentsError.
+    Requests are signed by `identity`; if it is None, only the two unsigned reads work. Many clients
+    share one `forms`. `on_refusal` is called with each refusal before the refusal is raised. All
+    methods raise errors.OpenPaymentsError.
     """
 
     def __init__(
@@ -105,17 +105,18 @@ class OpenPayments:
     # Discovery: unsigned.
 
     def get_wallet_address(self, url: str) -> WalletAddress:
-        """Read the document at `url`, as `wallet_address.parse` made it.
+        """Read the document at `url`, which `wallet_address.parse` returned.
 
-        A wallet address on the customer's own domain may redirect to the wallet. Use the `id` of
-        the result from here on. All reads together take no longer than DOCUMENT.
+        A wallet address on the customer's own domain may redirect to the wallet, so use the `id` of
+        the result from then on. All reads together take no longer than DOCUMENT.
         """
         begun_at = self._now()
         document, served_at = self._exchange.discover("get_wallet_address", url)
         found = answers.wallet_address(document)
         if origin(found.id) == origin(served_at):
             return found
-        # Another server may serve this document, but only the server of `id` can confirm it.
+        # Any server can serve a document with this `id`, but only the server of `id` can confirm
+        # the document.
         left = DOCUMENT - (self._now() - begun_at).total_seconds()
         read = self._read_public("get_wallet_address", found.id, cap=left)
         confirmed = answers.wallet_address(read)
@@ -127,7 +128,7 @@ class OpenPayments:
         return confirmed
 
     def get_jwks(self, wallet_address_id: str) -> tuple[Jwk, ...]:
-        """Return the Ed25519 keys registered at the wallet address."""
+        """Return the Ed25519 keys that are registered at the wallet address."""
         return answers.jwks(self._read_public("get_jwks", under(wallet_address_id, "jwks.json")))
 
     # Grants, at an authorization server. `auth_server` is WalletAddress.auth_server throughout.
@@ -135,10 +136,10 @@ class OpenPayments:
     def request_grant(
         self, auth_server: str, access: Access, *, wallet: str | None = None
     ) -> AccessToken:
-        """Return a token for `access`, given without interaction.
+        """Return a token for `access`, which the server grants without an interaction.
 
-        Incoming payments are those of the wallet address `wallet`, by default of the client's own.
-        Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
+        A grant for incoming payments is for the wallet address `wallet`, by default the client's
+        own. Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
         """
         wanted = dict(_ACCESS[access])
         if access is not Access.QUOTE:
@@ -162,12 +163,12 @@ class OpenPayments:
         finish_uri: str | None,
         nonce: str = "",
     ) -> PendingGrant:
-        """Ask the owner of `wallet` to approve payments within `limits`; without, to read them.
+        """Ask the owner of `wallet` to approve payments within `limits`; if None, to read payments.
 
-        `finish_uri` must not use the query names hash, interact_ref, result and message: the server
-        sets them. Without a `finish_uri` the grant is polled (`poll_grant`). Raises NotSent for a
-        debit limit in another asset than the wallet's: the server would grant it, and then refuse
-        each payment.
+        The query of `finish_uri` must not have the names hash, interact_ref, result and message,
+        because the server sets these. Without a `finish_uri` the grant is polled (`poll_grant`).
+        Raises NotSent for a debit limit in an asset other than the wallet's, because the server
+        would grant it and then refuse each payment.
         """
         debit = limits.debit_amount if limits is not None else None
         if debit is not None and not debit.is_of(wallet):
@@ -205,8 +206,8 @@ class OpenPayments:
     ) -> AccessToken:
         """Redeem `interact_ref`, once, and not before `continuation.not_before`.
 
-        `limits` are those of `request_payment_grant`: a token with others is not believed. A lost
-        answer loses the token.
+        `limits` are those of `request_payment_grant`; a token with other limits is refused. If the
+        answer is lost, the token is lost, too.
         """
         body = {"interact_ref": interact_ref}
         reply = self._continued("continue_grant", wallet, continuation, body, limits)
@@ -245,9 +246,10 @@ class OpenPayments:
     def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
         """Return a new token, with a new manage URI, for an old one, expired or not.
 
-        The old one is dead even if the answer is lost. Raises Refused(TOKEN_GONE) if there is no
-        such token any more, Refused(NOT_ROTATED) if the server was busy or rotated it for another
-        request at that moment: then the token is still valid, and the same call may be repeated.
+        The old token is invalid afterwards, even if the answer is lost. Raises Refused(TOKEN_GONE)
+        if there is no such token any more. Raises Refused(NOT_ROTATED) if the server was busy, or
+        was rotating the token for another request. Then this call had no effect, and can be
+        repeated.
         """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
@@ -270,9 +272,9 @@ class OpenPayments:
         wallet: str | None = None,
         metadata: Metadata | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment. Without an `amount` it accepts any, and stays open.
+        """Create an incoming payment. Without an `amount` it accepts any amount, and stays open.
 
-        Not idempotent: each call makes one.
+        Not idempotent: each call creates another incoming payment.
         """
         wallet = wallet or self.identity.wallet_address
         expected: dict[str, object] = {}
@@ -301,7 +303,8 @@ class OpenPayments:
     ) -> IncomingPayment:
         """Read an incoming payment.
 
-        An unpaid one is NOT_FOUND once it has expired, one that another client made NOT_OURS.
+        The reason of a refusal is NOT_FOUND for an unpaid one that has expired, and NOT_OURS for
+        one that another client made.
         """
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url, wallet)
@@ -336,9 +339,9 @@ class OpenPayments:
     def complete_incoming_payment(
         self, url: str, token: AccessToken, *, wallet: str | None = None
     ) -> IncomingPayment:
-        """Close an incoming payment to further money.
+        """Close an incoming payment, so that it takes no further money.
 
-        Raises Refused(WRONG_STATE) if it is completed or expired already.
+        Raises Refused(WRONG_STATE) if it is already completed or has expired.
         """
         reply = self._exchange.json(
             "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
@@ -359,9 +362,9 @@ class OpenPayments:
     ) -> Quote:
         """Create a quote for delivering the amount of `receiver`, at least `receive`.
 
-        With `debit` it is a quote for what this debit, fees included, delivers; with
-        `fixed_receive` for delivering exactly this amount, to a receiver without an amount. Raises
-        ValueError for both.
+        With `debit`, the quote is for what this debit, which includes fees, delivers. With
+        `fixed_receive`, the quote is for delivering exactly this amount to a receiver that asks for
+        none. Raises ValueError for both.
         """
         if debit is not None and fixed_receive is not None:
             raise ValueError("a quote fixes one amount")
@@ -405,7 +408,7 @@ class OpenPayments:
     ) -> OutgoingPayment:
         """Move the money.
 
-        A quote can be used once. After any failure, read the existing payments before sending
+        A quote can be used only once. After any failure, read the existing payments before you send
         again.
         """
         reply = self._exchange.json(
@@ -433,13 +436,13 @@ class OpenPayments:
         return answers.outgoing_payment(reply.answer, id_on=url)
 
     def get_grant_spent(self, wallet: WalletAddress, token: AccessToken) -> GrantSpent:
-        """Return the sums that the payments of the token's grant count against its limits."""
+        """Return the sums of the payments so far that the limits of the token's grant apply to."""
         url = under(wallet.resource_server, "outgoing-payment-grant")
         reply = self._exchange.json("get_grant_spent", "GET", url, token=token.value)
         return answers.grant_spent(reply.answer, wallet=wallet)
 
     def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
-        """Return the URL of a quote's payment, for servers that give both the same last segment."""
+        """Return the URL of a quote's payment if the server gives both the same last segment."""
         return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
 
     def list_outgoing_payments(
@@ -537,8 +540,8 @@ class OpenPayments:
     def _ask_grant(self, operation: str, auth_server: str, body: Mapping[str, object]) -> Reply:
         """Request a grant.
 
-        If the form of `client` is refused, try once more with the other form. A refused request had
-        no effect, so nothing is requested twice.
+        If the server refuses the form of `client`, try once more with the other form. The refused
+        request had no effect, so nothing is requested twice.
         """
         if self.identity.directed:
             own = {"jwk": public_jwk(self.identity).members()}
@@ -576,7 +579,7 @@ class OpenPayments:
     def _interact_url(self, interact: Answer) -> str:
         """Return the URL for the customer's browser: https at a name, or loopback in development.
 
-        An address could be a device in the customer's own network.
+        IP addresses are refused, because one could belong to a device in the customer's network.
         """
         url = interact.text("redirect")
         try:
@@ -589,7 +592,7 @@ class OpenPayments:
         return url
 
     def _check_home(self, operation: str, url: str, auth_server: str) -> None:
-        """Raise UntrustedAnswer unless `url` is on the server that the token came from."""
+        """Raise UntrustedAnswer unless `url` is on the server that issued the token."""
         try:
             at_home = origin(url) == origin(auth_server) and origin(url).startswith("https://")
         except ValueError:

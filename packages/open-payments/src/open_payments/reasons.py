@@ -1,6 +1,6 @@
-"""Reasons of refusals, by status, code and description as the reference server uses them.
+"""Reasons of refusals, found by status, code and description as the reference server uses them.
 
-An answer that no row knows is `Reason.OTHER`.
+The reason of an answer that matches no row is `Reason.OTHER`.
 Source: GNAP error codes (RFC 9635, section 3.6) and the reference server's texts, recorded in
 tests.
 """
@@ -25,8 +25,8 @@ _GRANTS: Final = frozenset(
 _REQUESTS: Final = frozenset({"request_grant", "request_payment_grant"})
 _BUSY: Final = frozenset({408, 409, 425, 429})
 
-# At authorization servers the code decides; if one code has several meanings, the text decides, and
-# the first matching row is used. An empty text matches all.
+# For authorization servers the code decides. If a code has several meanings, the text decides, and
+# the first row that matches is used. An empty text matches every text.
 _AT_AUTH_SERVER: Final = (
     ("too_fast", "", Reason.TOO_FAST),
     ("request_denied", "", Reason.NOT_APPROVED),
@@ -34,7 +34,7 @@ _AT_AUTH_SERVER: Final = (
     ("invalid_interaction", "", Reason.GRANT_GONE),
     ("unknown_interaction", "", Reason.GRANT_GONE),
     ("user_denied", "", Reason.GRANT_GONE),
-    ("invalid_rotation", "", Reason.NOT_ROTATED),  # the server's code for any failure of it
+    ("invalid_rotation", "", Reason.NOT_ROTATED),  # the code for any other failed rotation
     ("invalid_client", "invalid access token", Reason.TOKEN_GONE),
     ("invalid_client", "invalid signature", Reason.BAD_SIGNATURE),
     ("invalid_client", "jwk client identifier", Reason.OTHER),
@@ -43,13 +43,13 @@ _AT_AUTH_SERVER: Final = (
 
 _CODES: Final = frozenset({"invalid_request", *(row[0] for row in _AT_AUTH_SERVER)})
 
-# A schema's complaint about the type of the member `client`. Rafiki's validator says
+# A schema's error about the type of the member `client`. Rafiki's validator says
 # "… body.client must be string" and "… must match exactly one schema in oneOf".
 _CLIENT_FORM: Final = re.compile(
     r"\bclient\b.{0,80}\b(?:must|should|expected|object|string|type)\b"
 )
 
-# At resource servers the code repeats the status, so status and text decide.
+# At resource servers the code only repeats the status, so the status and the text decide.
 _AT_RESOURCE_SERVER: Final = (
     (403, "inactive token", Reason.TOKEN_INACTIVE),
     (401, "invalid token", Reason.TOKEN_INACTIVE),
@@ -78,7 +78,7 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
     text = description.lower()
     if operation == "complete_incoming_payment" and status == 409 and text == "wrong state":
         return Reason.WRONG_STATE
-    if operation in _GRANTS and code == "too_fast":  # some answer with 429, which alone is BUSY
+    if operation in _GRANTS and code == "too_fast":  # some send 429 with it, which alone is BUSY
         return Reason.TOO_FAST
     if status in _BUSY:
         return Reason.BUSY
@@ -96,5 +96,5 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
 
 
 def known_code(code: str) -> str:
-    """Return an authorization server's error `code` if a row above has it, else ""."""
+    """Return the error `code` of an authorization server if a row above has it, else ""."""
     return code if code in _CODES else ""

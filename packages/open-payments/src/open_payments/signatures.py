@@ -1,8 +1,8 @@
 """HTTP Message Signatures (RFC 9421) in the form of the reference client.
 
-The label, and the order of components and parameters, follow that client, because deployed servers
-accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never
-changes the body.
+The label, and the order of components and parameters, follow the reference client, because deployed
+servers accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed, and
+never changes the body.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _KEY_ID = re.compile(
 def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request:
     """Return `request` with its final URL and the headers that sign it.
 
-    Adds the headers of its body, Signature-Input and Signature. `created` is in Unix seconds.
-    The signature covers method, URL, Authorization when present, and with a body its digest,
-    length and type. Raises ValueError for a URL or key id that has no signable form.
+    Adds Signature-Input, Signature and the headers that describe the body. `created` is in Unix
+    seconds. The signature covers the method, the URL, Authorization if present, and, if there is a
+    body, its digest, length and type. Raises ValueError for a URL or key id that cannot be signed.
 
     Source: RFC 9421; https://openpayments.dev/identity/http-signatures/
     """

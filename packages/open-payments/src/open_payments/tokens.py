@@ -1,8 +1,8 @@
 """Tokens of grants that need no approval, kept in this process and renewed by rotation.
 
-If the answer to a rotation is lost, the old token is invalid, so no rotation is repeated: after any
-failed rotation a new grant is requested. Tokens of interactive grants are not kept, and kept tokens
-end with the process.
+If the answer to a rotation is lost, the old token is invalid. So a rotation is never repeated;
+after any failed rotation a new grant is requested. Tokens of interactive grants are not kept. The
+kept tokens are lost when the process ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Ask = Callable[[], AccessToken]
 _MARGIN: Final = timedelta(
     seconds=30
 )  # longer than a call, so that a token does not expire during it
-_MOST: Final = 1024  # customers choose the servers, so their number is limited here
+_MOST: Final = 1024  # customers choose the servers, so the number of kept tokens is limited
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class _Slot:
 
 
 class TokenKeeper:
-    """One per process; safe between threads. `now` gives aware times.
+    """The tokens of a process, which its threads can share. `now` returns aware times.
 
-    A thread waits for a `new_lock` while another renews the same token.
+    While one thread renews a token, others that need it wait for a lock made by `new_lock`.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class TokenKeeper:
         *,
         wallet: str | None = None,
     ) -> T:
-        """Call `call` with a token for `access`; with a kept token this sends nothing else.
+        """Call `call` with a token for `access`. With a kept token, no other request is sent.
 
-        `wallet` is the one that the grant names, as for `OpenPayments.request_grant`. `call` sends
-        it to `resource_server` only, and each resource server has a token of its own: a hostile
-        wallet may name an honest authorization server beside its own resource server. If the server
-        says that the token is inactive (the call certainly had no effect), the token is renewed
-        once and `call` is made once more. Raises the errors of the calls.
+        `wallet` is the wallet that the grant names, as for `OpenPayments.request_grant`. `call`
+        must send the token only to `resource_server`. Each resource server has a token of its own,
+        because a hostile wallet may name an honest authorization server beside its own resource
+        server. If the server says that the token is inactive, the call certainly had no effect; so
+        the token is renewed once and `call` is made once more. Raises the errors of the calls.
         """
         slot = self._slot(client, auth_server, resource_server, access, wallet)
         ask = partial(client.request_grant, auth_server, access, wallet=wallet)
@@ -99,7 +99,7 @@ class TokenKeeper:
         key = (own.client, own.key_id, auth_server, resource_server, access, named)
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot(self._new_lock())
-            self._slots[key] = slot  # last in, last out
+            self._slots[key] = slot  # at the end, because slots are dropped from the front
             if len(self._slots) > _MOST:
                 del self._slots[next(iter(self._slots))]
             return slot
@@ -115,7 +115,7 @@ class TokenKeeper:
     def _renewed(
         self, slot: _Slot, stale: AccessToken | None, rotate: _Rotate, ask: _Ask
     ) -> AccessToken:
-        """Return a token other than `stale`: from another thread, rotated, or new."""
+        """Return a token other than `stale`: another thread's, a rotated or a new one."""
         with slot.lock:
             if slot.token is not None and slot.token is not stale:
                 return slot.token

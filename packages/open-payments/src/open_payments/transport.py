@@ -1,4 +1,4 @@
-"""The transport that this package needs: something that sends an HTTP request.
+"""The transport that this package needs, which sends an HTTP request.
 
 `transports/public.py` is the real one; the sandbox's and the simulator's are in-process. A
 transport follows no redirect, adds no signed header, and never changes the bytes of the URL or the
@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`url` and the bytes of `body` are final: the signed URL is the sent URL."""
+    """`url` and the bytes of `body` are final: they are sent as they were signed."""
 
     method: str
     url: str
@@ -33,10 +33,10 @@ class Response:
 
 class Transport(Protocol):
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send once, within `timeout` seconds for everything together.
+        """Send once. Everything together takes at most `timeout` seconds.
 
-        Raises `errors.NotSent` when it is certain that no byte of the request reached the server
+        Raises `errors.NotSent` if it is certain that no byte of the request reached the server
         (name not resolved, address refused, connection or TLS failed), and `errors.OutcomeUnknown`
-        for all else.
+        for all other failures.
         """
         ...

@@ -1,9 +1,9 @@
 """URLs: the one splitter, the grammar of URLs that are signed and sent, and loopback.
 
 `split` takes any text apart (RFC 3986); nothing else in the product parses URLs by hand. `target`
-is the grammar of a URL that requests go to: it refuses what two URL libraries would print
+is the grammar of a URL to which requests are sent. It refuses what two URL libraries would print
 differently, because a signature covers the printed form. The URLs for a customer's browser, and
-those that a merchant may register, have the merchant's grammar, checkout/domain/ground/grammar.py.
+those that a merchant can register, follow the grammar in checkout/domain/ground/grammar.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from urllib.parse import unquote, urljoin
 MAX_URL: Final = 2048
 NAME_MAX: Final = 253  # characters of a host name (RFC 1123)
 
-# RFC 3986, appendix B, with section 3.1's scheme.
+# RFC 3986, appendix B, with the scheme of section 3.1.
 _PARTS: Final = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):)?(?://(?P<authority>[^/?#]*))?"
     r"(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
     re.DOTALL,
 )
-# The path below which test stages have their wallets; all other stages refuse it.
+# The path below which test stages have their wallets. All other stages refuse URLs below it.
 TEST_WALLETS: Final = "/test-wallets"
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 _SENT: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without the backslash
@@ -35,8 +35,9 @@ _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _IPV6: Final = re.compile(r"\[[0-9a-f:.]+\]")
 _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))  # RFC 1122, RFC 4291
-# Metadata and platform services of clouds. All but Azure's are in ranges that are not public, and
-# refused for that as well (transports/addresses.py); this list does not depend on ranges.
+# Metadata and platform services of clouds. All of them except Azure's are in ranges that are not
+# public, so transports/addresses.py refuses them, too. This list is a second protection that does
+# not depend on ranges.
 _CLOUD_V4: Final = (
     IPv4Network("169.254.0.0/16"),  # link local: metadata at 169.254.169.254 nearly everywhere
     IPv4Network("168.63.129.16/32"),  # Azure's platform, a public address
@@ -49,7 +50,7 @@ _CLOUD_V6: Final = (
     IPv6Network("fd20:ce::/32"),  # Google Cloud
     IPv6Network("fd00:42::/32"),  # Scaleway
 )
-# Each name begins with a dot, so it matches its own subdomains and no other name.
+# Each name begins with a dot, so that it matches the name, its subdomains and no other name.
 _CLOUD_NAMES: Final = (
     ".metadata", ".metadata.goog", ".metadata.google.internal",  # Google Cloud
     ".instance-data", ".instance-data.ec2.internal",  # AWS
@@ -65,8 +66,8 @@ _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: the IPv4 address is in 
 class Parts(NamedTuple):
     """A URL taken apart.
 
-    `scheme` is in lower case, "" if there is none; `authority` is None without `//`; `query` and
-    `fragment` begin with their mark, or are "".
+    `scheme` is in lower case, "" if there is none. `authority` is None if there is no `//`. `query`
+    and `fragment` begin with "?" and "#", or are "".
     """
 
     scheme: str
@@ -78,10 +79,10 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that requests go to.
+    """A URL to which requests are sent.
 
-    `authority`, `path` and `query` ("" or "?…") are as written; `scheme` and `host` are in lower
-    case, an IPv6 `host` in brackets; `port` is the scheme's default if none is written.
+    `authority`, `path` and `query` ("" or "?…") are as written. `scheme` and `host` are in lower
+    case; an IPv6 `host` is in brackets. `port` is the scheme's default if none is written.
     """
 
     scheme: str
@@ -106,7 +107,7 @@ def split(url: str) -> Parts:
 
 
 def host_and_port(authority: str) -> tuple[str, str | None]:
-    """Return the text before and after the colon of the port, which is None without a colon."""
+    """Return the host, and the text after the colon of the port, or None if there is no colon."""
     end = authority.rfind("]") + 1
     host, colon, port = authority[end:].partition(":")
     return authority[:end] + host, port if colon else None
@@ -132,7 +133,7 @@ def is_address(host: str) -> bool:
 
 
 def is_infrastructure(host: str) -> bool:
-    """Return whether `host`, a name or an address in any notation, is listed as a cloud's host."""
+    """Return whether `host`, a name or an address in any notation, is in the lists of clouds."""
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
     address = _address(plain)
     if address is None:
@@ -143,7 +144,7 @@ def is_infrastructure(host: str) -> bool:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that browsers and resolvers read in `text`, even in 2852039166."""
+    """Return the IP address that browsers and resolvers read in `text`, even in "2852039166"."""
     try:
         if ":" not in text:
             return IPv4Address(socket.inet_aton(text))
@@ -155,9 +156,9 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def target(url: str) -> Target:
-    """Parse a URL that requests go to. Raise ValueError, which never quotes the URL.
+    """Parse a URL to which requests are sent. Raise ValueError, which never quotes the URL.
 
-    Refuses the addresses and names of `is_infrastructure`.
+    Refuses the hosts for which `is_infrastructure` is true.
     """
     scheme, authority, path, query, fragment = split(url)
     if len(url) > MAX_URL or not _SENT.fullmatch(url) or fragment:
@@ -177,7 +178,8 @@ def target_uri(url: str) -> str:
     """Return `url` as the server will see it and as it is signed (RFC 9421, section 2.2.2).
 
     Adds the root slash, writes host and scheme in lower case, drops the default port and leaves the
-    rest unchanged. Raises ValueError if libraries could differ; the error never quotes the URL.
+    rest unchanged. Raises ValueError if URL libraries could print the URL differently. The error
+    never quotes the URL.
     """
     found = target(url)
     if not _SIGNED.fullmatch(url):
@@ -188,7 +190,7 @@ def target_uri(url: str) -> str:
 
 
 def is_sent(url: str) -> bool:
-    """Return whether `target_uri` takes `url`."""
+    """Return whether `target_uri` accepts `url`."""
     try:
         target_uri(url)
     except ValueError:
@@ -197,9 +199,10 @@ def is_sent(url: str) -> bool:
 
 
 def joined(base: str, reference: str) -> str:
-    """Resolve `reference` from an answer of `base` (RFC 3986, section 5).
+    """Resolve `reference`, from an answer of `base` (RFC 3986, section 5).
 
-    It is in the form of `target_uri`. Raises ValueError as that does, and for an empty reference.
+    The result is in the form of `target_uri`. Raises ValueError as `target_uri` does, and for an
+    empty reference.
     """
     if not _SIGNED.fullmatch(reference):  # a library would drop some of the characters
         raise ValueError("not a URL that can be sent: empty, or characters that need encoding")
@@ -207,16 +210,16 @@ def joined(base: str, reference: str) -> str:
 
 
 def origin(url: str) -> str:
-    """Return `scheme://host[:port]` of `url` as in `target_uri`. Raise ValueError as that does."""
+    """Return `scheme://host[:port]` of `target_uri(url)`. Raise ValueError as `target_uri` does."""
     return target(target_uri(url)).origin
 
 
 def of_stage(url: str, test_wallets: str) -> bool:
     """Return whether a stage may request `url` from a wallet's server.
 
-    `test_wallets` is the address below which a test stage has its own wallets; it is "" on another
-    stage, which accepts no wallet of a test stage. A server may decode a path, and so does this
-    function.
+    `test_wallets` is the address below which a test stage has its own wallets. It is "" on other
+    stages, which accept no wallet of a test stage. This function decodes the path, because a server
+    may do so.
     """
     path = f"{unquote(split(url).path)}/"
     if not test_wallets:
@@ -225,7 +228,7 @@ def of_stage(url: str, test_wallets: str) -> bool:
 
 
 def authority(url: str) -> str:
-    """Return `host[:port]` of `url` as written, "" if there is none."""
+    """Return `host[:port]` of `url` as written, or "" if there is none."""
     return split(url).authority or ""
 
 
@@ -235,5 +238,5 @@ def under(base: str, *segments: str) -> str:
 
 
 def last_segment(url: str) -> str:
-    """Return the last path segment of `url`, "" if there is none."""
+    """Return the last path segment of `url`, or "" if there is none."""
     return split(url).path.rstrip("/").rpartition("/")[2]

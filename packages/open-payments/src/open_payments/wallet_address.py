@@ -1,12 +1,12 @@
 """Wallet addresses as people write them: URLs, payment pointers, hosts with a path.
 
-A text that cannot be a wallet address is refused, with the mistake in it. The transport decides
-whether a connection to the address is permitted. Source: paymentpointers.org, specification of Open
-Payments "Wallet Address Server".
+A text that cannot be a wallet address is refused with an error that says what is wrong. The
+transport decides whether a connection to the address is permitted. Source: paymentpointers.org,
+specification of Open Payments "Wallet Address Server".
 
-The text may come from an unauthenticated client. So its length is bounded first, before and after
-normalization, and no pattern has two adjacent repeats that match the same character: the steps of
-each grow with the length and not with its square.
+The text may come from an unauthenticated client. So its length is limited first, before and after
+normalization. No pattern has two adjacent repeats that match the same character, so the time for a
+match grows with the length of the text and not with its square.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from open_payments.urls import (
 _PATH_SAFE: Final = "/:@!$&'()*+,;=-._~%"
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _DOTS: Final = re.compile(r"/\.{1,2}(?:/|$)")
-_QUOTES: Final = "\"'“”„‘’«»<>"  # often copied with the address
-# "http", "https" and their misspellings, and the characters between them and the name.
+_QUOTES: Final = "\"'“”„‘’«»<>"  # people often copy these with the address
+# "http", "https" and their misspellings, and the characters between the scheme and the name.
 _SCHEME: Final = re.compile(r"(h{0,2}t{1,3}p{0,2}s{0,2})([:;.,]*[\\/]+)", re.IGNORECASE)
 _OTHER_SCHEME: Final = re.compile(
     r"\$?(?:[a-z][a-z0-9+.-]*:(?://|\\\\)|(?:mailto|acct|tel|sms|data|javascript|file):)",
@@ -44,7 +44,7 @@ _READ: Final = ("http", "https")
 
 
 class Mistake(StrEnum):
-    """What is wrong with a text that is no wallet address."""
+    """What is wrong with a text that is not a wallet address."""
 
     NOTHING = "nothing"
     TOO_LONG = "too_long"
@@ -79,7 +79,7 @@ class InvalidWalletAddress(ValueError):
 
 
 def unquoted(typed: str) -> str:
-    """Return the text without outer blanks and without quotation marks around all of it."""
+    """Return the text without outer blanks and without quotation marks around the whole text."""
     text = typed.strip()
     return text.strip(_QUOTES).strip() if text[:1] in _QUOTES else text
 
@@ -87,8 +87,8 @@ def unquoted(typed: str) -> str:
 def normalized(text: str) -> str | None:
     """Return the text in the form NFKC, with the ideographic full stop as a dot.
 
-    Returns None if the text is too long for an address, before or after: one character can become
-    eighteen.
+    Returns None if the text is too long for an address, before or after the normalization, in which
+    one character can become eighteen.
     """
     if len(text) > MAX_URL:
         return None
@@ -99,9 +99,10 @@ def normalized(text: str) -> str | None:
 def parse(typed: str, *, allow_ports: bool) -> str:
     """Return the https URL of the wallet address document for `typed`.
 
-    Takes `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`; reads
-    `http://` as https, and drops quotation marks around all of it. `allow_ports` is a development
-    setting: other ports than 443, addresses in digits, and localhost. Raises InvalidWalletAddress.
+    Accepts `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`.
+    Reads `http://` as https, and drops quotation marks around the whole text. `allow_ports`, for
+    development, allows ports other than 443, IP addresses, and localhost. Raises
+    InvalidWalletAddress.
     """
     text = unquoted(typed)
     _check_text(text, allow_ports=allow_ports)
@@ -137,9 +138,9 @@ def _check_text(text: str, *, allow_ports: bool) -> None:
 
 
 def _begins_well(text: str, *, any_name: bool) -> bool:
-    """Return whether `text` begins with http://, https:// or $, or without a scheme.
+    """Return whether `text` begins with http://, https:// or $, or has no scheme.
 
-    With `any_name`, the name behind the scheme may look like a second scheme, such as `t`.
+    With `any_name`, the name after the scheme may look like a second scheme, such as `t`.
     """
     pointer = text.startswith("$")
     found = _SCHEME.match(text.removeprefix("$"))
@@ -185,7 +186,7 @@ def _authority(typed: str, *, allow_ports: bool) -> str:
 def _ascii(name: str) -> str:
     if name.isascii():
         return name
-    if len(name) > NAME_MAX:  # its xn-- form is longer; the library's time grows with the square
+    if len(name) > NAME_MAX:  # its xn-- form is longer still, and takes quadratic time to compute
         raise InvalidWalletAddress(Mistake.HOST)
     try:
         return idna.encode(name, uts46=True).decode()

@@ -1,7 +1,7 @@
 """The stores in DynamoDB. `wiring.py` makes the client.
 
-Here are the stores that every function needs. The others are imported from their own files, so that
-a function loads only what it uses.
+This package exports the stores that every function needs. The other stores are imported from their
+own files, so that a function loads only the stores that it uses.
 """
 
 from checkout.adapters.dynamo.client import (

@@ -28,7 +28,7 @@ _PREFIX: Final = re.compile(r"/(?P<prefix>[A-Za-z0-9_.-]+)")
 
 
 class Client(Protocol):
-    """The part of boto3's low-level DynamoDB client that is used."""
+    """The part of boto3's low-level DynamoDB client that the stores use."""
 
     def get_item(self, **request: Any) -> Answer: ...
 
@@ -70,7 +70,7 @@ def parse_database_url(url: str) -> DatabaseUrl:
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """Entries of an index, oldest first. `total` also counts entries beyond the limit."""
+    """Entries of an index, oldest first. `total` includes entries beyond the limit."""
 
     kept: list[T]
     total: int
@@ -89,7 +89,7 @@ class Store:
 
 
 class PacedStore(Store):
-    """A store that repeats its calls. `sleep` takes seconds; with `random_bytes` it paces them."""
+    """A store that repeats its calls, after random pauses. `sleep` takes seconds."""
 
     def __init__(
         self,
@@ -104,16 +104,16 @@ class PacedStore(Store):
         self._persistent = Persistent(sleep, random_bytes)
 
     def _in_order(self, table: str, ids: Sequence[str], read: Callable[[Item], T]) -> list[T]:
-        """Read records by their ids, strongly consistent, 100 in a request.
+        """Read records by their ids, strongly consistent, 100 in each request.
 
-        Missing ones and damaged ones are left out.
+        Missing and damaged records are left out.
         """
         found = self._persistent.batch_get(self._client, table, list(ids))
         return readable((found[each] for each in ids if each in found), read)[0]
 
 
 class DynamoDatabase(Store):
-    """Answers the health check, by one cheap read within the client's time limits."""
+    """Answers the health check with one cheap read, within the client's time limits."""
 
     def ping(self) -> bool:
         """Return True if the data store answers within about a second; never raises."""
@@ -131,7 +131,7 @@ def get(client: Client, table: str, **key: Value) -> Item | None:
 
 
 def all_of(client: Client, table: str, merchant: str, read: Callable[[Item], T]) -> tuple[T, ...]:
-    """Read all rows of a merchant in the index `by_merchant`: a query for each megabyte.
+    """Read all rows of a merchant in the index `by_merchant`, one query for each megabyte.
 
     Damaged rows are left out (`readable`).
     """
@@ -147,7 +147,7 @@ def all_of(client: Client, table: str, merchant: str, read: Callable[[Item], T])
 
 
 def pages(operation: Callable[..., Answer], **request: Any) -> Iterator[list[Item]]:
-    """Yield the items of a query or a scan. DynamoDB ends a page at 1 MB, or after its `Limit`."""
+    """Yield the pages of a query or a scan. DynamoDB ends a page at 1 MB, or at its `Limit`."""
     while True:
         found = ask(operation, **request)
         yield found["Items"]
@@ -159,17 +159,17 @@ def pages(operation: Callable[..., Answer], **request: Any) -> Iterator[list[Ite
 def readable(
     rows: Iterable[Item], read: Callable[[Item], T], key: str = "id"
 ) -> tuple[list[T], list[str]]:
-    """Read the rows of a list; return the records, and the keys of rows that cannot be read.
+    """Read the rows of a list. Return the records, and the keys of rows that cannot be read.
 
-    A damaged record does not hide the others. It is logged by the reference of its `key`, the
-    table's key (docs/operating.md).
+    A damaged record does not hide the others. It is logged with a reference to its `key`, which is
+    the key of the table (docs/operating.md).
     """
     found: list[T] = []
     unreadable: list[str] = []
     for row in rows:
         try:
             found.append(read(row))
-        except Exception as error:  # noqa: BLE001 - for any damage
+        except Exception as error:  # noqa: BLE001 - damage can cause any error
             unreadable.append(text_from(row[key]))
             logger.warning(
                 "a record cannot be read: %s",
@@ -191,11 +191,12 @@ def due(
     lane: str = "",
     part: ShardRange = WHOLE,
 ) -> Entries[T]:
-    """Return the entries of a range of shards of a lane of the `due` index up to `until`.
+    """Return the entries up to `until` in a range of the shards of one lane of the `due` index.
 
-    Up to `limit` entries of each shard are returned, and all are counted. If a shard has more, half
-    of the returned entries are the oldest and half the newest. Otherwise records that cannot be
-    processed, which stay the oldest, would hide all others. One query per shard and page.
+    At most `limit` entries of each shard are returned, but all are counted. If a shard has more
+    entries, half of the returned entries are its oldest and half its newest. Otherwise, records
+    that cannot be processed would always be the oldest, and would hide all others. One query per
+    shard and page.
     """
     half = limit // 2
 
@@ -226,7 +227,7 @@ def entries(
     since: datetime | None = None,
     limit: int | None = None,
 ) -> Iterator[list[Item]]:
-    """Return the pages of a shard of an index by time, after `since` and up to `until`."""
+    """Return the pages of one shard of an index by time, after `since` and up to `until`."""
     key = "#shard = :shard AND #at <= :until"
     values = {":shard": text(shard), ":until": instant(until)}
     if since is not None:

@@ -1,29 +1,31 @@
 """Frozen dataclasses as DynamoDB items and back, by their field types.
 
-`Codec(kind)` reads the annotations once, at import; a new field needs no change here. Each field is
-an attribute of its name:
+`Codec(kind)` reads the annotations once, at import, so a new field needs no change here. Each field
+becomes an attribute with the field's name:
 
     str, StrEnum      S               tuple[X, ...]   L
     int               N               a dataclass     M
     datetime          N, epoch ms     X | None        no attribute for None
     bytes             B
 
-DynamoDB charges a write by the size of the whole item, names included, and allows 400 KB. So fields
-that neither conditions nor indexes need are stored in little space:
+DynamoDB charges a write by the size of the whole item, including the names of its attributes, and
+allows at most 400 KB. So fields that neither conditions nor indexes need are compressed:
 
     deflated   a text, compressed (B)
-    groups     fields as one JSON object by their names, compressed (B). A dataclass in it is a row:
-               its values in the order of the fields; a row may lack the last ones, if they have
-               defaults. A field that is None is left out. One field of a group may contain the
-               members that only a later release has, so that they are written again
+    groups     several fields as one JSON object by their names, compressed (B). A dataclass in it
+               is a row: a list of its values in the order of the fields. A row can lack its last
+               values, if these fields have defaults. A field that is None is left out. One field
+               of a group can contain the members that only a later release knows, so that they are
+               written again
 
 In JSON, times are epoch milliseconds.
 
 Compression uses a dictionary of frequent parts: field names, events, addresses. The first byte of a
-compressed text is the number of its dictionary. A dictionary never changes, because every stored
-record needs the one it was written with. A better dictionary gets the next number.
+compressed text is the number of its dictionary. A dictionary never changes, because reading a
+record needs the dictionary with which the record was written. A better dictionary gets the next
+number.
 
-Values are in the types of DynamoDB's low-level client. There is no float.
+Values have the types of DynamoDB's low-level client. No value is a float.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ Item = dict[str, Value]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _PARSED_BY_US = "before-parse.dynamodb"
-_REFUSED = 300  # from this HTTP status on, botocore makes an exception of the answer
+_REFUSED = 300  # from this HTTP status on, botocore raises an exception for the answer
 
 
 def milliseconds(at: datetime) -> int:
@@ -60,8 +62,8 @@ def moment(value: int) -> datetime:
 
 
 def text(value: str) -> Value:
-    # `str.__str__` returns the plain text of an enum's member, and raises TypeError for anything
-    # but text.
+    # `str.__str__` returns the plain text of an enum's member, and raises TypeError for a value
+    # that is not text.
     return {"S": str.__str__(value)}
 
 
@@ -91,11 +93,11 @@ def instant_from(value: Value) -> datetime:
 
 
 def read_as_sent(client: Any) -> None:
-    """Make `client` of DynamoDB read its answers as they are sent. Errors stay botocore's.
+    """Make `client` of DynamoDB return answers in the form in which DynamoDB sends them.
 
-    botocore's parser looks up the model of each attribute, which takes 10 µs, most of the time of a
-    list. An answer already has the form that the parser would return, except that its bytes are
-    base64.
+    botocore's parser looks up the model of each attribute, which takes 10 µs, most of the time that
+    a list needs. The parser is not needed, because an answer already has the form that the parser
+    would return, except that bytes are base64. botocore still parses errors.
     """
     client.meta.events.register(_PARSED_BY_US, _read)
 
@@ -105,27 +107,27 @@ def _read(
 ) -> None:
     """Handle botocore's event.
 
-    Values that are put into the second argument become part of the answer.
+    Values that are stored in the second argument become part of the answer.
     """
     if response_dict["status_code"] < _REFUSED and response_dict["body"]:
         customized_response_dict |= json.loads(response_dict["body"], object_hook=_decoded)
-        response_dict["body"] = b""  # nothing is left for the parser
+        response_dict["body"] = b""  # leave nothing for the parser
 
 
 def _decoded(found: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of the answer, with bytes decoded.
+    """Return an object in the answer with its bytes decoded.
 
-    Only the type B has a text that is bytes.
+    Only in a value of the type B does a text stand for bytes.
     """
     if "B" in found and isinstance(found["B"], str):
         found["B"] = a2b_base64(found["B"])
     return found
 
 
-_RAW: Final = -15  # zlib's largest window, without its header and checksum
+_RAW: Final = -15  # zlib's largest window, without zlib's header and checksum
 _LEVEL: Final = 6
 
-# Texts of the kinds that are stored, the most frequent ones last.
+# Texts like those that are stored, the most frequent ones last.
 _1: Final = (
     b'{"id":"evt_","object":"event","api_version":"2026-10-28.endive","created":17,"data":{"obje'
     b'ct":{"id":"cs_","object":"checkout.session","adaptive_pricing":null,"after_expiration":nul'
@@ -220,9 +222,9 @@ _DEFLATED: Final[tuple[Encode, Decode]] = (deflated, inflated)
 class Codec(Generic[T]):
     """Encodes and decodes records of the dataclass `kind`.
 
-    `names` maps fields to attributes of another name, `groups` attributes to the fields in them.
-    `later` is a field of a group: the JSON text of its unknown members. Other attributes are
-    ignored.
+    `names` maps fields to attributes with another name, and `groups` maps attributes to the fields
+    in them. `later` is a field in a group, for the JSON text of the group's unknown members. Other
+    attributes are ignored.
     """
 
     def __init__(
@@ -252,11 +254,11 @@ class Codec(Generic[T]):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Return the names of all attributes that a record may have."""
+        """Return the names of all attributes that a record can have."""
         return (*self._own, *self._groups)
 
     def encode(self, record: T, groups: Collection[str] | None = None) -> Item:
-        """Return the attributes of `record`, with these groups or all."""
+        """Return the attributes of `record`, including these groups, or all groups."""
         item = {
             attribute: encode(value)
             for attribute, (name, encode, _) in self._own.items()
@@ -271,7 +273,7 @@ class Codec(Generic[T]):
         return self._groups[attribute].encode(record)
 
     def changed_groups(self, before: T, after: T) -> list[str]:
-        """Return the attributes of the groups in which the records differ."""
+        """Return the names of the groups in which the two records differ."""
         return [
             attribute
             for attribute, group in self._groups.items()
@@ -279,10 +281,10 @@ class Codec(Generic[T]):
         ]
 
     def decode(self, item: Mapping[str, Value]) -> T:
-        """Return the record of `item`. A field without an attribute has its default, or is None.
+        """Return the record in `item`. A field without an attribute has its default, or is None.
 
-        Raises TypeError if a required attribute is missing, KeyError, TypeError or ValueError if
-        one is damaged.
+        Raises TypeError if a required attribute is missing, and KeyError, TypeError or ValueError
+        if an attribute is damaged.
         """
         found: dict[str, Any] = {**self._absent}
         for attribute, value in item.items():
@@ -324,7 +326,7 @@ class _Group:
 
 
 def _columns(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return for each field its type, and whether it has no default."""
+    """Return, for each field, its type and whether the field has no default."""
     hints = get_type_hints(kind)
     return {each.name: (hints[each.name], each.default is MISSING) for each in fields(kind)}
 
@@ -334,7 +336,7 @@ def _optional(hint: Any) -> bool:
 
 
 def _given(hint: Any) -> Any:
-    """Return the type of a value that is not None."""
+    """Return the type of the value if it is not None."""
     return get_args(hint)[0] if _optional(hint) else hint
 
 
@@ -383,7 +385,7 @@ def _itself(value: Any) -> Any:
 
 
 def _row(kind: Any) -> tuple[Convert, Convert]:
-    """Return these functions for a dataclass, which becomes a list of its values."""
+    """Return such functions for a dataclass, which becomes a list of its values."""
     columns = _columns(kind)
     pairs = [(name, *_json(hint)) for name, (hint, _) in columns.items()]
     least = sum(required for _, required in columns.values())
@@ -398,7 +400,7 @@ def _row(kind: Any) -> tuple[Convert, Convert]:
 
     converted = [(place, back) for place, (_, _, back) in enumerate(pairs) if back is not _itself]
 
-    def unpack(row: list[Any]) -> Any:  # a later release may have more values
+    def unpack(row: list[Any]) -> Any:  # a later release can store more values
         values = row[: len(pairs)]
         for place, back in converted:
             if place < len(values) and values[place] is not None:

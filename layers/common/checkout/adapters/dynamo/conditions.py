@@ -1,7 +1,7 @@
 """Conditional requests to DynamoDB, and the meaning of a failed condition.
 
-Each clause of a condition has a name before the clauses are joined, and so has each item of a
-transaction. Source: the order of writes, domain/session/transitions.py.
+Each item of a transaction has a name, and so has each clause of a condition before the clauses are
+joined. Source: the order of writes, domain/session/transitions.py.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from checkout.domain.session.record import Session
 from checkout.domain.session.retention import RETENTION, rows_kept_until
 from checkout.ports import Allowance, KeyHeld, Reservation
 
-RESERVATION: Final = "reservation"  # the name of the item in a transaction
-# This happens by chance with a probability of about 2^-130, or because of a mistake.
+RESERVATION: Final = "reservation"  # the name of the reservation's item in a transaction
+# A taken id means a mistake: by chance it happens with a probability of about 2^-130.
 TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
@@ -58,13 +58,13 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
         values[":now"] = instant(change.after.updated_at)
 
     for name, value in after.items():
-        # The stored `ttl` may come from an earlier retention setting.
+        # `ttl` is always written, because the stored value may come from an earlier retention.
         if name != "version" and (before.get(name) != value or name == "ttl"):
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # Another release may have added it to the index, and a changed cart may be stored in either
-    # place.
+    # Another release may have added the session to an index, and a changed cart may be stored in
+    # either place.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
@@ -81,9 +81,9 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
 
 
 def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) -> dict[str, Any]:
-    """Return the UpdateItem of all attributes of a small record, if the version is as read.
+    """Return the UpdateItem of all attributes of a small record, if its version is as read.
 
-    Attributes of `maybe` that the record no longer has are removed.
+    Attributes in `maybe` that the record no longer has are removed.
     """
     request = _written(table, after, maybe)
     request["ExpressionAttributeValues"] |= {":from": before["status"], ":read": before["version"]}
@@ -96,8 +96,8 @@ def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) 
 def row_updates(table: str, change: Change[Session], retention: timedelta) -> list[dict[str, Any]]:
     """Return the writes to the session's other rows, for the transaction of a change.
 
-    Most changes do nothing there (domain/session/retention.py). The rows of a session with its
-    first wallet are kept longer before its change is written (sessions.py).
+    Most changes need none (domain/session/retention.py). If a change gives the session its first
+    wallet, the rows get their longer time to live before the change is written (sessions.py).
     """
     before, after = change.before, change.after
     as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)
@@ -107,7 +107,7 @@ def row_updates(table: str, change: Change[Session], retention: timedelta) -> li
         return []
     old = {row["id"]["S"]: row for row in rows_of(before, retention)}
     if not same:
-        old.setdefault(cart_id(before.id), {})  # another release may have stored a larger one
+        old.setdefault(cart_id(before.id), {})  # another release may have stored a larger cart
     new = {row["id"]["S"]: row for row in rows_of(after, retention)}
     return [
         *({"Update": _written(table, row)} for key, row in new.items() if row != old.get(key)),
@@ -118,7 +118,7 @@ def row_updates(table: str, change: Change[Session], retention: timedelta) -> li
 def keep_longer(table: str, row: Item) -> dict[str, Any]:
     """Return the UpdateItem that gives a stored row the time to live of `row`.
 
-    It writes only the time, because an operator may have erased a customer's text meanwhile.
+    Only the time is written, because an operator may have erased a customer's text meanwhile.
     """
     return {
         "TableName": table,
@@ -133,7 +133,7 @@ def keep_longer(table: str, row: Item) -> dict[str, Any]:
 def _written(
     table: str, row: Item, maybe: Collection[str] = ("ttl", "search_key", "created_key")
 ) -> dict[str, Any]:
-    """Return the UpdateItem that replaces a row, which may have had attributes of `maybe`."""
+    """Return the UpdateItem that replaces a row, which may have the attributes in `maybe`."""
     names = [name for name in row if name != "id"]
     removed = [name for name in maybe if name not in row]
     return {
@@ -162,7 +162,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
-    """Return the PutItem of an idempotency record, if its key is free or its holder expired."""
+    """Return the PutItem of an idempotency record, if its key is free or the holder expired."""
     absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
     return {
         "TableName": table,
@@ -175,7 +175,7 @@ def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
 
 
 def count_in(table: str, allowance: Allowance) -> dict[str, Any]:
-    """Return the UpdateItem that counts in an allowance, within its maximum."""
+    """Return the UpdateItem that adds to an allowance's count, up to the maximum."""
     return {
         "TableName": table,
         "Key": {"id": text(f"allowance#{allowance.id}")},
@@ -198,9 +198,10 @@ def counted_in(item: Item | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """The items of a transaction by name, under which a condition's failure is looked up.
+    """The items of a transaction by name, so that a failed condition can be found by name.
 
-    DynamoDB reports a failure by the item's position, so items are sent in the order of the names.
+    DynamoDB reports the position of the item whose condition failed, so the items are sent in the
+    order of the names.
     """
 
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -215,11 +216,11 @@ class Writes:
         return transaction(*self.items.values(), writer=writer)
 
     def failed(self, error: ClientError, name: str) -> bool:
-        """Return whether the condition of this item failed; False if there is no such item."""
+        """Return whether the condition of this item failed, or False if there is no such item."""
         return name in self.items and condition_failed(error, index=[*self.items].index(name))
 
     def stored(self, error: ClientError, name: str) -> Item | None:
-        """Return the stored item on which this one's condition failed, as `failed_item` does.
+        """Return the stored item that failed the condition of this item, like `failed_item`.
 
         Returns None if there is no such item in the transaction.
         """
@@ -242,9 +243,9 @@ def put(
     *,
     ask: Callable[..., Any] = ask,
 ) -> None:
-    """Make a PutItem, and that of a reservation in the same transaction. Raises KeyHeld.
+    """Make a PutItem, and the PutItem of a reservation in the same transaction.
 
-    `table` is that of the reservations.
+    `table` is the table of the reservations. Raises KeyHeld.
     """
     if reservation is None:
         ask(client.put_item, **request)
@@ -259,7 +260,7 @@ def put_reserved(
     *puts: dict[str, Any],
     ask: Callable[..., Any],
 ) -> None:
-    """Make these PutItems and that of the reservation in one transaction. Raises KeyHeld."""
+    """Make these PutItems and the reservation's in one transaction. Raises KeyHeld."""
     writes = Writes({f"put {number}": {"Put": each} for number, each in enumerate(puts)})
     writes.reserve(table, reservation)
     try:
@@ -270,12 +271,12 @@ def put_reserved(
 
 
 def put_version(table: str, item: Item, key: str, version: int) -> dict[str, Any]:
-    """Return the PutItem of a record's `version`, if the previous one, or none, is stored."""
+    """Return the PutItem of a record's `version`, if the previous one is stored, or none is."""
     return put_new(table, item, key) if version == 1 else put_next(table, item, version)
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
-    """Return the PutItem of a record's next `version`, if the previous one is stored."""
+    """Return the PutItem of a record's next `version`, if the previous version is stored."""
     return {
         "TableName": table,
         "Item": item,
@@ -285,7 +286,7 @@ def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
 
 
 def at_version(version: int) -> dict[str, Any]:
-    """Return the condition that a record has the version that was read."""
+    """Return the condition that the stored record still has the version that was read."""
     return {
         "ConditionExpression": "#version = :read",
         "ExpressionAttributeNames": {"#version": "version"},
@@ -294,7 +295,7 @@ def at_version(version: int) -> dict[str, Any]:
 
 
 def condition_failed(error: ClientError, *, index: int = 0) -> bool:
-    """Return whether a condition failed; `index` is the item's position in a transaction."""
+    """Return whether a condition failed. `index` is the item's position in a transaction."""
     canceled = reasons(error)
     if canceled:
         return canceled[index].get("Code") == CONDITION_FAILED
@@ -302,7 +303,7 @@ def condition_failed(error: ClientError, *, index: int = 0) -> bool:
 
 
 def met(operation: Callable[..., Any], **request: Any) -> bool:
-    """Make a conditional write; return False if its condition failed, and nothing was written."""
+    """Make a conditional write. Return False if the condition failed and nothing was written."""
     try:
         ask(operation, **request)
     except ClientError as error:
@@ -313,7 +314,9 @@ def met(operation: Callable[..., Any], **request: Any) -> bool:
 
 
 def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
-    """Return the item that failed the condition, or None if there is none or another one failed.
+    """Return the stored item that failed the condition of item `index`.
+
+    Return None if there is no stored item, or if only the condition of another item failed.
 
     Raises `error` itself if no condition failed.
     """
@@ -329,8 +332,9 @@ def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
 def transaction(*items: dict[str, Any], writer: str = "") -> dict[str, Any]:
     """Return the request of a transaction.
 
-    Its token is the request's digest, so a repetition after a lost answer changes nothing. The
-    digest includes the writer; if the items have none, `writer` distinguishes equal requests.
+    The transaction's token is the digest of the request, so a repetition after a lost answer
+    changes nothing. The digest includes the writer. If the items have no writer, `writer`
+    distinguishes equal requests.
     """
     digest = hashlib.sha256(
         json.dumps(items, sort_keys=True, default=bytes.hex).encode() + writer.encode()

@@ -1,8 +1,8 @@
 """Daily totals in DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
-The index `uncounted` lists the sessions by the time of their end, in two lanes: sessions that end
-by the clock, and sessions whose end is written. Counted sessions stay in the index
-(docs/decisions/0004).
+The index `uncounted` lists the sessions by the time of their end, in two lanes: one for sessions
+that end by the clock, and one for sessions whose end is written. A session stays in the index even
+after it was counted (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from checkout.domain.reports.daily_totals import DayTotals
 from checkout.domain.session.record import Session
 from checkout.ports import Batch, Scan, ScanPositions
 
-_UNREPORTED: Final = "unreported"  # of a shard's row: ids, separated by spaces
+_UNREPORTED: Final = "unreported"  # attribute of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")
-# Of a day's row: amounts by hour (`hour#9`), and unpaid sessions (`unpaid#reason#provider`).
+# Attributes of a day's row: amounts by hour (`hour#9`), and the numbers of unpaid sessions
+# (`unpaid#reason#provider`).
 _HOUR, _UNPAID = "hour", "unpaid"
 
 
 class DynamoDailyTotals(PacedStore):
     """Stores the daily sums of each merchant, counted after sessions have ended.
 
-    Counting writes no session: the walks store their positions. Ids begin with `day#` and `clock#`,
-    unlike the id of any session.
+    Counting writes to no session. Instead, the walks along the index store their positions. Ids of
+    these rows begin with `day#` and `clock#`, unlike the id of any session.
     """
 
     @property
@@ -52,7 +53,7 @@ class DynamoDailyTotals(PacedStore):
         return range(due_shards())
 
     def positions(self) -> ScanPositions:
-        """Return the positions of all walks: one row for each shard, read with one call."""
+        """Return the positions of all walks. One call reads the rows of all shards."""
         ids = {_mark(shard): shard for shard in self.shards}
         rows = self._persistent.batch_get(self._client, self._sessions, list(ids))
         marks = {
@@ -80,10 +81,10 @@ class DynamoDailyTotals(PacedStore):
     ) -> Batch | None:
         """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
 
-        `since` is the walk's mark, if it has one. Returns None if there are none, or if there are
-        far fewer and the first ended less than `gathered` before `until`: passing them together
-        later costs less. A stretch ends at a whole millisecond, so that no millisecond is passed in
-        part.
+        `since` is the position of the walk, if it has one. Returns None if there are no sessions.
+        Also returns None if there are far fewer than `limit` and the first one ended less than
+        `gathered` before `until`, because passing more sessions together later costs less. A
+        stretch ends at a whole millisecond, so that no millisecond is passed in part.
         """
         if since is not None and since >= until:
             return None
@@ -131,8 +132,8 @@ class DynamoDailyTotals(PacedStore):
     ) -> bool:
         """Add to the days and store that the stretch was passed, or do neither.
 
-        The shard's `unreported` sessions, if there are any, are stored with it. Returns False if
-        another run has passed it.
+        The same write stores the shard's `unreported` sessions, if there are any. Returns False if
+        another run has passed the stretch.
         """
         still = "attribute_not_exists(#mark)" if batch.since is None else "#mark = :since"
         values = {":to": instant(batch.to)}
@@ -160,8 +161,9 @@ class DynamoDailyTotals(PacedStore):
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
-            # As intended: our own write, whose answer was lost. If two runs pass the same stretch,
-            # they add the same numbers, and the transaction's token applies only one of them.
+            # If this is our own write, whose answer was lost, all is as intended. If two runs pass
+            # the same stretch, they add the same numbers, and because of the transaction's token
+            # the numbers are added only once.
             return not daily_totals and found.get(batch.walk.value) == instant(batch.to)
         return True
 
@@ -178,10 +180,10 @@ class DynamoDailyTotals(PacedStore):
                 ExpressionAttributeValues={":was": _ids(was), ":unreported": _ids(unreported)},
             )
         except ClientError as error:
-            failed_item(error)  # as intended: another run has changed them, or our answer was lost
+            failed_item(error)  # harmless: another run has changed them, or our answer was lost
 
     def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTotals, ...]:
-        """Return the sums of these days, at most 100, in their order."""
+        """Return the sums of these days, at most 100, in the order of `days`."""
         found: dict[date, Counter[str]] = {day: Counter() for day in days}
         for part in range(of.parts):
             ids = {_id(of.merchant, currency, day, part): day for day in days}
@@ -232,7 +234,7 @@ class DynamoDailyTotals(PacedStore):
 
 
 def _named(names: Iterable[str], kind: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the names of this kind, each with its other parts."""
+    """Yield the attribute names of this kind, each with the parts after the kind."""
     for name in names:
         first, *rest = name.split("#", 2)
         if first == kind:
@@ -244,7 +246,7 @@ def _ids(unreported: frozenset[str]) -> dict[str, Any]:
 
 
 def _mark(shard: int) -> str:
-    """Return the id of the row with the walks' positions in a shard."""
+    """Return the id of the row that stores the walks' positions in a shard."""
     return f"clock#{shard}"
 
 

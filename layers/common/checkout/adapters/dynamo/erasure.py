@@ -1,4 +1,4 @@
-"""Read all records, only for the operator's commands."""
+"""Read all records. Only the operator's commands use this module."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OTHER_ROWS: Final = (
 
 
 class DynamoRecords(Store):
-    """Reads whole tables, in no order; None stands for a row that cannot be read.
+    """Reads whole tables, in no particular order. A row that cannot be read is returned as None.
 
     Only the operator's credentials allow scans. A scan costs one read unit for each 4 kB, and locks
     nothing. Each method raises `errors.Unavailable`.
@@ -72,12 +72,12 @@ class DynamoRecords(Store):
         return self._read(self._sessions, "id", read)
 
     def session_ids(self) -> Iterator[str]:
-        """Return the ids of all sessions, also of those that cannot be read."""
+        """Return the ids of all sessions, including sessions that cannot be read."""
         ids = (text_from(row["id"]) for row in self._rows(self._sessions))
         return (each for each in ids if each.startswith("cs_"))
 
     def merchant_of(self, session_id: str) -> str | None:
-        """Return the id of a session's merchant, also if the session cannot be read."""
+        """Return the id of a session's merchant, even if the session cannot be read."""
         row = get(self._client, self._sessions, id=text(session_id))
         return text_from(unsharded(row)["merchant"]) if row and "merchant" in row else None
 
@@ -97,11 +97,11 @@ class DynamoRecords(Store):
         return self._read(self._sessions, "id", refund_from, prefix=_REFUND)
 
     def answers(self) -> Iterator[Reservation | None]:
-        """Return the stored answers of requests with an idempotency key."""
+        """Return the stored answers to requests with an idempotency key."""
         return self._read(self._reservations, "key", reservation_from)
 
     def replace_answer(self, answer: Reservation) -> None:
-        """Write the answer's body in place of the stored one, unless the key has a newer answer."""
+        """Replace the stored body with that of `answer`, unless the key has a newer answer."""
         still_this_answer = "#writer = :writer"
         met(
             self._client.update_item,
@@ -131,7 +131,7 @@ class DynamoRecords(Store):
 
 
 def _readable(read: Callable[[Item], T], row: Item) -> T | None:
-    """Return the record, or None for a row that was damaged by hand."""
+    """Return the record, or None if somebody has damaged the row by hand."""
     try:
         return read(row)
     except (KeyError, TypeError, ValueError):

@@ -1,9 +1,10 @@
-"""Webhook events in DynamoDB, outside of the transaction that made them.
+"""Webhook events in DynamoDB, outside of the transaction that creates them.
 
-The next attempt is made from `retry_at`; `next_at` is its place in an index (places.py).
+The attribute `retry_at` is the time from which the next attempt can be made. `next_at` is the
+event's position in an index (index_keys.py).
 
-The copies for each further endpoint are a separate list: their `merchant` includes the endpoint, as
-`mer_…/we_…`.
+The copies for each further endpoint are a separate list: the attribute `merchant` of a copy
+includes the endpoint, as in `mer_…/we_…`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class DynamoEvents(PacedStore):
     """Stores webhook events; `DynamoSessions.save` adds those of sessions."""
 
     def add(self, event: WebhookEvent, reservation: Reservation | None = None) -> None:
-        """Write a new event that belongs to no session, and the reservation with it.
+        """Write a new event that belongs to no session, and the reservation.
 
         Both are written in one transaction. Raises KeyHeld.
         """
@@ -58,7 +59,7 @@ class DynamoEvents(PacedStore):
                 raise Unavailable(TAKEN) from error
 
     def add_copy(self, event: WebhookEvent) -> None:
-        """Write a copy of an event, unless it is already stored in any state."""
+        """Write a copy of an event, unless this copy is already stored, in whatever state."""
         met(self._client.put_item, **put_new(self._events, event_item(event), "id"))
 
     def get(self, event_id: str) -> WebhookEvent | None:
@@ -96,8 +97,8 @@ class DynamoEvents(PacedStore):
     ) -> tuple[DueEvent, ...]:
         """Return events whose next attempt is due by `until`, oldest first.
 
-        Only a range of the shards is read, and at most `limit` events of each shard. The index lags
-        a little.
+        Only a range of the shards is read, and at most `limit` events from each shard. The index
+        lags a little.
         """
         found = due(
             self._client,
@@ -114,7 +115,7 @@ class DynamoEvents(PacedStore):
     def put_off(self, event: DueEvent, until: datetime) -> bool:
         """Postpone the event's entry in the due index to `until`.
 
-        Returns False if it was delivered, given up or postponed meanwhile.
+        Returns False if the event was delivered, given up or postponed meanwhile.
         """
         as_seen = "#due_at = :seen"
         try:
@@ -130,7 +131,7 @@ class DynamoEvents(PacedStore):
             )
         except ClientError as error:
             found = failed_item(error) or {}
-            # As intended: our own write, whose answer was lost, or an equal one.
+            # Our own write, whose answer was lost, or an equal write by another process, is fine.
             return found.get("due_at") == instant(until)
         return True
 
@@ -147,9 +148,9 @@ class DynamoEvents(PacedStore):
     ) -> Page[WebhookEvent]:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        With the id of a further `endpoint`, these are the copies for it. `upward` reads from the
-        oldest, or from `after`, to the newest. `after` is the position of the last event seen. A
-        page is a query for each shard, and one batch read.
+        With the id of a further `endpoint`, this reads the copies for that endpoint. `upward` reads
+        from the oldest, or from `after`, to the newest. `after` is the position of the last event
+        seen. A page takes one query for each shard, and one batch read.
         """
         found = lists.page(
             self._client,
@@ -168,12 +169,12 @@ class DynamoEvents(PacedStore):
 
 
 def log_of(merchant: str, endpoint: str | None) -> str:
-    """Return the owner of a list of events: the merchant, or the endpoint of copies."""
+    """Return the owner of a list of events: the merchant, or an endpoint for its copies."""
     return f"{merchant}{_OF}{endpoint}" if endpoint else merchant
 
 
 def of_merchant(item: Item) -> Item:
-    """Return the item, or an entry of the index `due`, with merchant and shard as two fields."""
+    """Return the item (or entry of the index `due`) with merchant and shard as two fields."""
     found = unsharded(item)
     merchant, _, _ = text_from(found["merchant"]).partition(_OF)
     return found | {"merchant": text(merchant)}
@@ -184,7 +185,7 @@ def event_from(item: Item) -> WebhookEvent:
 
 
 def event_item(event: WebhookEvent) -> Item:
-    """Return the whole item, index attributes included."""
+    """Return the whole item, including the attributes for the indexes."""
     item = _EVENT.encode(event)
     if event.is_copy:
         item["merchant"] = text(log_of(event.merchant, event.endpoint))

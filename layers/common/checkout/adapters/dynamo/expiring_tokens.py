@@ -1,7 +1,7 @@
 """Sign-ins, challenges, counters and refused requests in DynamoDB.
 
-They are stored with the idempotency keys, in the table for records that are found by a hash and
-that expire (docs/decisions/0004).
+They are in the same table as the idempotency keys, which is for records that expire and that are
+found by a hash (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 class DynamoSignIns(Store):
     """Stores the sign-ins to the dashboard.
 
-    Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is the client for
-    optional writes with short timeouts.
+    Keys begin with `sign-in#`, unlike the hash of any idempotency key. `courtesy` is a client with
+    short timeouts for optional writes.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -57,7 +57,7 @@ class DynamoSignIns(Store):
         return _SIGN_IN.decode({**item, "key": text(sign_in_id)})
 
     def seen(self, sign_in: SignIn, now: datetime) -> None:
-        """Record the sign-in's use, best effort: it never fails a request."""
+        """Record the use of the sign-in. Best effort: a failure never fails the request."""
         still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
         try:
             ask(
@@ -81,7 +81,7 @@ class DynamoSignIns(Store):
             return  # a failure only shortens the idle time by a minute
 
     def end(self, sign_in_id: str) -> None:
-        """End the sign-in; the next request with it is rejected."""
+        """End the sign-in. The next request with it is rejected."""
         ask(
             self._client.update_item,
             TableName=self._reservations,
@@ -108,7 +108,7 @@ class DynamoChallenges(Store):
         ask(self._client.put_item, TableName=self._reservations, Item=item)
 
     def look(self, place: str, now: datetime) -> bytes | None:
-        """Return what `take` would return, and leave it there."""
+        """Return what `take` would return, but do not use it up."""
         item = get(self._client, self._reservations, key=_challenge_key(place))
         if item is None or "taken_at" in item:
             return None
@@ -116,7 +116,7 @@ class DynamoChallenges(Store):
         return None if ended else bytes(item["challenge"]["B"])
 
     def take(self, place: str, now: datetime) -> bytes | None:
-        """Return the challenge of this browser and purpose once, if it has not expired."""
+        """Return the challenge of this browser and purpose, only once and if it has not expired."""
         untaken = "attribute_exists(#key) AND attribute_not_exists(#taken_at) AND #until > :now"
         names = {"#key": "key", "#taken_at": "taken_at", "#until": "until"}
         try:
@@ -138,7 +138,7 @@ class DynamoChallenges(Store):
 
 
 class DynamoCounters(Store):
-    """Stores counters that all processes share, for a while.
+    """Stores counters that all processes share. Each counter is kept for a limited time.
 
     Keys begin with `attempts#`, unlike the hash of any idempotency key.
     """
@@ -165,7 +165,7 @@ class DynamoCounters(Store):
         )
 
     def give_back(self, counter: str, by: int = 1) -> None:
-        """Subtract from a counter that is large enough. Best effort: raises nothing."""
+        """Subtract from a counter, if it is at least `by`. Best effort: raises nothing."""
         try:
             met(
                 self._client.update_item,
@@ -200,8 +200,8 @@ _REFUSALS: Final = Codec(FailedRequests, groups={"entries": ("entries",)})
 class DynamoFailedRequests(Store):
     """Stores the refused requests of each API key, for a day.
 
-    Keys begin with `refused#`, unlike the hash of any idempotency key. No request waits for long
-    for them: the client gives up soon.
+    Keys begin with `refused#`, unlike the hash of any idempotency key. The client has short
+    timeouts, so that no request waits long for this store.
     """
 
     def of(self, key_id: str) -> FailedRequests:

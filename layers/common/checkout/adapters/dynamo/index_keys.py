@@ -1,7 +1,8 @@
-"""Decide the position of each record in every index, and until when DynamoDB keeps it.
+"""Decide the position of each record in every index, and when DynamoDB removes the record.
 
 The domain decides when a record needs a check (`Session.needed_at`) and how long it is kept
-(domain/session/retention.py). This module turns these times into index entries that cost little.
+(domain/session/retention.py). This module turns these times into index entries that cost little to
+write.
 
     index                   key                        entries
     by_merchant             merchant, created_key      sessions and events, by creation
@@ -10,15 +11,16 @@ The domain decides when a record needs a check (`Session.needed_at`) and how lon
     due                     due_shard, due_at          records for the sweep, in two lanes: records
                                                        that may have left money are urgent
     uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
-                                                       a write, or by the clock. They stay in it
+                                                       a write, or by the clock. Entries are never
+                                                       removed
 
-An index has several shards, because a partition accepts 1 000 write units a second, and an index by
-time grows only at one end (docs/decisions/0009). Moving an entry costs two units, so an entry of
-`due` is moved only if necessary.
+An index has several shards, because one partition accepts only 1 000 write units a second, and all
+new entries of an index by time are at the same end (docs/decisions/0009). Moving an entry costs two
+write units, so an entry of `due` is moved only if necessary.
 
-Shard 0 of a merchant's list has its owner as the index's key, as all lists had before shards, and
-shard 3 has `owner#3`. So the attribute `merchant` of a record contains its merchant and its shard,
-which the domain calls the record's `part`.
+In a merchant's list, the index's key of shard 0 is the owner alone, as in the lists from before
+there were shards, and the key of shard 3 is `owner#3`. So the attribute `merchant` of a record
+contains its merchant and its shard. The domain calls this shard the record's `part`.
 """
 
 from __future__ import annotations
@@ -43,18 +45,18 @@ from checkout.domain.session.record import Session, Status
 from checkout.domain.session.retention import session_kept_until
 from checkout.domain.webhooks.record import KEPT, EventStatus, WebhookEvent
 
-# The shards of each lane of an index by time. A later release may have more of them, but never
-# fewer, because their entries would not be found.
+# The number of shards in each lane of an index by time. A later release can have more shards, but
+# never fewer, because the entries in the removed shards would not be found.
 DUE_SHARDS: Final = 8
-URGENT_SHARDS: Final = 16  # of the first lane of `due`, to which each payment writes eight times
-# The second lane: in `due` for sessions that are not urgent, in `uncounted` for sessions that end
-# by the clock.
+URGENT_SHARDS: Final = 16  # in the first lane of `due`, to which each payment writes eight times
+# The second lane. In `due` it is for sessions that are not urgent, and in `uncounted` for sessions
+# that end by the clock.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
-# The sweep runs once a minute. An entry is not moved if its time is not later than needed, nor
-# earlier by more than this.
+# The sweep runs once a minute. An entry is not moved if its time is at most this much earlier than
+# needed, and not later than needed.
 LOOK_EARLIER: Final = timedelta(seconds=60)
-_TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, nothing depends on it
+_TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, and nothing depends on it
 
 
 def of_session(session: Session, retention: timedelta) -> Item:
@@ -65,12 +67,12 @@ def of_session(session: Session, retention: timedelta) -> Item:
         first = urgent(session)
         place["due_shard"] = text(("" if first else LATER) + due_shard(session.id, urgent=first))
         place["due_at"] = instant(due)
-    # It is never removed: the walks of daily_totals.py pass it once.
+    # This entry is never removed; each walk of daily_totals.py passes it once.
     if session.over_at is not None:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))
         place["uncounted_at"] = instant(session.over_at)
-    if session.status is Status.COMPLETED:  # found among any number of other sessions
+    if session.status is Status.COMPLETED:  # so that it is found among any number of others
         place["search_key"] = owned(search_key(session.merchant, PAID), session.part)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
@@ -79,10 +81,10 @@ def of_session(session: Session, retention: timedelta) -> Item:
 
 
 def due_at(session: Session) -> datetime | None:
-    """Return when the sweep looks at the session; None if nothing is left.
+    """Return when the sweep looks at the session, or None if nothing is left to do.
 
-    A planned look is not moved if its time suffices. Most customers approve before the sweep's
-    look, so the entry of a session that awaits them is not moved either.
+    A planned look is not moved if its time is early enough. Most customers approve before the sweep
+    looks at their session, so the entry of a session that awaits the approval is not moved either.
     """
     needed, planned = session.needed_at, session.look_at
     if needed is None or planned is None:
@@ -103,8 +105,8 @@ def urgent(session: Session) -> bool:
 def of_event(event: WebhookEvent) -> Item:
     """Return an event's attributes for the indexes and the time to live.
 
-    It is in `due` while an attempt is due, at `next_at`, which a lease does not move; `due_at` is
-    its postponed time. Its time to live begins with its end.
+    An event is in the index `due` while it waits for an attempt, at the time `next_at`, which a
+    lease does not move; `due_at` is its postponed time. Its time to live begins when it ends.
     """
     place = {"created_key": text(position(event.created_at, event.id))}
     if event.status is EventStatus.PENDING:
@@ -116,22 +118,22 @@ def of_event(event: WebhookEvent) -> Item:
 
 
 def due_shards(*, urgent: bool = False) -> int:
-    """Return the number of shards of a lane of an index by time."""
+    """Return the number of shards in a lane of an index by time."""
     return URGENT_SHARDS if urgent else DUE_SHARDS
 
 
 def due_shard(record_id: str, *, urgent: bool = False) -> str:
-    """Return the shard of a lane of an index by time in which this record is."""
+    """Return the shard, in a lane of an index by time, that contains this record."""
     return str(part_of(record_id, due_shards(urgent=urgent)))
 
 
 def ttl(at: datetime) -> Value:
-    """Return the time to live of a record that is not needed after `at`, in epoch seconds."""
+    """Return the time to live, in epoch seconds, of a record that is not needed after `at`."""
     return number(milliseconds(at) // 1000 + _TTL_DELAY)
 
 
 def needing_somebody(session: Session) -> Item:
-    """Return the attributes of a row that lists a session among those that need a person."""
+    """Return the attributes with which a row lists its session among those needing a person."""
     return {
         "search_key": owned(search_key(session.merchant, NEEDS_SOMEBODY), session.part),
         "created_key": text(position(session.created_at, session.id)),
@@ -139,12 +141,12 @@ def needing_somebody(session: Session) -> Item:
 
 
 def owned(owner: str, shard: int) -> Value:
-    """Return the key of a shard of the owner's list."""
+    """Return the key of one shard of the owner's list."""
     return text(f"{owner}#{shard}" if shard else owner)
 
 
 def sharded(item: Item) -> Item:
-    """Join `merchant` and `shard` of an item into one attribute."""
+    """Join the attributes `merchant` and `shard` of an item into one."""
     shard = int(item.pop("shard")["N"])
     return item | {"merchant": owned(text_from(item["merchant"]), shard)}
 
@@ -158,11 +160,11 @@ def unsharded(item: Item) -> Item:
 
 
 def search_key(merchant: str, typed: str) -> str:
-    """Return the key of a text in `by_search`, which is a hash, because wallets are private."""
+    """Return the key of a text in `by_search`: a hash, because wallet addresses are private."""
     found = f"search\n{merchant}\n{same_text(typed)}"
     return hashlib.sha256(found.encode()).hexdigest()[:32]
 
 
 def prefix_key(merchant: str, typed: str) -> str:
-    """Return the key of all order numbers with the same beginning as this text."""
+    """Return the key that all order numbers with the same beginning as `typed` share."""
     return search_key(merchant, "order\n" + same_text(typed)[:PREFIX_LEAST])

@@ -1,8 +1,9 @@
-"""Payment links in DynamoDB: rows among the sessions, whose transactions change their stock.
+"""Payment links in DynamoDB: rows among the sessions.
 
-The index `by_search` lists a merchant's links. A stock in several rows has an equal part in the
-link's own row and in each of the others, which contain nothing else; a session takes items from one
-row and returns them to the same row (docs/decisions/0015).
+The links are in the sessions' table because the transactions of sessions change the links' stock.
+The index `by_search` lists a merchant's links. A stock can be spread over several rows: the link's
+own row and each further row get an equal part, and the further rows contain nothing else. A session
+takes items from one row and returns them to the same row (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
 
 
 def take_items(table: str, row_id: str, items: int) -> dict[str, Any]:
-    """Return the update that takes items from a row of a stock that has enough."""
+    """Return the update that takes items from a row of a stock, if the row has enough."""
     request = _of_stock(table, row_id, -items)
     request["ExpressionAttributeNames"]["#stopped_at"] = "stopped_at"
     request["ExpressionAttributeValues"][":items"] = number(items)
@@ -42,7 +43,7 @@ def take_items(table: str, row_id: str, items: int) -> dict[str, Any]:
 
 
 def give_back(table: str, row_id: str, items: int) -> dict[str, Any]:
-    """Return the update that returns items, even to a stopped link."""
+    """Return the update that gives items back to a row, even if the link is stopped."""
     return _of_stock(table, row_id, items)
 
 
@@ -57,7 +58,7 @@ def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:
 
 
 class DynamoLinks(PacedStore):
-    """Stores payment links. `DynamoSessions.create` and `save` change their stock with sessions.
+    """Stores payment links. `DynamoSessions.create` and `save` change the stock of links.
 
     Ids begin with `plink_`, unlike the id of any session.
     """
@@ -84,9 +85,9 @@ class DynamoLinks(PacedStore):
         return self._with_stock([_LINK.decode(item)])[0] if item else None
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> Page[PaymentLink]:
-        """Read a merchant's links, newest first by `grammar.position`, by an index that lags.
+        """Read a merchant's links, newest first by `grammar.position`, from an index that lags.
 
-        `after` is the position of the last link seen; `limit` is at most 99.
+        `after` is the position of the last link seen. `limit` is at most 99.
         """
         owner = _listed_under(merchant)
         found = lists.page(
@@ -96,7 +97,7 @@ class DynamoLinks(PacedStore):
         return Page(tuple(self._with_stock(shown)), found.next_key)
 
     def _with_stock(self, links: Sequence[PaymentLink]) -> list[PaymentLink]:
-        """Return the links, as decoded from their own rows, with the items left in all rows."""
+        """Return the links, decoded from their own rows, with the number of items in all rows."""
         found = self._left_in([row for link in links for row in link.row_ids[1:]])
         return [
             link
@@ -112,9 +113,9 @@ class DynamoLinks(PacedStore):
         return {row: number_from(item["left"]) for row, item in items.items()}
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
-        """Write the number of items left, if the stored number is still that of `link`.
+        """Write the number of items left, if the stored number is still the one in `link`.
 
-        Otherwise, or while buyers take items, returns False, and nothing is written.
+        Otherwise, or if buyers take items at the same time, write nothing and return False.
         """
         read = self._left_in(link.row_ids)
         if set(read) != set(link.row_ids) or sum(read.values()) != link.left:
@@ -135,7 +136,7 @@ class DynamoLinks(PacedStore):
         writes = Writes(
             {row: {"Update": change} for row, change in zip(link.row_ids, changes, strict=True)}
         )
-        writer = new_nonce(self._random_bytes)  # the same change may be repeated after another
+        writer = new_nonce(self._random_bytes)  # the same change may be made again later
         request = writes.request(writer=writer)
         try:
             self._persistent.ask(self._client.transact_write_items, **request)
@@ -147,8 +148,8 @@ class DynamoLinks(PacedStore):
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
         """Stop the link, or start it again if `at` is None."""
-        # The page and each purchase begin with the link's own row, so that row is stopped first and
-        # started last: an interrupted call can be repeated.
+        # The page and each purchase read the link's own row first. So that row is stopped first and
+        # started last, and an interrupted call can simply be repeated.
         rows = link.row_ids if at is not None else link.row_ids[::-1]
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
         request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}
@@ -165,7 +166,7 @@ class DynamoLinks(PacedStore):
 
 
 def _parts(link: PaymentLink) -> list[Item]:
-    """Return the id and the part of the stock of each of the link's rows."""
+    """Return, for each of the link's rows, its id and its part of the stock."""
     if link.left is None:
         return [{"id": text(link.id)}]
     parts = zip(link.row_ids, shares(link.left, link.rows), strict=True)

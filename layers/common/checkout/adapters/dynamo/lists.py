@@ -1,7 +1,7 @@
-"""Pages of a list by time in an index, which is spread over the shards of a merchant.
+"""Pages of a list that is ordered by time in an index, and spread over a merchant's shards.
 
-A page reads all shards and merges them by position. So a cursor is valid for any number of shards,
-and a merchant can get more of them without moving stored records.
+To read a page, all shards are read and merged by position. So a cursor is valid for any number of
+shards, and a merchant can get more shards without moving stored records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEHIND: Final = "\U0010ffff"  # sorts after every text
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The ids of a page in their order; `next_key` is the position of the last, None at the end."""
+    """The ids of a page in order. `next_key` is the last one's position, or None at the end."""
 
     ids: list[str]
     next_key: str | None
@@ -44,9 +44,9 @@ def page(
     upward: bool = False,
     entries_each: int = 1,
 ) -> Places:
-    """Return a page of the list, newest first or `upward`: one query for each shard.
+    """Return a page of the list, newest first or `upward`, with one query for each shard.
 
-    `limit` is 1..100. A record may have up to `entries_each` entries in the list, all at its
+    `limit` is 1..100. A record can have up to `entries_each` entries in the list, all at the same
     position.
     """
     if not 1 <= limit <= PAGE_MAX:
@@ -57,7 +57,8 @@ def page(
         lowest, highest = (max(lowest, after), highest) if upward else (lowest, min(highest, after))
     if lowest > highest:
         return Places([], None)
-    # One more, to see whether there are more. BETWEEN includes `after` itself, which was seen.
+    # Read one more entry, to see whether there are more, and another one because BETWEEN includes
+    # `after` itself, which is already on the previous page.
     most = (limit + (1 if after is None else 2)) * entries_each
     bounds = (lowest, highest)
     found = _entries(client, table, index, owner, shards, bounds, most=most, upward=upward)
@@ -73,7 +74,7 @@ def beginning(
 ) -> list[str]:
     """Return the ids of up to `limit` records whose texts have this beginning, newest first.
 
-    The index `by_search` has each at `text#position`. One query for each shard.
+    In the index `by_search`, each record is at `text#position`. One query for each shard.
     """
     bounds = (prefix, prefix + _BEHIND)
     found = _entries(client, table, "by_search", owner, shards, bounds, most=limit)

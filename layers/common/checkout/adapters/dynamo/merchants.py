@@ -1,9 +1,9 @@
 """Merchants and API keys in DynamoDB.
 
-The merchants' table has one guard row per wallet, which prevents a second merchant for the wallet.
-Each change of keys is one transaction. The last key without an expiry date cannot be revoked, even
-if two browsers each revoke one of the last two: every revocation checks in its transaction that
-another key stays.
+The merchants' table has one guard row per wallet, which prevents that a second merchant uses the
+wallet. Each change of keys is one transaction. The last key without an expiry date cannot be
+revoked, even if two browsers each revoke one of the last two keys at the same time, because every
+revocation checks in its transaction that another key stays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ key_from: Final = _KEY.decode
 
 _GUARD: Final = "wallet:"
 REMEMBERED: Final = timedelta(seconds=60)
-MERCHANTS_MAX: Final = 1_000  # that a process remembers
+MERCHANTS_MAX: Final = 1_000  # merchants that a process keeps in memory
 _TOUCH_EVERY: Final = timedelta(minutes=1)
 _NOT_REVOKED = "attribute_exists(#hash) AND attribute_not_exists(#revoked_at)"
 _LASTING = f"{_NOT_REVOKED} AND attribute_not_exists(#expires_at)"
@@ -50,13 +50,13 @@ _LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
 class DynamoMerchants(Store):
-    """Stores merchants, and the first key with each."""
+    """Stores merchants, and each new merchant's first key."""
 
     def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
         """Write a merchant and its first API key.
 
-        Returns None if they were written, or the merchant that already has this wallet address
-        (then nothing was written).
+        Returns None if both were written. If another merchant already has this wallet address,
+        returns that merchant, and nothing was written.
         """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         request = transaction(
@@ -67,7 +67,7 @@ class DynamoMerchants(Store):
         try:
             ask(self._client.transact_write_items, **request)
         except ClientError as error:
-            held = failed_item(error)  # the guard
+            held = failed_item(error)  # the guard row
             if held is None:
                 raise Unavailable(TAKEN) from error
             return None if held["merchant"]["S"] == merchant.id else self._of_guard(held)
@@ -93,8 +93,8 @@ class DynamoMerchants(Store):
     def move(self, merchant: Merchant) -> Merchant | None:
         """Write the merchant as `replace` does, and reserve its wallet address for it.
 
-        Returns None if the merchant was written, or the other merchant that has this wallet
-        address. The merchant's earlier addresses stay reserved for it.
+        Returns None if the merchant was written, or else the other merchant that has this wallet
+        address. The earlier addresses of a merchant stay reserved for that merchant.
         """
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
         item = merchant_item(merchant)
@@ -114,15 +114,15 @@ class DynamoMerchants(Store):
                 found = writes.stored(error, "merchant")
                 if found is not None and found != item:
                     raise StaleMerchant(merchant_from(found)) from None
-            self.replace(merchant)  # back to an earlier wallet, or our own write
+            self.replace(merchant)  # a move back to an earlier wallet, or our own write
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
-        """Return the merchant; if a copy is kept, not one of before `identity` (Merchant.as_of)."""
+        """Return the merchant, maybe a copy, but none from before `identity` (Merchant.as_of)."""
         return self.latest(merchant_id)
 
     def latest(self, merchant_id: str) -> Merchant | None:
-        """Read the merchant, never from a copy."""
+        """Read the merchant from the table, never from a copy in memory."""
         item = get(self._client, self._merchants, id=text(merchant_id))
         return merchant_from(item) if item else None
 
@@ -133,8 +133,8 @@ class DynamoMerchants(Store):
     def page(self, *, limit: int, after: str | None = None) -> Page[Merchant]:
         """Read all merchants a page at a time, in no particular order, for operators' commands.
 
-        Scans the table: a merchant that is added or changed meanwhile may be missed. `after` is the
-        `next_key` of an earlier page.
+        This scans the table, so it can miss a merchant that is added or changed meanwhile. `after`
+        is the `next_key` of an earlier page.
         """
         start: dict[str, Any] = {"ExclusiveStartKey": {"id": text(after)}} if after else {}
         found = ask(
@@ -157,9 +157,9 @@ class DynamoMerchants(Store):
 
 
 class CachedMerchants(DynamoMerchants):
-    """Caches merchants for a minute per process, so that a payment reads its merchant once.
+    """Caches merchants in each process for a minute, so that a payment reads its merchant once.
 
-    Only `get` is cached.
+    Only the results of `get` are cached.
     """
 
     def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
@@ -197,9 +197,9 @@ class CachedMerchants(DynamoMerchants):
 class DynamoApiKeys(Store):
     """Stores API keys, in the tables of `DynamoMerchants`.
 
-    A `merchant` argument is the version that was read: if another version is stored, nothing is
-    written and the method returns False. `courtesy` is the client for optional writes with short
-    timeouts.
+    If a method has an argument `merchant`, this is the merchant as it was read: if another version
+    is stored, the method writes nothing and returns False. `courtesy` is a client with short
+    timeouts for optional writes.
     """
 
     def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
@@ -212,7 +212,7 @@ class DynamoApiKeys(Store):
         return key_from(item) if item else None
 
     def touch(self, key: ApiKey, now: datetime) -> None:
-        """Record the key's use, at most once a minute, best effort: it never fails a request."""
+        """Record the key's use, at most once a minute. A failure never fails the request."""
         if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
             return
         exists = "attribute_exists(#hash)"
@@ -231,33 +231,33 @@ class DynamoApiKeys(Store):
                 },
             )
         except (CheckoutError, *AWS_ERRORS):
-            return  # the time of last use is optional; the request must not fail because of it
+            return  # the time of last use is optional, so the request must not fail because of it
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
-        """Return all keys of a merchant, unordered, by an index that lags a little.
+        """Return all keys of a merchant, in no order, from an index that lags a little.
 
-        One query reads up to 1 MB, some three thousand keys.
+        One query reads up to 1 MB, which is about three thousand keys.
         """
         return all_of(self._client, self._keys, merchant_id, key_from)
 
     def add(self, key: ApiKey, merchant: Merchant, reservation: Reservation | None = None) -> bool:
         """Write the key and the merchant's next version, if the merchant is as it was read.
 
-        Otherwise, return False. So a limit that was checked after the read cannot be exceeded. The
-        reservation is written in the same transaction. Raises KeyHeld.
+        Otherwise, write nothing and return False. So a limit that was checked after the read cannot
+        be exceeded. The reservation is written in the same transaction. Raises KeyHeld.
         """
-        # The next version, so that of two keys at the same time only one is added.
+        # Because of the next version, only one of two simultaneous additions succeeds.
         after = merchant_item(merchant.changed())
         request = put_next(self._merchants, after, merchant.version + 1)
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
-        """Write both keys, if `ended` had no end before."""
+        """Write both keys, if the stored version of `ended` has no end yet."""
         read, end = self._as_read(merchant), self._end(ended, _LASTING)
         return self._written({"merchant": read, "new": self._new(new), "ended": end})
 
     def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
-        """Write `revoked`, if it was not revoked before and `kept` has no end."""
+        """Write `revoked`, if the stored key is not revoked yet and `kept` has no end."""
         still_lasting = {
             "TableName": self._keys,
             "Key": {"hash": text(kept.hash)},
@@ -270,7 +270,8 @@ class DynamoApiKeys(Store):
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write its copied fields to these keys, or write nothing.
 
-        Keys copy the return hosts, the number of parts, whether keys may sign in, and `suspended`.
+        Each key has copies of the return hosts, the number of parts, whether keys can sign in, and
+        `suspended`.
 
         Raises StaleMerchant.
         """
@@ -288,7 +289,7 @@ class DynamoApiKeys(Store):
     def _written(
         self, items: dict[str, dict[str, Any]], reservation: Reservation | None = None
     ) -> bool:
-        """Write a transaction; return False if a condition failed. Raise KeyHeld."""
+        """Write a transaction. Return False if a condition failed. Raise KeyHeld."""
         writes = Writes(items)
         writes.reserve(self._reservations, reservation)
         try:

@@ -1,8 +1,8 @@
-"""Notes of the shop and withdrawals in DynamoDB: rows beside the sessions.
+"""The shop's notes and the customers' withdrawals in DynamoDB: rows beside the sessions.
 
-They are stored apart from the sessions (docs/howto/add-a-note.md). The id of a row is a prefix and
-the session's id. A note is in no index. A withdrawal lists its session among those that need a
-person, and the sweep finds it until it is acknowledged.
+These records are stored apart from the sessions (docs/howto/add-a-note.md). The id of a row is a
+prefix and the session's id. A note is in no index. A withdrawal lists its session among those that
+need a person, and the sweep finds the withdrawal until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from checkout.domain.session.withdrawal import Withdrawal
 
 T = TypeVar("T", Note, Withdrawal)
 
-NOTE_ROW: Final = "note#"  # prefix of the id of a note
+NOTE_ROW: Final = "note#"  # prefix of a note's id
 WITHDRAWAL_ROW: Final = "withdrawal#"
 # `merchant` is the key of the list of sessions, which must not contain these rows.
 _NAMES: Final = {"merchant": "owner", "session": "id"}
@@ -77,7 +77,7 @@ class DynamoNotes(_Rows[Note]):
     _row = NOTE_ROW
 
     def put(self, note: Note) -> bool:
-        """Write the note if the stored version is one less; a first version if there is none.
+        """Write the note if the stored version is one less, or a first version if none is stored.
 
         Returns False if another person has written meanwhile.
         """
@@ -91,10 +91,11 @@ class DynamoWithdrawals(_Rows[Withdrawal]):
     _row = WITHDRAWAL_ROW
 
     def put(self, withdrawal: Withdrawal, session: Session | None) -> bool:
-        """Write the withdrawal if the stored version is one less; a first version if none is.
+        """Write the withdrawal if the stored version is one less, or a first one if none is stored.
 
-        From then on its session, if it still exists, is listed among those that need a person
-        (domain/reports/search_terms.py). Returns False if another process has written meanwhile.
+        From then on the withdrawal's session, if it still exists, is listed among those that need a
+        person (domain/reports/search_terms.py). Returns False if another process has written
+        meanwhile.
         """
         place = {} if session is None else needing_somebody(session)
         if withdrawal.acknowledge_at is not None:

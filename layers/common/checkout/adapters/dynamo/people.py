@@ -1,11 +1,13 @@
 """Members, invitations and the audit log in DynamoDB: rows among the API keys.
 
-So a sign-in reads only one row, whether a key or a member signs in. Subscribers to notices are rows
-among the sessions, because the sweep's index is in that table.
+Because members are in the same table as keys, a sign-in reads only one row, whether a key or a
+member signs in. Subscribers to notices are rows among the sessions, because the sweep's index is in
+that table.
 
-The index of the API keys lists a merchant's members, its invitations and its audit log, with a
-query each (docs/decisions/0004). Two owners who revoke each other at the same moment cannot leave
-the merchant without an owner: each such write checks in its transaction that another owner stays.
+The index of the API keys also lists a merchant's members, invitations and audit log, with a
+separate query for each list (docs/decisions/0004). Two owners who revoke each other at the same
+moment cannot leave the merchant without an owner, because each such write checks in its transaction
+that another owner stays.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _STILL_OPEN: Final = "attribute_not_exists(#ended_at) AND #expires_at > :at"
 
 
 class DynamoPeople(Store):
-    """Stores members and invitations. A method that returns False has written nothing.
+    """Stores members and invitations. If a method returns False, it has written nothing.
 
     Keys begin with `member#` and `invitation#`, unlike the hash of any API key. A revoked member
     and an ended invitation are kept for `retention`.
@@ -64,11 +66,11 @@ class DynamoPeople(Store):
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
-        """Return all members of a merchant, unordered, by an index that lags a little."""
+        """Return all members of a merchant, in no order, from an index that lags a little."""
         return all_of(self._client, self._keys, f"member#{merchant_id}", member_from)
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
-        """Return the merchant's invitations, unordered, by an index that lags a little."""
+        """Return the merchant's invitations, in no order, from an index that lags a little."""
         return all_of(self._client, self._keys, f"invitation#{merchant_id}", invitation_from)
 
     def invite(self, invitation: Invitation, reservation: Reservation | None = None) -> None:
@@ -79,7 +81,7 @@ class DynamoPeople(Store):
         put(self._client, request, self._reservations, reservation)
 
     def withdraw(self, ended: Invitation) -> bool:
-        """Write the end of the invitation, if it had none before."""
+        """Write the end of the invitation, if the stored invitation has no end yet."""
         return met(
             self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)")
         )
@@ -87,7 +89,7 @@ class DynamoPeople(Store):
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
         """Write the member and the end of their invitation, if it was still open at that time.
 
-        The member who invited, if one did, must be an active owner.
+        If a member has sent the invitation, this `inviter` must be an active owner.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
@@ -96,7 +98,7 @@ class DynamoPeople(Store):
     def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
         """Write a new merchant with its first member, and the end of the invitation, if any.
 
-        The invitation must have been open at that time. The wallet is not reserved for the
+        The invitation must still be open at that time. This does not reserve the wallet for the
         merchant.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
@@ -105,12 +107,12 @@ class DynamoPeople(Store):
         return self._put(new, {"Put": shop}, *ends)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
-        """Write the member if the stored version is one less, and `kept` is an active owner."""
+        """Write the member if the stored version is one less and `kept` is an active owner."""
         next_one = put_next(self._keys, self._member_item(member), member.version)
         return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
 
     def _put(self, put: dict[str, Any], *others: dict[str, Any]) -> bool:
-        """Write a member and the others in a transaction; return False if a condition failed."""
+        """Write a member and `others` in a transaction. Return False if a condition failed."""
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
         except ClientError as error:
@@ -131,7 +133,7 @@ class DynamoPeople(Store):
         }
 
     def _ending(self, ended: Invitation, condition: str) -> dict[str, Any]:
-        """Return the update that ends an invitation which exists and meets `condition`."""
+        """Return the update that ends an invitation, if it exists and meets `condition`."""
         assert ended.ended_at is not None
         names = {"#hash": "hash", "#ended_at": "ended_at", "#ttl": "ttl"}
         if "#expires_at" in condition:
@@ -188,15 +190,15 @@ def _without_prefix(value: Value) -> Value:
     return text(text_from(value).partition("#")[2])
 
 
-# Before there were members, all actors were keys.
+# The names are from the time before there were members, when all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
 class DynamoAudit(Store):
     """Stores each change made in the dashboard, and who made it.
 
-    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; an
-    API key has no time to live.
+    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; API
+    keys have no time to live.
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
@@ -274,7 +276,7 @@ class DynamoSubscribers(Store):
         return subscriber_from(item) if item else None
 
     def put(self, subscriber: Subscriber, reservation: Reservation | None = None) -> bool:
-        """Write the record if the stored version is one less; a first version if there is none.
+        """Write the record if the stored version is one less, or a first version if none is.
 
         Returns False if somebody else has written meanwhile. The reservation is written in the same
         transaction. Raises KeyHeld.

@@ -1,13 +1,14 @@
 """Sessions and idempotency keys as DynamoDB items, with the attributes that their indexes need.
 
 DynamoDB charges each write by the size of the whole item, and a checkout writes its session nine
-times. So the item is small (docs/decisions/0003):
+times. So the item is kept small (docs/decisions/0003):
 
-    CART       the fields from the creation that rarely change: one compressed attribute. A larger
-               cart is a separate item, `cart#` and the session's id
+    CART       the fields that are set at the creation and rarely change: one compressed attribute.
+               A larger cart is a separate item, whose id is `cart#` and the session's id
     PAYMENT    the fields of the payment, and the history: one compressed attribute
-    the rest   one attribute for each field that conditions and indexes need, that is sealed, or
-               that most checks write, so that a check does not write PAYMENT again
+    the rest   one attribute for each other field: those that conditions and indexes need, those
+               that are sealed, and those that most checks write. Because of the latter, a check
+               does not write PAYMENT again
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ from checkout.domain.session.retention import (
 from checkout.ports import Reservation
 
 SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
-FLAG_ROW: Final = "flag#"  # prefix of the id of the row that finds a flagged session
+FLAG_ROW: Final = "flag#"  # prefix of the id of the row by which a flagged session is found
 CART_ROW: Final = "cart#"  # prefix of the id of a cart's separate item
-# The largest cart, in bytes, that is stored in its session's item. With a larger cart, several
-# writes of the item would cost two units.
+# The largest cart, in bytes, that is stored in its session's item. With a larger cart in the item,
+# several of the item's writes would cost two units.
 CART_INSIDE_MAX: Final = 100
 
 CART: Final = (
@@ -96,22 +97,22 @@ _SESSION: Final = Codec(
     groups={"cart": CART, "payment": PAYMENT},
     later="later_json",
 )
-SESSION_ATTRIBUTES: Final = _SESSION.attributes  # without the attributes that only indexes need
+SESSION_ATTRIBUTES: Final = _SESSION.attributes  # all except the attributes that only indexes need
 _RESERVATION: Final = Codec(Reservation, deflated=("body",))
 
 reservation_from: Final = _RESERVATION.decode
 
 
 def session_from(item: Item) -> Session:
-    """Return the session of its item with its cart (sessions.py, `with_cart`), as `decode`."""
+    """Return the session in an item that has its cart (`sessions.with_cart`), like `decode`."""
     return _SESSION.decode(unsharded(item))
 
 
 def changed_items(before: Session, after: Session, retention: timedelta) -> tuple[Item, Item]:
-    """Return the items before and after a change, for comparison.
+    """Return the items before and after a change, to compare them.
 
-    Groups of fields that have not changed are in neither item. Changed groups are only in the
-    second item.
+    A group of fields that has not changed is in neither item. A changed group is only in the second
+    item.
     """
     groups = _SESSION.changed_groups(before, after)
     return session_item(before, retention, ()), session_item(after, retention, groups)
@@ -120,10 +121,10 @@ def changed_items(before: Session, after: Session, retention: timedelta) -> tupl
 def session_item(
     session: Session, retention: timedelta = RETENTION, groups: Collection[str] | None = None
 ) -> Item:
-    """Return the session's item, index attributes and time to live included.
+    """Return the session's item, including the index attributes and the time to live.
 
-    The cart is in it unless `cart_item` returns a separate item. If `groups` are given, only these
-    of CART and PAYMENT are in it.
+    The item includes the cart, unless `cart_item` returns a separate item. If `groups` are given,
+    the item includes CART and PAYMENT only if they are among `groups`.
     """
     item = sharded(_SESSION.encode(session, groups))
     if "cart" in item and _large(item["cart"]):
@@ -132,7 +133,7 @@ def session_item(
 
 
 def cart_item(session: Session, retention: timedelta = RETENTION) -> Item | None:
-    """Return a cart's separate item if it is too large for its session's item, otherwise None."""
+    """Return the cart's separate item, or None if the cart fits into its session's item."""
     cart = cart_of(session)
     if not _large(cart):
         return None
@@ -147,12 +148,12 @@ def cart_of(session: Session) -> Value:
 
 
 def cart_id(session_id: str) -> str:
-    """Return the id of the item for a cart that is not in its session's item."""
+    """Return the id of the separate item for a session's cart."""
     return CART_ROW + session_id
 
 
 def same_cart(one: Session, other: Session) -> bool:
-    """Return whether both have the same cart, which an erasure or new metadata changes."""
+    """Return whether both have the same cart. An erasure or new metadata changes a cart."""
     return "cart" not in _SESSION.changed_groups(one, other)
 
 
@@ -163,11 +164,11 @@ def _large(cart: Value) -> bool:
 def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
     """Return the search rows of the session (domain/reports/search_terms.py).
 
-    The id of a payment, a quote or a request is the key of a row that names the session. All other
-    texts are in the index `by_search`: order numbers in the order of their texts, others in the
-    order of all lists. The rows of ids are in the index for the wallet and for words, which saves
-    separate rows. Until a wallet is given, only the order number finds the session, because rows
-    for each abandoned cart would be expensive.
+    The id of a payment, a quote or a request is the key of a row that contains the session's id.
+    All other texts are in the index `by_search`: order numbers are ordered by their text, and other
+    texts by position, like all lists. The rows for ids are also the entries in the index for the
+    wallet and for words, which saves separate rows. Until a wallet is given, the session can only
+    be found by its order number, because rows for each abandoned cart would be expensive.
     """
     merchant, place = session.merchant, position(session.created_at, session.id)
     kept_until = rows_kept_until(session, retention)
@@ -197,9 +198,9 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
 
 
 def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
-    """Return the row that finds a session that was flagged for its merchant.
+    """Return the row by which a session that was flagged for its merchant is found.
 
-    It stays after the flag is removed, and is the same each time; it is not among `rows_of`.
+    The row stays after the flag is removed, and is the same each time. It is not among `rows_of`.
     """
     return {
         "id": text(FLAG_ROW + session.id),
@@ -209,16 +210,16 @@ def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
 
 
 def id_row(merchant: str, outer_id: str) -> str:
-    """Return the key of the row that names the session of a payment's, quote's or request's id."""
+    """Return the key of the row that finds a session by a payment's, quote's or request's id."""
     return SEARCH_ROW + search_key(merchant, outer_id)
 
 
 def rows_of(session: Session, retention: timedelta = RETENTION) -> list[Item]:
-    """Return a session's other rows: its cart, if that is large, and its search rows."""
+    """Return a session's other rows: its cart, if the cart is large, and its search rows."""
     cart = cart_item(session, retention)
     return [*([cart] if cart else []), *search_items(session, retention)]
 
 
 def reservation_item(reservation: Reservation) -> Item:
-    """Return the item, which DynamoDB removes a day after its end."""
+    """Return the reservation's item, which DynamoDB removes a day after the reservation ends."""
     return _RESERVATION.encode(reservation) | {"ttl": ttl(reservation.expires_at)}

@@ -1,9 +1,10 @@
-"""Refunds and mandates as DynamoDB items: rows among the sessions, whose transactions they join.
+"""Refunds and mandates in DynamoDB: rows among the sessions.
 
-A refund is in the index `due` while something is left to do, and in `by_search` in the list of its
+They are in the sessions' table because they are written in the transactions of sessions. A refund
+is in the index `due` while something is left to do, and in the index `by_search` in the list of its
 merchant. A mandate is in the index `due` while its token has to be renewed. Each merchant has one
-mandate, and it is never removed. The other fields of a refund or a mandate are one compressed
-attribute (codec.py).
+mandate, which is never removed. All fields of a refund or a mandate, except those in `_APART`, are
+one compressed attribute (codec.py).
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from checkout.ports import Page
 
 R = TypeVar("R", Refund, Mandate)
 
-KEPT_LONGER: Final = timedelta(days=30)  # than its session, so that both are found together
+KEPT_LONGER: Final = timedelta(days=30)  # longer than its session, to be found with it
 _SEALED: Final = ("grant", "handle", "token")
 _APART: Final = ("id", "merchant", "part", "status", "version", "writer", *_SEALED)
 
 
 def _codec(kind: type[R], group: str) -> Codec[R]:
-    """Return the codec of records that are small. They change as a whole."""
-    # `merchant` is the key of the list of sessions, which must not contain them.
+    """Return the codec for small records, which are always written as a whole."""
+    # `merchant` is the key of the list of sessions, which must not contain these records.
     return Codec(
         kind,
         names={"merchant": "owner"},
@@ -48,7 +49,7 @@ def _codec(kind: type[R], group: str) -> Codec[R]:
 
 
 _REFUND: Final = _codec(Refund, "refund")
-_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # that it may lack
+_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # attributes that it can lack
 _MANDATE: Final = _codec(Mandate, "mandate")
 _OF_MANDATE: Final = (*_SEALED, "due_shard", "due_at")
 
@@ -57,7 +58,7 @@ mandate_from: Final = _MANDATE.decode
 
 
 def refund_item(refund: Refund, retention: timedelta) -> Item:
-    """Return the refund's item, with the attributes of its indexes and its time to live."""
+    """Return the refund's item, with the attributes for the indexes and the time to live."""
     place = {
         "search_key": owned(search_key(refund.merchant, REFUNDS), refund.part),
         "created_key": text(position(refund.created_at, refund.id)),
@@ -72,7 +73,7 @@ def refund_item(refund: Refund, retention: timedelta) -> Item:
 
 
 def update_refund(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
-    """Return the UpdateItem of a changed refund, over the version that was read."""
+    """Return the UpdateItem of a changed refund, if its stored version is the one read."""
     before, after = _REFUND.encode(change.before), refund_item(change.after, retention)
     return update_whole(table, before, after, _OF_REFUND)
 
@@ -83,7 +84,7 @@ def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, An
 
 
 class DynamoRefunds(PacedStore):
-    """Reads refunds; `DynamoSessions.save` writes them.
+    """Reads refunds. `DynamoSessions.save` writes them.
 
     Ids begin with `re_`, unlike the id of any session.
     """
@@ -94,9 +95,9 @@ class DynamoRefunds(PacedStore):
         return refund_from(item) if item else None
 
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
-        """Read refunds, in this order, strongly consistent, 100 in a request.
+        """Read refunds in the order of the ids, strongly consistent, 100 in each request.
 
-        Missing ones are left out.
+        Missing refunds are left out.
         """
         return tuple(self._in_order(self._sessions, refund_ids, refund_from))
 
@@ -129,7 +130,7 @@ class DynamoRefunds(PacedStore):
 
 
 def mandate_item(mandate: Mandate) -> Item:
-    """Return the mandate's item, with the attributes of its index."""
+    """Return the mandate's item, with the attributes for its index."""
     place = {}
     if mandate.needed_at is not None:
         place["due_shard"] = text(LATER + due_shard(mandate.id))
@@ -138,13 +139,13 @@ def mandate_item(mandate: Mandate) -> Item:
 
 
 def update_mandate(table: str, change: Change[Mandate], _: timedelta) -> dict[str, Any]:
-    """Return the UpdateItem of a changed mandate, over the version that was read."""
+    """Return the UpdateItem of a changed mandate, if its stored version is the one read."""
     before, after = _MANDATE.encode(change.before), mandate_item(change.after)
     return update_whole(table, before, after, _OF_MANDATE)
 
 
 class DynamoMandates(Store):
-    """Reads mandates, and begins them; `DynamoSessions.save` changes them.
+    """Reads mandates and creates them. `DynamoSessions.save` changes them.
 
     Ids begin with `man_`, unlike the id of any session.
     """
@@ -155,7 +156,7 @@ class DynamoMandates(Store):
         return mandate_from(item) if item else None
 
     def begin(self, mandate: Mandate) -> Mandate:
-        """Store a mandate that is new; return it, or the one that is there already."""
+        """Store a new mandate and return it, or return the mandate that is already stored."""
         try:
             ask(self._client.put_item, **put_new(self._sessions, mandate_item(mandate), "id"))
         except ClientError as error:

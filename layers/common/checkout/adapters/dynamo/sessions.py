@@ -1,8 +1,8 @@
-"""Checkout sessions in DynamoDB, by the low-level client that is passed in.
+"""Checkout sessions in DynamoDB, through the low-level client that is passed in.
 
-Every write is conditional; if it loses, the same response contains the winner. All reads are
-strongly consistent, except those of indexes. Source: domain/session/transitions.py, design.md
-"Records".
+Every write is conditional. If a write loses a race, the same response contains the winner's record.
+All reads are strongly consistent, except reads of indexes. Source: domain/session/transitions.py,
+design.md "Records".
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ class DynamoSessions(PacedStore):
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write the record, then the session, and take an item from the row that is its `link`.
+        """Write the idempotency record, then the session, and take the items of its link's stock.
 
-        Both are written in one transaction if an item is taken, or if the record names no session;
-        otherwise one after the other, for half of the price. Raises OutOfStock. Returns None if
-        they were written, or the live record that already holds the key (then nothing was written).
-        An expired record is replaced.
+        Both are written in one transaction if items are taken, or if the record names no session.
+        Otherwise they are written one after the other, which costs half as much. Returns None if
+        both were written. If a live record already holds the key, returns that record, and nothing
+        was written. An expired record is replaced. Raises OutOfStock.
         """
         if session.holds_item or (reservation is not None and reservation.session is None):
             return self._create_at_once(session, reservation)
@@ -117,12 +117,13 @@ class DynamoSessions(PacedStore):
     def _put_rows(self, rows: list[Item]) -> None:
         """Store a session's search rows before the session, so that it can be found at once.
 
-        A row whose session is never stored finds nothing, and ends with its time to live.
+        If the session is never stored, the rows find nothing, and are removed after their time to
+        live.
         """
         self._persistent.batch_put(self._client, self._sessions, rows)
 
     def _reserve(self, reservation: Reservation) -> Reservation | None:
-        """Store a reservation. Return the live one that holds its key, if there is one."""
+        """Store a reservation, or return the live reservation that already holds its key."""
         request = put_reservation(self._reservations, reservation)
         try:
             self._persistent.ask(self._client.put_item, **request)
@@ -135,7 +136,7 @@ class DynamoSessions(PacedStore):
     def _create_at_once(
         self, session: Session, reservation: Reservation | None
     ) -> Reservation | None:
-        """Write both or neither, with the items of the stock."""
+        """Write both or neither, and take the items from the stock in the same transaction."""
         self._put_cart(session)
         self._put_rows(search_items(session, self._retention))
         writes = Writes()
@@ -163,19 +164,19 @@ class DynamoSessions(PacedStore):
         return session_from(with_cart(self._client, self._sessions, item)) if item else None
 
     def reservation(self, key: str) -> Reservation | None:
-        """Read the idempotency record, strongly consistent; it may be expired."""
+        """Read the idempotency record, strongly consistent, even if it has expired."""
         item = get(self._client, self._reservations, key=text(key))
         return reservation_from(item) if item else None
 
     def save(self, transaction: Transaction[R]) -> R:
-        """Write the change on its condition, and all that is in the transaction, or nothing.
+        """Write the change, if its condition holds, and all else in the transaction, or nothing.
 
-        If the change restocks, items return to the link's stock. Returns the record as written. A
-        write of ours whose response was lost counts as written. Raises KeyHeld if a live
-        record holds the reservation's key, AllowanceUsed if the allowance has less left,
+        If the change restocks, items return to the link's stock. Returns the record as written,
+        also if it was written by an earlier call of ours whose response was lost. Raises KeyHeld if
+        a live record holds the reservation's key, AllowanceUsed if less is left in the allowance,
         LookupError if there is no such record, and StaleRecord if the record has changed since it
-        was read. If `also` has lost a race, StaleRecord has the change's own record as it was read.
-        Only `flows.payment.writes` calls this.
+        was read. If `also` has lost a race, StaleRecord contains the change's own record as it was
+        read. Only `flows.payment.writes` calls this.
         """
         change = transaction.change
         kind: StoredKind[R] = _KINDS[kind_of(change.after.id)]
@@ -209,7 +210,7 @@ class DynamoSessions(PacedStore):
         return saved
 
     def _writes(self, kind: StoredKind[R], transaction: Transaction[R]) -> Writes:
-        """Return the writes of a transaction, with those to the other rows of the change."""
+        """Return the writes of a transaction, including those to the other rows of the record."""
         change = transaction.change
         writes = Writes(
             {"change": {"Update": kind.update(self._sessions, change, self._retention)}}
@@ -247,8 +248,8 @@ class DynamoSessions(PacedStore):
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
         the last session seen. `search` finds sessions by the name of a wallet, a metadata value, or
-        a word in an item's name (domain/reports/search_terms.py), with an index that lags. A page
-        is a query for each shard, and one batch read.
+        a word in an item's name (domain/reports/search_terms.py), from an index that lags. A page
+        takes one query for each shard, and one batch read.
         """
         index, key = "by_merchant", of.merchant
         if search is not None:
@@ -264,7 +265,7 @@ class DynamoSessions(PacedStore):
             created_from=created_from,
             created_before=created_before,
             upward=upward,
-            # A session can be found twice: by its wallet and by another text.
+            # The search can find a session twice: by its wallet and by another text.
             entries_each=1 if search is None else 2,
         )
         sessions, unreadable = self._batch_get(found.ids)
@@ -272,14 +273,14 @@ class DynamoSessions(PacedStore):
         return Page(shown, found.next_key, unreadable)
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
-        """Return the session of an id of `search.outer_ids`, or None."""
+        """Return the id of the session that has this id among its `search.outer_ids`, or None."""
         row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
         return text_from(row["session"]) if row else None
 
     def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
-        """Return up to `limit` sessions whose order number, or its last part, begins with it.
+        """Return up to `limit` sessions whose order number, or its last part, has this `beginning`.
 
-        They are a query for each shard, and one batch read.
+        This takes one query for each shard, and one batch read.
         """
         ids = lists.beginning(
             self._client,
@@ -303,8 +304,8 @@ class DynamoSessions(PacedStore):
     ) -> DueSessions:
         """Return the sessions due for a check at `now` that are, or are not, `urgent`.
 
-        At most `limit` of each shard are returned. The index lags a little: read each session
-        before acting on it.
+        At most `limit` sessions of each shard are returned. The index lags a little, so read each
+        session before acting on it.
         """
         found = due(
             self._client,
@@ -321,7 +322,7 @@ class DynamoSessions(PacedStore):
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
 
     def _batch_get(self, session_ids: list[str]) -> tuple[dict[str, Session], tuple[str, ...]]:
-        """Read up to 100 sessions, strongly consistent; also return the ids of damaged ones.
+        """Read up to 100 sessions, strongly consistent. Also return the ids of damaged sessions.
 
         Missing sessions are left out.
         """
@@ -335,7 +336,8 @@ class DynamoSessions(PacedStore):
     def _put_cart(self, session: Session) -> None:
         """Store a large cart before its session, so that no session is ever without its cart.
 
-        A cart whose session is never stored is not read, and ends with its time to live.
+        If the session is never stored, nobody reads the cart, and it is removed after its time to
+        live.
         """
         cart = cart_item(session, self._retention)
         if cart is None:
@@ -347,16 +349,17 @@ class DynamoSessions(PacedStore):
                 raise Unavailable(TAKEN) from error
 
     def _keep_longer(self, row: Item) -> None:
-        """Give a stored row the time to live of `row`; a missing one is not created."""
+        """Give a stored row the time to live of `row`. A missing row is not created."""
         try:
             self._persistent.ask(self._client.update_item, **keep_longer(self._sessions, row))
         except ClientError as error:
-            failed_item(error)  # it does not exist: another release has the cart in the session
+            failed_item(error)  # no such row: another release keeps the cart in the session's item
 
     def _stale_unless_ours(self, kind: StoredKind[R], error: ClientError, change: Change[R]) -> R:
-        """Return our own write, whose answer was lost. Raise StaleRecord for another write.
+        """Return the stored record if it is our own write. Raise StaleRecord for any other write.
 
-        A cart in a separate item is read again, because the other write may have changed it.
+        The answer to our own write was lost. A cart in a separate item is read again, because the
+        other write may have changed the cart.
         """
         item = failed_item(error)
         if not condition_failed(error):
@@ -378,9 +381,9 @@ class DynamoSessions(PacedStore):
 class StoredKind(Generic[R]):
     """The functions that store the records of one kind, all in the sessions' table.
 
-    `update` returns the write of a change, `beside` the writes in its transaction, `found_by` the
-    new search rows, `kept_longer` the rows that must be kept longer from now on. `stored` reads the
-    item that a write returned.
+    `update` returns the write of a change, `beside` the further writes in the change's transaction,
+    `found_by` the new search rows, and `kept_longer` the rows that must be kept longer from now on.
+    `stored` decodes the item that a write has returned.
     """
 
     update: Callable[[str, Change[R], timedelta], dict[str, Any]]
@@ -393,7 +396,7 @@ class StoredKind(Generic[R]):
 def _beside_session(
     table: str, change: Change[Session], retention: timedelta
 ) -> list[dict[str, Any]]:
-    """Return the writes to the session's other rows, and to the stock that gets items back."""
+    """Return the writes to the session's other rows, and to a stock that gets items back."""
     rows, link = row_updates(table, change, retention), given_back(change)
     if link is None:
         return rows
@@ -415,8 +418,8 @@ def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:
 def _first_wallet(change: Change[Session]) -> bool:
     """Return whether the change gives the session its first wallet.
 
-    From then on it is kept longer, and has more search rows. Its rows are written first, because a
-    session whose cart expires before it could not be read.
+    From then on the session is kept longer, and has more search rows. These rows are written before
+    the session, because a session could not be read if its cart expired first.
     """
     return change.after.wallet_given and not change.before.wallet_given
 
@@ -427,7 +430,7 @@ def _kept_longer(change: Change[Session], retention: timedelta) -> list[Item]:
 
 
 def _with_cart_of(change: Change[Session], item: Item) -> Session:
-    """Return the stored session of a change. A cart in a separate item is as it was read."""
+    """Return the stored session of a change, with a separate cart as it was read before."""
     return session_from({"cart": cart_of(change.before)} | item)
 
 
@@ -445,7 +448,7 @@ _KINDS: Final[Mapping[str, StoredKind[Any]]] = {
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:
-    """Return the reservation that holds the key, or None if it is our own lost write."""
+    """Return the reservation that holds the key, or None if it is our own earlier write."""
     winner = reservation_from(held)
     return None if winner.writer == ours.writer else winner
 
@@ -461,9 +464,9 @@ def _of_wallets(session: Session) -> tuple[list[str], list[str]]:
 
 
 def with_cart(client: Client, table: str, item: Item) -> Item:
-    """Return a session's item with its cart, which is read if it is a separate item.
+    """Return a session's item with its cart. Read the cart if it is a separate item.
 
-    A cart is stored before its session, so a read after the session's read finds it.
+    A cart is stored before its session, so if the session was read, the cart exists.
     """
     if "cart" in item:
         return item
@@ -473,7 +476,7 @@ def with_cart(client: Client, table: str, item: Item) -> Item:
 def with_carts(
     client: Client, persistent: Persistent, table: str, items: dict[str, Item]
 ) -> dict[str, Item]:
-    """Return up to 100 sessions' items by their ids, with their carts."""
+    """Return the items of up to 100 sessions by session id, with their carts."""
     without = [each for each, item in items.items() if "cart" not in item]
     carts = persistent.batch_get(client, table, [cart_id(each) for each in without])
     return items | {each: items[each] | _cart(carts.get(cart_id(each))) for each in without}

@@ -12,7 +12,7 @@ _HTTPS_PORT: Final = 443
 
 
 class ResolvedHosts:
-    """`ports.Hosts` with the system's resolver, within `WITHIN` seconds."""
+    """`ports.Hosts`, which asks the system's resolver and waits at most `WITHIN` seconds."""
 
     def __init__(
         self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo

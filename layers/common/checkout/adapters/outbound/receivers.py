@@ -14,12 +14,12 @@ from open_payments.errors import NotSent, OutcomeUnknown
 from open_payments.transport import Request
 from open_payments.transports.public import PublicTransport
 
-# In the JSON of the delivery log, each of these characters takes six bytes.
+# Each of these characters would take six bytes in the JSON of the delivery log.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class PublicReceivers:
-    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
+    """Sends one POST, in at most 10 s for all steps, and reads the first KiB of the answer."""
 
     def __init__(self, http: PublicTransport) -> None:
         self._http = http

@@ -1,4 +1,4 @@
-"""Open Payments clients that sign with a merchant's key from the vault, each for one flow.
+"""Open Payments clients, each for one flow, that sign with a merchant's key from the vault.
 
 `StageTransport` keeps test stages and other stages apart: test stages send requests only to test
 wallets, and other stages only to other wallets.
@@ -29,13 +29,15 @@ LOOK_FOR_KEY: Final = timedelta(seconds=2)
 
 
 class SignedWallets:
-    """Makes Open Payments clients, each within one deadline for all its calls together.
+    """Makes Open Payments clients. Each has one deadline for all its calls together.
 
-    All clients use one transport. The process keeps, until it ends, `tokens` (the
-    non-interactive grants for each merchant and pair of servers) and the form of the client that
-    each server accepts. `on_refusal` is called with each refusal of a merchant's key, and with
-    whether the key is missing at the merchant's wallet, or None if the wallet's keys cannot be
-    read. Our own client documents are not read, because they always contain the key.
+    All clients use one transport. Until the process ends, it keeps `tokens` (the non-interactive
+    grants for each merchant and pair of servers), and the form of the field `client` that each
+    server accepts.
+
+    `on_refusal` is called after each refusal of a merchant's key. It also gets whether the key is
+    missing at the merchant's wallet, or None if the wallet's keys cannot be read. Our own client
+    documents are not read for this, because they always contain the key.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class SignedWallets:
     ) -> None:
         if self._on_refusal is None or not refused.of_key:
             return
-        if merchant.client is not None:  # our own document has the key
+        if merchant.client is not None:  # our own document, which always contains the key
             self._on_refusal(merchant, refused, False)
             return
         until = min(deadline, self._clock.now() + LOOK_FOR_KEY)
@@ -96,16 +98,16 @@ class SignedWallets:
         self._on_refusal(merchant, refused, lacks)
 
     def anonymous(self, *, deadline: datetime) -> OpenPayments:
-        """Return a client for requests without a signature: wallet addresses and their keys."""
+        """Return a client for unsigned requests, which read wallet addresses and their keys."""
         return OpenPayments(self._transport, None, now=self._clock.now, deadline=deadline)
 
 
 class StageTransport:
-    """`open_payments.transport.Transport` that sends only to this stage's wallets, with another.
+    """Wraps an `open_payments.transport.Transport`, and sends only to wallets of this stage.
 
-    Every request to a wallet's servers passes through this class. So the check covers each way to
-    enter a wallet address, and every server that a wallet's answer refers to. `test_wallets` is as
-    in `urls.of_stage`.
+    Every request to a wallet's servers passes through this class. So the check covers every place
+    where a wallet address can be entered, and every server that a wallet's answer refers to.
+    `test_wallets` is as in `urls.of_stage`.
     """
 
     def __init__(self, transport: Transport, test_wallets: str) -> None:
@@ -113,7 +115,7 @@ class StageTransport:
         self._test_wallets = test_wallets
 
     def send(self, request: Request, *, timeout: float) -> Response:
-        """Send as the other transport does. Raises NotSent for a wallet of the other kind."""
+        """Send with the wrapped transport. Raises NotSent for a wallet of another stage."""
         if not of_stage(request.url, self._test_wallets):
             raise NotSent(
                 "a test stage asks only its own wallets"

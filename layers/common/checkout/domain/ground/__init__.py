@@ -1,1 +1,1 @@
-"""Used by all of the domain: errors, ids, money, texts and their grammar."""
+"""What the whole domain uses: errors, ids, money, texts and their grammar."""

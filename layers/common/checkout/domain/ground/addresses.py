@@ -1,7 +1,8 @@
 """Postal addresses in the format of their country: the fields of a form, the lines of a label.
 
-The formats are data of Google's libaddressinput, in address_formats.json (bin/address_formats),
-which is read with the first address in a process. Only the form of a text is checked.
+The formats are data of Google's libaddressinput. `bin/address_formats` writes them into
+address_formats.json, which a process reads when it handles its first address. Only the form of a
+text is checked, not whether the address exists.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from checkout.domain.ground.names import shown
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
 _LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
-# The name of a part where the country's data have none.
+# The names of parts for which a country's data have no name.
 _CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
 _KINDS: Final = {
     "Z": "zip_name_type",
@@ -43,7 +44,7 @@ class Fault(StrEnum):
 
 
 class Part(StrEnum):
-    """The parts of an address, beside its country."""
+    """The parts of an address, apart from its country."""
 
     NAME = "name"
     LINE1 = "line1"
@@ -80,10 +81,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class PartAsked:
-    """A part that a country's addresses have.
+    """A part that addresses in a country have.
 
-    `called` is its name there, such as `zip`, `prefecture` or `post_town`. A part with `regions`
-    (code and name) must be one of them. `beside`: it is on the same line as the part before.
+    `called` is the name of the part there, such as `zip`, `prefecture` or `post_town`. If `regions`
+    (code and name) is not empty, the part must be one of them. `beside` means that the part is on
+    the same line as the part before.
     """
 
     part: Part
@@ -116,7 +118,7 @@ def parts_asked(country: str) -> tuple[PartAsked, ...]:
 def _tokens(form: str) -> Iterator[tuple[str, bool]]:
     """Yield the tokens of a form, and whether each is on the same line as the one before.
 
-    A name and a street are too long for a shared line.
+    A name and a street always have their own line, because they are too long to share one.
     """
     for line in form.split("%n"):
         before = ""
@@ -128,9 +130,9 @@ def _tokens(form: str) -> Iterator[tuple[str, bool]]:
 def checked(
     typed: Mapping[str, str], prefix: str, *, country: str, required: bool
 ) -> tuple[Address | None, dict[str, Fault]]:
-    """Return the address of a form's fields, whose names begin with `prefix`, and the faults.
+    """Return the address in a form's fields, whose names begin with `prefix`, and the faults.
 
-    Without `required` the whole address may be left out: then it is None.
+    If `required` is false, the customer can leave out the whole address, which is then None.
     """
     asked = parts_asked(country)
     texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
@@ -153,9 +155,9 @@ def checked(
 
 
 def label(address: Address) -> list[str]:
-    """Return the lines of an address as its country writes them, with the country's name below.
+    """Return the lines of an address as its country writes them, and the country's name last.
 
-    An address in Latin letters is written in the country's order for Latin letters.
+    If the address is in Latin letters, the lines have the country's order for Latin letters.
     """
     row = _rows()[address.country]
     texts = [address.name, address.line1, address.district, address.city]
@@ -178,7 +180,7 @@ def label(address: Address) -> list[str]:
 
 
 def _line(form: str, values: Mapping[str, str | None]) -> str:
-    """Return a line with its values, without the separators of missing parts."""
+    """Return a line with its values filled in, without the separators of missing parts."""
     text = between = ""
     for piece in _PIECES.split(form):
         value = values[piece[1]] if piece.startswith("%") else None
@@ -190,7 +192,7 @@ def _line(form: str, values: Mapping[str, str | None]) -> str:
 
 
 def _taken(country: str, asked: PartAsked, text: str) -> str | None:
-    """Return the form of a typed text that is stored, or None if it cannot be this part."""
+    """Return a typed text as it is stored, or None if it cannot be this part."""
     if len(text) > PART_MAX or not shown(text):
         return None
     if asked.regions:
@@ -209,7 +211,7 @@ def _taken(country: str, asked: PartAsked, text: str) -> str | None:
 
 @lru_cache(maxsize=300)
 def _regions(country: str) -> tuple[tuple[str, str], ...]:
-    """Return the code and name of each region; none if people type the region."""
+    """Return the code and name of each region; empty if customers type the region."""
     listed = _rows()[country].get("regions")
     if listed is None:
         return ()

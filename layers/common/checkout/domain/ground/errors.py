@@ -17,8 +17,8 @@
     ├── EmailInvalid ReceiptsUsedUp MailRefused
     └── Unavailable
 
-`code` is stable and public (decisions.md "Errors"). A message is written for a person and contains
-no secret.
+`code` is stable and public (decisions.md "Errors"). A message is written for people and contains no
+secret.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar, Final
 
-# The key service's own error, in the text of another service's: …kms.model.DisabledException.
+# The key service's error, which another service's error quotes: …kms.model.DisabledException.
 _OF_KEY: Final = re.compile(r"\.([A-Z][A-Za-z]{2,40}Exception)\b")
 
 
 class CheckoutError(Exception):
-    """Base. `param` names the offending request field as the request writes it, or is None."""
+    """The base of all errors. `param` is the request field at fault, as the request spells it."""
 
     code: ClassVar[str]
 
@@ -90,7 +90,7 @@ class CursorInvalid(CheckoutError):
 
 
 class SessionUnexpectedState(CheckoutError):
-    """The session's status does not allow this. The message names it and the allowed ones."""
+    """The session's status does not allow this. The message names the status and allowed ones."""
 
     code = "session_unexpected_state"
 
@@ -126,7 +126,7 @@ class MemberUnexpectedState(CheckoutError):
 
 
 class Conflict(CheckoutError):
-    """Other requests change the keys, people, settings or the event; try again shortly."""
+    """Other requests are changing the keys, people, settings or event; try again shortly."""
 
     code = "conflict"
 
@@ -148,7 +148,10 @@ class ReceiptsUsedUp(CheckoutError):
 
 
 class MailRefused(CheckoutError):
-    """The mail service did not take an e-mail; one that it did not answer to may have been sent."""
+    """The mail service did not accept an e-mail.
+
+    `maybe_sent` is true if the service did not answer, so that the e-mail may have been sent.
+    """
 
     code = "mail_refused"
 
@@ -158,7 +161,7 @@ class MailRefused(CheckoutError):
 
 
 class ResourceMissing(CheckoutError):
-    """The record does not exist, or belongs to another merchant: one answer for both."""
+    """The record does not exist, or belongs to another merchant; both get the same answer."""
 
     code = "resource_missing"
 
@@ -186,13 +189,16 @@ class ApiKeyMissing(CheckoutError):
 
 
 class ApiKeyInvalid(CheckoutError):
-    """The key is unknown or revoked: one answer for both."""
+    """The key is unknown or revoked; both get the same answer."""
 
     code = "api_key_invalid"
 
 
 class PasskeyInvalid(CheckoutError):
-    """The passkey is unknown, its member was revoked, or its signature is wrong: one answer."""
+    """The passkey is unknown, its member was revoked, or its signature is wrong.
+
+    All three get the same answer.
+    """
 
     code = "passkey_invalid"
 
@@ -210,7 +216,7 @@ class MerchantSuspended(CheckoutError):
 
 
 class MerchantUnproven(CheckoutError):
-    """The shop has signed up, and the owner of its wallet has not confirmed the wallet yet."""
+    """The shop has signed up, but the owner of its wallet has not confirmed the wallet yet."""
 
     code = "merchant_unproven"
 
@@ -234,10 +240,10 @@ class WalletUnreachable(CheckoutError):
 
 
 class WalletInvalid(CheckoutError):
-    """The text is not a wallet address, or there is no Open Payments wallet at it.
+    """The text is not a wallet address, or there is no Open Payments wallet at that address.
 
-    `mistake` is the mistake in the text (typed_address.py), or "" for an address.
-    `character` is the character that a slip is about.
+    `mistake` is the mistake in the text (typed_address.py), or "" if the text is an address.
+    `character` is the character that a mistake is about.
     """
 
     code = "wallet_invalid"
@@ -267,7 +273,7 @@ class MerchantWalletError(CheckoutError):
 
 
 class CallbackInvalid(CheckoutError):
-    """The grant callback does not verify. Nothing was done."""
+    """The grant callback does not verify, so nothing was done."""
 
     code = "callback_invalid"
 
@@ -281,8 +287,9 @@ class Unavailable(CheckoutError):
 def cause(error: BaseException) -> str:
     """Return the root cause of a chain of exceptions, in a word or two for the log.
 
-    It is AWS's error code, or otherwise the type of the innermost exception. The error of a table
-    whose key cannot be used names the key's error in its text; nothing else of the text is used.
+    It is AWS's error code, if there is one, else the type of the innermost exception. If a table's
+    key cannot be used, the text of the table's error names the key's error, which is then added;
+    nothing else of the text is used.
     """
     code = ""
     below: BaseException | None = error

@@ -2,8 +2,8 @@
 
 The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, pictures of
 items, and the addresses of webhooks. A text that two programs could read differently is refused.
-Nothing is corrected: a URL is used exactly as it was checked. URLs of wallet providers have the
-protocol's grammar, open_payments/urls.py, which also splits the URLs here.
+Nothing is corrected, so a URL is used exactly as it was checked. URLs of wallet providers follow
+the protocol's grammar in open_payments/urls.py; its `split` also takes apart the URLs here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from open_payments.urls import (
 
 ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
-TEST: Final = "test_"  # begins the digits of what a test stage makes
-LIVE: Final = "live_"  # begins those of a key of any other stage; ids of sessions have no mark
+TEST: Final = "test_"  # before the digits of keys and session ids of a test stage
+LIVE: Final = "live_"  # before the digits of keys of any other stage, whose session ids lack a mark
 BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
 
 
@@ -56,28 +56,31 @@ PICTURE_URL_MAX: Final = 500
 PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
 
 EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
-# The dot-atom of RFC 5322, section 3.2.3: neither quotes nor line ends, which mail programs split.
+# The dot-atom of RFC 5322, section 3.2.3. It has neither quotes nor line ends, which mail programs
+# could misread.
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL_NAME: Final = re.compile(rf"(?=.{{1,64}}\Z){_ATOM}(?:\.{_ATOM})*")
 # Characters that need no escaping in mailto:
 _MAILTO_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")
-# RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
-# other characters must be printable, so that there is no hidden control or direction mark.
+# The characters that RFC 3986 allows in path, query and fragment, and the brackets that browsers
+# also allow there. Other characters must be printable, so that a URL contains no hidden control or
+# direction mark.
 _REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
 # Unlike in the protocol's grammar, an underscore and a trailing dot are allowed, because merchants'
 # host names have them.
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]{{2,45}}\]")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
-# Some programs decode a URL before they put it into a header.
+# Some programs decode a URL before they put it into a header, where a line end would begin a new
+# header.
 _LINE_END: Final = re.compile(r"%0[0AaDd]")
 
 
 def position(at: datetime, record_id: str = "") -> str:
-    """Return a record's position in a list: the text by which stores sort, and `next_key` of pages.
+    """Return a record's position in a list, by which stores sort and which is a page's `next_key`.
 
-    It sorts by (time, id); without an id it is before every record of its millisecond. Times beyond
-    thirteen digits are at the end.
+    Positions sort by (time, id). A position without an id is before every record of the same
+    millisecond. Times with more than thirteen digits are treated as the latest possible time.
     """
     digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
     return f"{digits}#{record_id}" if record_id else digits
@@ -89,7 +92,7 @@ def position_pattern(ids: str) -> re.Pattern[str]:
 
 
 class TestUrl(str):
-    """The service's own address on a test stage; on any other stage it is a plain str.
+    """The service's own address on a test stage. On any other stage the address is a plain str.
 
     Public objects are made with the address, so its type shows whether their money is real.
     """
@@ -113,11 +116,11 @@ def redirect_url(
 ) -> str:
     """Return `template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced.
 
-    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`
-    are the merchant's return hosts; without any, all are allowed. Raises UrlInvalid, naming
-    `param`.
+    `base_is_http` means that BASE_URL itself is http, so addresses of this machine can be http too.
+    `hosts` are the merchant's return hosts; if there are none, every host is allowed. Raises
+    UrlInvalid, which names `param`.
     """
-    # Once replaced, the placeholder could pass as a part of a host name.
+    # A placeholder here must be found before it is replaced: the id could pass as part of a host.
     if PLACEHOLDER.search(split(template).authority or ""):
         raise UrlInvalid(
             "{CHECKOUT_SESSION_ID} may stand only in the path, query or fragment.", param=param
@@ -132,13 +135,13 @@ def redirect_url(
 
 
 def return_host(typed: str) -> str | None:
-    """Return a host name in the form that `redirect_url` compares, or None if it is not one."""
+    """Return a host name in the form that `redirect_url` compares; None for other texts."""
     host = typed.strip().lower().removesuffix(".")
     return None if _authority_problem(host, None) else host
 
 
 def contact_of(typed: str) -> str | None:
-    """Return an e-mail address or https URL that customers may be shown; None for other texts."""
+    """Return an e-mail address or https URL that pages can show; None for other texts."""
     text = typed.strip()
     if split(text).scheme == "https":
         return page_of(text)
@@ -147,7 +150,7 @@ def contact_of(typed: str) -> str | None:
 
 
 def page_of(typed: str) -> str | None:
-    """Return the https URL of a page that customers may be shown; None for other texts."""
+    """Return the https URL of a page to which pages can link; None for other texts."""
     text = typed.strip()
     return None if _problem(text, base_is_http=False) else text
 
@@ -167,10 +170,11 @@ def mailbox(address: str) -> str:
 
 
 def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
-    """Return the address of an item's picture, which is https and has a named host.
+    """Check the address of an item's picture, which must be https at a named host, and return it.
 
-    Its origin is part of the page's policy, so it is in ASCII (urls.target_uri). `base_is_http` as
-    in `redirect_url`. Raises UrlInvalid, naming `param`.
+    The origin of the address becomes part of the page's content security policy, so the address is
+    in ASCII (urls.target_uri). `base_is_http` as in `redirect_url`. Raises UrlInvalid, which names
+    `param`.
     """
     problem = _problem(url, base_is_http=base_is_http) or _picture_problem(url, base_is_http)
     if problem:
@@ -181,9 +185,9 @@ def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
 def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
     """Check an address for a merchant's events, in its final form, and return its host name.
 
-    It must be https on the usual port, so that it cannot address another service. With
-    `allow_loopback`, for development, any port is allowed, and http on this machine. The IP
-    addresses of the name are checked when it is resolved. Raises UrlInvalid, naming `param`.
+    It must be https on the usual port, so that it cannot reach another service. `allow_loopback`,
+    for development, allows any port, and http on this machine. The IP addresses of the name are
+    checked when the name is resolved. Raises UrlInvalid, which names `param`.
     """
     problem = _problem(url, base_is_http=allow_loopback) or _webhook_problem(url, allow_loopback)
     if problem:
@@ -194,8 +198,9 @@ def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
 def link_host(url: str, *, base_is_http: bool) -> str | None:
     """Return the host of `url` if a browser may follow it, otherwise None.
 
-    Https is allowed, and http on this machine with `base_is_http`. Less strict than `redirect_url`:
-    a wallet provider's page may have any printable characters in its path and query.
+    Https is allowed; `base_is_http` also allows http on this machine. This function is less strict
+    than `redirect_url`, because a wallet provider's page can have any printable characters in its
+    path and query.
     """
     return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
 
@@ -224,7 +229,7 @@ def _webhook_problem(url: str, allow_loopback: bool) -> str | None:
 
 
 def _problem(url: str, *, base_is_http: bool) -> str | None:
-    """Return a sentence about the error in `url`, or None."""
+    """Return a sentence about the error in `url`, or None if there is no error."""
     if len(url) > URL_MAX:
         return f"The URL must be at most {URL_MAX} characters long, the session id included."
     parts = split(url)

@@ -1,6 +1,7 @@
 """Generate identifiers and keys from random bytes that the caller passes in.
 
-All have at least 128 random bits (decisions.md). `grammar.py` has their patterns.
+All identifiers and keys have at least 128 random bits (decisions.md). `grammar.py` has their
+patterns.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Final
 
 from checkout.domain.ground.grammar import ID_DIGITS, KEY_DIGITS, LIVE, TEST
 
-RandomBytes = Callable[[int], bytes]  # returns so many cryptographically strong random bytes
+RandomBytes = Callable[[int], bytes]  # returns this number of cryptographically strong bytes
 
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"
 MANDATE: Final = "man"
 SUBSCRIBER: Final = "ntc"  # a member who gets notices
-WITHDRAWAL: Final = "withdrawal#cs"  # a row beside the session that is withdrawn from
+WITHDRAWAL: Final = "withdrawal#cs"  # a row beside its session
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -49,12 +50,12 @@ def new_refund_id(random_bytes: RandomBytes) -> str:
 
 
 def mandate_id(merchant_id: str) -> str:
-    """Return the id of the merchant's only mandate, which needs no look-up."""
+    """Return the id of the merchant's only mandate; it follows from the merchant's id."""
     return f"{MANDATE}_{merchant_id.partition('_')[2]}"
 
 
 def subscriber_id(member_id: str) -> str:
-    """Return the id of the record of this member's notices."""
+    """Return the id of the record about this member's notices."""
     return f"{SUBSCRIBER}_{member_id.partition('_')[2]}"
 
 
@@ -113,14 +114,14 @@ def new_nonce(random_bytes: RandomBytes) -> str:
 def api_key_hash(api_key: str) -> str:
     """Return the SHA-256 in hex under which a key, or the token of a link, is stored.
 
-    Both have 256 random bits, so no salt is needed.
+    Keys and tokens have 256 random bits, so the hash needs no salt.
     """
     return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def session_ref(session_id: str) -> str:
-    """Return the reference of a session in log lines.
+    """Return the text that refers to a session in log lines.
 
-    The id cannot be derived from the reference: `printf %s cs_… | sha256sum | cut -c1-12`.
+    The id cannot be derived from it. `printf %s cs_… | sha256sum | cut -c1-12` prints it for an id.
     """
     return hashlib.sha256(session_id.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The forms in which JSON of this service writes values."""
+"""The forms in which this service writes values in JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def compact(body: Any) -> str:
 
 
 def amount(value: Amount | None) -> answers.Amount | None:
-    """Return an amount of a wallet, whose value is a string of digits, as in Open Payments."""
+    """Return a wallet's amount; its value is a string of digits, as in Open Payments."""
     if value is None:
         return None
     scale = value.asset_scale
@@ -31,5 +31,5 @@ def timestamp(at: datetime) -> str:
 
 
 def optional_time(at: datetime | None) -> str | None:
-    """Return the time in that form, or None if there is none."""
+    """Return `timestamp(at)`, or None if there is no time."""
     return timestamp(at) if at is not None else None

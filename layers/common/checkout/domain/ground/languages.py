@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# The name of each is in the language itself.
+# The name of each language, in that language.
 LANGUAGES: Final[dict[str, str]] = {
     "en": "English",
     "es": "Español",
@@ -24,7 +24,7 @@ _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")  # BCP 47, as f
 
 
 def language_of(tag: str) -> str | None:
-    """Return the language of a tag, for example "pt" for "pt-BR"; None if the pages lack it."""
+    """Return a tag's language, such as "pt" for "pt-BR"; None if the pages do not have it."""
     if len(tag) > TAG_MAX or not _TAG.fullmatch(tag):
         return None
     language = tag.partition("-")[0].lower()

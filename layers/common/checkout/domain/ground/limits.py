@@ -1,7 +1,8 @@
 """The limits for one client (docs/decisions/0011).
 
-A client is a network address (`client_address.py`). Strangers may share one, so a limit never
-blocks a proven right, such as signing in with a correct key.
+A client is identified by its network address (`client_address.py`). Strangers may share an address,
+so a limit never blocks somebody who has proven a right, for example who signs in with a correct
+key.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Allow `burst` at once and one more after each `every`, in each process separately."""
+    """Allow `burst` uses at once, and one more after each `every`, separately in each process."""
 
     name: str
     burst: int
@@ -22,47 +23,48 @@ class Rule:
 
 # Any request for the hosted page, which costs a few milliseconds and a read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
-# Requests of open pages for their state have their own budget: many customers behind one address
-# must not use up the budget for their forms.
+# Open pages ask for their state again and again. These requests have a limit of their own, so that
+# many customers behind one address do not use up the limit for their forms.
 POLL: Final = Rule("poll", burst=40, every=timedelta(milliseconds=100))
 # A purchase that begins at a payment link writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
-# Receipts by e-mail, which are also counted by session.
+# Receipts by e-mail. Each session has its own limit, too.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
 # Refused requests that a process logs for an API key.
 REFUSAL: Final = Rule("refusal", burst=10, every=timedelta(seconds=6))
-# Only wrong keys, passkeys and invitations count: 20 in 15 minutes.
+# Only wrong keys, passkeys and invitations use up this limit: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
-# Each use of a passkey begins with a write.
+# Each use of a passkey begins with a write to the store.
 CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
-# Requests to wallets occupy a process until servers of the client's choice answer. So all processes
-# count them together, in windows of WINDOW, which costs a call to the store. This call is saved for
-# the first requests of a client in this process, at a provider that this process knows.
+# Requests to wallets occupy a process until servers that the client chooses answer. So all
+# processes share one limit for them, in windows of WINDOW, which costs a call to the store. A
+# process saves this call for a client's first requests in it, to a provider that it knows.
 WINDOW: Final = timedelta(seconds=10)
-# The limits of a client's unpaid items of one stock in half an hour: the divisor of its use cases a
-# minute, and of the items left (at least two items), so that a few clients do not empty a stock.
+# How many unpaid items of one stock a client can hold in half an hour, so that a few clients do not
+# empty a stock: the smaller of its use cases a minute divided by ITEMS_SHARE, and the items left
+# divided by LEFT_SHARE (but at least ITEMS_LEAST).
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2
-# Sign-ups of new shops in a DAY: from one address, and all together, because a flood may come from
-# many addresses.
+# Sign-ups of new shops in a DAY: from one address, and from all addresses together, because a flood
+# may come from many.
 DAY: Final = timedelta(days=1)
 SIGN_UPS: Final = 5
 SIGN_UPS_OF_ALL: Final = 500
-# E-mails in a DAY to unconfirmed addresses: by the member who requests them, the shop, the network
-# address, and to one mailbox. All processes count all of them together.
+# E-mails in a DAY to unconfirmed addresses: requested by one member, by one shop, or from one
+# network address, and sent to one mailbox. All processes share these limits.
 LETTERS_OF_MEMBER: Final = 5
 LETTERS_OF_SHOP: Final = 10
 LETTERS_OF_CLIENT: Final = 20
 LETTERS_TO_MAILBOX: Final = 3
-# Lists that a merchant's keys request by the API in one WINDOW. All processes count them together,
-# except for the merchant's first in a process.
+# Lists that a merchant's keys can request by the API in one WINDOW. All processes share this limit,
+# which leaves out the merchant's first list in each process.
 LISTS: Final = 50
 LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
 LOOK_UP: Final = Rule("look-up", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
-# A provider is known for this long after a payment with it was completed. This is less than
-# `every`, so that a client does not profit from its own payment.
+# A process knows a provider for this long after a payment with it was completed. This is shorter
+# than `every`, so that a client does not profit from its own payment.
 KNOWN_FOR: Final = timedelta(minutes=4)

@@ -1,8 +1,8 @@
 """Exact money: merchants use ISO 4217 minor units, wallets their own asset scale.
 
-An amount that cannot be represented exactly is refused; nothing is rounded, and there are no floats
-(decisions.md "Session object and amounts"). Only the exchange rate that people read is rounded: no
-sum is computed from it.
+An amount that cannot be represented exactly is refused. Amounts are never rounded and never floats
+(decisions.md "Session object and amounts"). Only the exchange rate that people read is rounded,
+because no sum is computed from it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
 TOTAL_MAX: Final = 999_999_999_999_999
 
-# Below this number of units, one unit is more than a tenth of the price, so no difference counts
-# as rounding.
+# Below this number of units, one unit is more than a tenth of the price, so no difference is
+# accepted as rounding.
 ROUNDED_FROM: Final = 10
 
-# ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
+# ISO 4217 list one: the codes with two minor-unit digits, then those with another number of digits.
 # fmt: off
 _TWO_DIGITS: Final = frozenset("""
     AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHE
@@ -45,7 +45,7 @@ _OTHER_DIGITS: Final = {
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
     """Return the number of decimal digits of the smallest unit of `currency`.
 
-    A code unknown to ISO 4217 has the wallet's scale.
+    For a code that ISO 4217 does not have, it is the wallet's scale.
     """
     code = currency.upper()
     if code in _TWO_DIGITS:
@@ -71,8 +71,8 @@ def total(lines: list[tuple[int, int]]) -> int:
 def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale: int) -> Amount:
     """Return `amount_total` minor units of `currency` in the wallet's scale, exactly.
 
-    Raises AmountNotRepresentable if the wallet's scale is too coarse, AmountTooLarge beyond
-    uint64 (the wire's type of an amount).
+    Raises AmountNotRepresentable if the wallet's scale is too coarse, and AmountTooLarge beyond
+    uint64, the type of an amount in the protocol.
     """
     shift = asset_scale - minor_unit_digits(currency, wallet_scale=asset_scale)
     if shift >= 0:
@@ -105,14 +105,14 @@ def minor_units(amount: Amount) -> int:
 
 
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
-    """Return the smallest value received that counts as payment of `amount`, in the same units.
+    """Return the smallest received value that is accepted as payment of `amount`, in its units.
 
-    Nothing may be missing, unless the money may have been `converted` (`may_be_converted`): wallets
-    with two conversions deliver one unit less than quoted (decisions.md "completed means paid").
-    Then the `tolerance`, the merchant's setting, may be missing, but no more than a hundredth of
-    the amount, rounded down. Once the customer's wallet reports that the payment has `ended`, one
-    unit of an amount of ROUNDED_FROM units or more may be missing, even if that is more than a
-    hundredth.
+    Nothing may be missing, unless the money may have been `converted` (`may_be_converted`), because
+    wallets with two conversions deliver one unit less than quoted (decisions.md "completed means
+    paid"). Then up to `tolerance`, the merchant's setting, may be missing, but no more than a
+    hundredth of the amount, rounded down. Once the customer's wallet reports that the payment has
+    `ended`, one unit may be missing even if that is more than a hundredth, provided that the amount
+    has at least ROUNDED_FROM units.
     """
     if not converted:
         return amount
@@ -121,16 +121,17 @@ def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool)
 
 
 def rounding(amount: int) -> int:
-    """Return the units by which the rounding of wallets may change `amount`: 1 or 0."""
+    """Return by how many units the rounding of wallets may change `amount`: 1 or 0."""
     return 1 if amount >= ROUNDED_FROM else 0
 
 
 def may_be_converted(quote: Quote, receiver: str) -> bool:
     """Return whether wallets may convert, and so round, a payment of `quote` on its way.
 
-    `receiver` is the URL of the incoming payment. If the amounts differ in asset or scale, the
-    payment is converted. Two providers may also convert an amount of one asset into the asset of
-    the connection between them and back; within one provider there is no conversion.
+    `receiver` is the URL of the incoming payment. If the two amounts of the quote differ in asset
+    or scale, the payment is converted. If they do not differ, two providers may still convert the
+    amount into the asset of the connection between them and back. Within one provider there is no
+    such conversion.
     """
     if not quote.debit.same_asset(quote.receive):
         return True
@@ -144,7 +145,7 @@ _ROUNDED: Final = Context(prec=DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """A unit of the currency `one` is `rate` units of the currency `many`, at least 1."""
+    """One unit of the currency `one` is worth `rate` (at least 1) units of the currency `many`."""
 
     one: str
     rate: Decimal
@@ -154,7 +155,7 @@ class ExchangeRate:
 def rate_of(debit: Amount, receive: Amount) -> ExchangeRate | None:
     """Return the rate in the direction in which it is at least 1, such as 1 EUR = 1.0793 USD.
 
-    Return None without an exchange, or if the number would be meaningless.
+    Returns None if nothing is exchanged, or if the number would be meaningless.
     """
     if debit.asset_code == receive.asset_code or 0 in (debit.value, receive.value):
         return None

@@ -1,7 +1,7 @@
-"""Decide which texts of people can be shown, and which of them are names.
+"""Decide which texts that people type can be shown, and which of these are names.
 
-Python's `isprintable` does not suffice. It accepts invisible fillers and blanks, so that a name can
-be empty or look like another one; and it refuses the joiners that are needed to write Persian,
+Python's `isprintable` is not enough. It accepts invisible fillers and blanks, so that a name could
+be empty or look like another one. It also refuses the joiners that are needed to write Persian,
 Hindi, Sinhala and many emoji. Sources: Default_Ignorable_Code_Point of Unicode 16,
 DerivedCoreProperties.txt; RFC 5892, appendix A, and UAX 31, section 2.3, for joiners; UTS 51 and
 UTS 37 for variation selectors.
@@ -16,21 +16,21 @@ from typing import Final
 
 
 def _points(text: str) -> tuple[int, ...]:
-    """Return where the ranges of these code points begin and end, in their order."""
+    """Return where the ranges of these code points begin and end, in ascending order."""
     pairs = (each.partition("-") for each in text.split())
     ranges = sorted((int(low, 16), int(high or low, 16) + 1) for low, _, high in pairs)
     return tuple(end for each in ranges for end in each)
 
 
-# Default_Ignorable_Code_Point; then letters, signs and marks that show nothing: blanks of Braille,
-# hieroglyphs, Khitan and music, and the object replacement character.
+# First Default_Ignorable_Code_Point, then letters, signs and marks that show nothing: the blanks of
+# Braille, hieroglyphs, Khitan and music, and the object replacement character.
 _HIDDEN: Final = _points(
     "AD 34F 61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F FEFF "
     "FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF "
     "2800 13441-13442 16FE4 1D159 FFFC"
 )
-# Letters of cursive scripts, which a joiner keeps apart or together: Arabic, Syriac, N'Ko, Mandaic,
-# Mongolian, Adlam.
+# Letters of cursive scripts (Arabic, Syriac, N'Ko, Mandaic, Mongolian, Adlam). A joiner keeps two
+# such letters apart or together.
 _CURSIVE: Final = _points(
     "620-65F 66E-6D3 6D5 6FA-6FF 710-77F 7CA-7EA 840-85B 860-86A 8A0-8C9 1820-18AA 1E900-1E943"
 )
@@ -44,9 +44,10 @@ _OF_EMOJI: Final = frozenset("\ufe0e\ufe0f")
 _OF_IDEOGRAPHS: Final = _points("FE00-FE02 E0100-E01EF")
 _OF_MONGOLIAN: Final = _points("180B-180D 180F")
 _KEY_CAP: Final = "\u20e3"
-_VIRAMA: Final = 9  # the combining class of what joins two letters of an Indic script
+_VIRAMA: Final = 9  # the combining class of a virama, which joins two letters of an Indic script
 JOINERS: Final = frozenset("\u200c\u200d")
-# Mail programs turn each into a link. The text's NFKC is searched, where signs have one form.
+# Mail programs turn each of these into a link. They are searched in the text's NFKC, in which every
+# sign has only one form.
 _ADDRESS: Final = re.compile(r"@|://|\bwww\.|[a-z0-9]\.[a-z]{2,}[/?#]", re.IGNORECASE)
 
 
@@ -58,23 +59,23 @@ def shown(text: str) -> bool:
 
 
 def is_name(text: str, longest: int) -> bool:
-    """Return whether `text` can name something: up to `longest` characters that can be shown.
+    """Return whether `text` can be a name: at most `longest` characters, which can all be shown.
 
-    One of them is a letter or a digit.
+    At least one of them must be a letter or a digit.
     """
     return len(text) <= longest and shown(text) and any(map(str.isalnum, text))
 
 
 def is_plain_name(text: str, longest: int) -> bool:
-    """Return whether `text` can name a shop or a person: it contains no address.
+    """Return whether `text` can be the name of a shop or a person.
 
-    Strangers read such names in e-mails and in their wallets.
+    Such a name contains no address, because strangers read it in e-mails and in their wallets.
     """
     return is_name(text, longest) and not _ADDRESS.search(unicodedata.normalize("NFKC", text))
 
 
 def _fits(text: str, at: int) -> bool:
-    """Return whether the character at `at` can be shown, or belongs to its neighbor."""
+    """Return whether the character at `at` is visible, or is hidden but belongs to a neighbor."""
     each = text[at]
     if not _among(each, _HIDDEN):
         return each.isprintable()

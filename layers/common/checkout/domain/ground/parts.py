@@ -1,7 +1,8 @@
-"""Parts of a merchant's lists and daily sums, which are read as one.
+"""Parts of a merchant's lists and daily sums; the parts are read together, as one list or sum.
 
-The number of new records a second is limited for one list. The numbers of parts are powers of two,
-so that each divides the next, and a merchant can get more parts without moving any record.
+The database limits how many new records per second one list takes, so a busy list is split into
+parts. The numbers of parts are powers of two, so that each divides the next, and a merchant can get
+more parts although no record moves.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NamedTuple
 
-PARTS: Final = (1, 2, 4, 8, 16, 32)  # the largest number for a merchant; it cannot be lowered
+PARTS: Final = (1, 2, 4, 8, 16, 32)  # the choices for a merchant, whose number never decreases
 
 
 class Lists(NamedTuple):
@@ -20,5 +21,5 @@ class Lists(NamedTuple):
 
 
 def part_of(record_id: str, parts: int) -> int:
-    """Return the part to which a record belongs, 0 to `parts` - 1."""
+    """Return the part to which a record belongs, from 0 to `parts` - 1."""
     return hashlib.sha256(record_id.encode()).digest()[0] % parts

@@ -1,21 +1,22 @@
 """Recognize pictures by their bytes alone.
 
-Accepts only three types that all browsers show and that cannot contain a script. Refuses files that
-are cut short or continue after their end.
+Only three types are accepted, which all browsers show and which cannot contain a script. A file is
+refused if it is cut short or continues after the end of the picture.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Pixels of a side. A browser unpacks a picture whole: 50 kB can be a gigabyte of one color.
+# The longest side, in pixels. A browser unpacks the whole picture, and 50 kB can become a gigabyte
+# of one color.
 SIDE_MAX: Final = 2000
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
 def picture_type(data: bytes) -> str | None:
-    """Return the media type, or None."""
+    """Return the media type, or None if `data` is not an accepted picture."""
     if data.startswith(_PNG) and data.endswith(_PNG_END):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff") and data.endswith(b"\xff\xd9"):
@@ -27,7 +28,7 @@ def picture_type(data: bytes) -> str | None:
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:
-    """Return the width and height in pixels from the head of the picture, None without them.
+    """Return the width and height in pixels from the picture's head; None if it has none.
 
     Sources: PNG 11.2.1, JPEG (ITU-T T.81) B.1 and B.2, RFC 9649 section 2 and RFC 6386 section 9.1.
     """
@@ -41,14 +42,15 @@ def picture_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return the size in the first frame header, (0, 0) without one before the picture's data."""
+    """Return the size in the first frame header; (0, 0) if none comes before the picture's data."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        # Decoders read no length after these: they would find another header than this function.
+        # Decoders read no length after these markers. If this function read one, it would find a
+        # different header.
         if marker < 0xC0 or 0xD0 <= marker <= 0xDA:
             break
         if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, and one that is reserved

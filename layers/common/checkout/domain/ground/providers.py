@@ -1,12 +1,12 @@
 """The directory of wallet providers that the hosted page offers, and the form of their addresses.
 
 A provider is written on one line: name | form of its addresses | where to get a wallet | countries
-| logo, of which the last two may be left out. The form has one or two fields to fill in, such as
-{name}, {name: alice} or {Wallet number: 123456789}/{Currency: USD}: the provider's name of the
-field, and an example. A logo is a small picture in base64. It is embedded in the page, because
-requests for logos would be too many and would inform other hosts about the customer. The operator's
-list is the setting WALLET_PROVIDERS; a merchant may have their own list. Both are only suggestions:
-customers may always type a wallet address of any provider.
+| logo. The last two can be left out. The form has one or two fields to fill in, such as {name},
+{name: alice} or {Wallet number: 123456789}/{Currency: USD}. A field has the name that the provider
+uses for it, and an example. A logo is a small picture in base64. It is embedded in the page,
+because separate requests for logos would be too many and would tell other hosts about the customer.
+The operator's list is the setting WALLET_PROVIDERS; a merchant can have their own list. These lists
+are only suggestions: customers can always type a wallet address of any provider.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PLACE: Final = "{name}"
 _FIELD: Final = re.compile(r"\{([^{}:]{1,40})(?::([^{}]{1,40}))?\}")
 _COUNTRIES: Final = re.compile(r"(?:[A-Z]{2}(?: [A-Z]{2}){0,29})?")
 
-# Known on 2026-08-20 (openpayments.dev and webmonetization.org, lists of wallets): GateHub is the
-# only one with real money. An address there has a number and a currency.
+# The providers known on 2026-08-20 (openpayments.dev and webmonetization.org, lists of wallets).
+# GateHub is the only one with real money. Its addresses contain a number and a currency.
 KNOWN: Final = (
     "GateHub | https://ilp.gatehub.net/{Wallet number: 123456789}/{Currency: USD} "
     "| https://gatehub.net/ | US EU"
@@ -41,7 +41,7 @@ KNOWN: Final = (
 
 
 def of_test_stage(test_wallets: str) -> str:
-    """Return the providers of a test stage's wallets, written like KNOWN."""
+    """Return the providers of a test stage's wallets, in the form of KNOWN."""
     return "; ".join(
         f"{name} | {test_wallets}/{path}/{{name: {example}}} | {test_wallets}"
         for name, path, example in (
@@ -53,7 +53,7 @@ def of_test_stage(test_wallets: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field to fill in: the provider's name of it ("" for a name), and an example or ""."""
+    """A field to fill in: what the provider calls it ("" for a name), and an example or ""."""
 
     label: str
     example: str
@@ -61,10 +61,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider; `form` is a wallet address with fields in its path, `website` a page.
+    """A provider; `form` is a wallet address with fields in its path, `website` is a page's URL.
 
-    `countries` are ISO 3166-1 codes (and EU), which only inform the merchant: no customer is
-    refused. `logo` is a picture in base64, or "".
+    `countries` are ISO 3166-1 codes (and EU). They only inform the merchant, and no customer is
+    refused because of them. `logo` is a picture in base64, or "".
     """
 
     name: str
@@ -89,7 +89,7 @@ class Provider:
 
     @property
     def example(self) -> str:
-        """Return an example of what to type, or ""."""
+        """Return an example of what to type, or "" if there is none."""
         examples = [each.example for each in self.fields]
         return self.between.join(examples) if all(examples) else ""
 
@@ -100,7 +100,7 @@ class Provider:
 
     @property
     def between(self) -> str:
-        """Return the text between two fields, "" with one."""
+        """Return the text between two fields, or "" if there is only one field."""
         pieces = _FIELD.split(self.form)
         return pieces[3] if len(pieces) > 4 else ""
 
@@ -110,7 +110,7 @@ class Provider:
         return self.form.rpartition("}")[2]
 
     def parts(self, typed: str) -> tuple[str, str]:
-        """Return the parts of `typed` for the first and for the second field."""
+        """Return the parts of `typed` that belong to the first and to the second field."""
         if not self.between:
             return typed, ""
         first, _, second = typed.partition(self.between)
@@ -119,12 +119,12 @@ class Provider:
     def address(self, name: str) -> str:
         """Return the wallet address of the customer `name` at this provider.
 
-        For two fields, `name` has the text between them.
+        If the form has two fields, `name` contains the text between them.
         """
         return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
 
     def typed(self, wallet: str) -> str:
-        """Return the text to type for `wallet`, "" if it is not an address of this form.
+        """Return what to type for `wallet`, or "" if `wallet` is not an address of this form.
 
         It is the inverse of `address`.
         """
@@ -141,9 +141,9 @@ class Provider:
 
 
 def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
-    """Return the name of the provider of the wallet address `wallet`, None if it is not offered.
+    """Return the name of the offered provider of `wallet`, a wallet address, or None.
 
-    Several providers may share a host: the form of their addresses distinguishes them, and an
+    If several providers share a host, the form of their addresses distinguishes them. Then an
     address of another form has no provider.
     """
     at_host = [each for each in offered if each.has(wallet)]
@@ -155,7 +155,7 @@ def name_of(wallet: str, offered: Iterable[Provider]) -> str | None:
 
 
 def has_fields(form: str) -> bool:
-    """Return whether `form` has one field, or two different ones with a text between them."""
+    """Return whether `form` has one field, or two different fields with a text between them."""
     pieces = _FIELD.split(form)
     if len(pieces) not in (4, 7) or any("{" in each or "}" in each for each in pieces[::3]):
         return False
@@ -163,9 +163,9 @@ def has_fields(form: str) -> bool:
 
 
 def parse(text: str) -> tuple[Provider, ...]:
-    """Return the providers in `text`, one a line or separated by ";".
+    """Return the providers in `text`, which are one per line or separated by ";".
 
-    Raise ValueError with a sentence that names the line.
+    Raises ValueError with a sentence that names the line.
     """
     lines = [line.strip() for line in re.split(r"[\n;]", text) if line.strip()]
     if len(lines) > PROVIDERS_MAX:
@@ -206,7 +206,7 @@ def _provider(line: str) -> Provider:
 def _logo_type(logo: str) -> str | None:
     """Return the media type.
 
-    SVG is allowed, because browsers run no script of an SVG in an image.
+    SVG is allowed, because browsers do not run the scripts of an SVG that is shown as an image.
     """
     try:
         data = b64decode(logo, validate=True)

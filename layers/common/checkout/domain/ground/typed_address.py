@@ -1,12 +1,12 @@
 """Wallet addresses as customers type them, and what they type in place of one, such as a card.
 
-Pure: nothing here resolves a name or sends a byte. The customer sees what the text looks like, and
-the text never leaves the server. Only forms that cannot be an address are recognized, so an address
-is never mistaken for something else.
+Pure: nothing here resolves a name or sends a byte. The customer is told what the text looks like,
+and the text never leaves the server. Only forms that cannot be an address are recognized, so an
+address is never mistaken for something else.
 
-The text comes from an unauthenticated client. So its length is bounded first, before and after
-normalization, and no pattern has two adjacent repeats that match the same character: the steps of
-each grow with the length and not with its square.
+The text comes from an unauthenticated client. So its length is limited first, before and after
+normalization. No pattern has two adjacent repeats that match the same character, so the time for a
+match grows with the length of the text and not with its square.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from open_payments.wallet_address import LOOKS, InvalidWalletAddress, normalized
 
 
 class AddressMistake(StrEnum):
-    """A kind of mistake; the hosted page has a sentence for each (`fault.typed.SLIP`)."""
+    """A kind of mistake. The hosted page has a sentence for each (`fault.typed.SLIP`)."""
 
     NOTHING = "nothing"
     TOO_LONG = "too_long"
@@ -45,7 +45,7 @@ class AddressMistake(StrEnum):
         return self in (AddressMistake.CARD, AddressMistake.SECRET)
 
 
-# For the mistakes that this module recognizes; for the others, the sentence of `parse`.
+# The sentences for the mistakes that this module recognizes. `parse` has the other sentences.
 _SENTENCES: Final = {
     AddressMistake.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
     AddressMistake.IBAN: f"This looks like a bank account number (IBAN). {LOOKS}",
@@ -101,9 +101,9 @@ _NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
 
 
 def mistake_in(text: str) -> AddressMistake | None:
-    """Return what `text`, without outer blanks, is in place of a wallet address, or None.
+    """Return what `text`, without outer blanks, is if it is not a wallet address, or None.
 
-    Texts that are too long, and mistakes in an address, are left to `parse`.
+    `parse` finds texts that are too long, and mistakes in an address.
     """
     plain = normalized(text)
     if plain is None:
@@ -124,14 +124,14 @@ def mistake_in(text: str) -> AddressMistake | None:
 
 
 def _is_email(text: str) -> bool:
-    """Return whether this is an e-mail address, also with a name or in angle brackets."""
+    """Return whether the text is an e-mail address, perhaps with a name or in angle brackets."""
     if _EMAIL.fullmatch(text):
         return True
     return "/" not in text and _EMAIL_WITHIN.search(text) is not None
 
 
 def _is_name(text: str) -> bool:
-    """Return whether the text consists of words, without the marks of an address."""
+    """Return whether the text is words only, without the marks that an address has."""
     letters = text.isprintable() and any(map(str.isalpha, text))
     return letters and not _NO_NAME.search(text.rstrip(".!?"))
 
@@ -147,10 +147,10 @@ def _numbers(text: str) -> AddressMistake | None:
 
 
 def _is_card(digits: str) -> bool:
-    """Return whether it can be a card number.
+    """Return whether `digits` can be a card number.
 
-    A number of the usual length may have a wrong digit. More digits may follow: the date and the
-    code on the card.
+    A number of the usual length may have a wrong digit. After a number with the right check digit,
+    the date and the code on the card may follow.
     """
     if len(digits) in _CARD_DIGITS:
         return len(digits) == _USUAL_CARD or _luhn(digits)

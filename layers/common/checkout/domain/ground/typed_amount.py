@@ -1,7 +1,7 @@
 """Amounts as people type them: digits of any script, with the separators of any country.
 
-An amount is never guessed: "1,250" is 1250 in New York and 1.25 in Berlin, so it is refused with an
-error that asks which one is meant.
+An amount is never guessed. For example, "1,250" means 1250 in New York and 1.25 in Berlin, so it is
+refused with an error that asks which of them is meant.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from checkout.domain.ground.money import TOTAL_MAX, minor_unit_digits
 _TYPED_MAX: Final = 60  # characters
 _DIGITS: Final = re.compile("[0-9]{1,15}")
 _DECIMALS: Final = re.compile("(.+)([.,\N{ARABIC DECIMAL SEPARATOR}])([0-9]{1,15})")
-_BETWEEN_GROUPS: Final = ".,٬ '’"  # the CLDR's
+_BETWEEN_GROUPS: Final = ".,٬ '’"  # the separators that the CLDR lists
 
 
 def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) -> int:
     """Return a typed decimal amount in minor units of `currency`, exactly.
 
-    An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises ParameterInvalid with `param` for
-    a text that is not an amount or that can be read in two ways. Where the currency has three
-    decimals, a point is the decimal sign, as the pages show it.
+    An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises ParameterInvalid with `param` if
+    the text is not an amount or can be read in two ways. If the currency has three decimals, a
+    point is the decimal sign, as on the pages.
     """
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     text = _plain(typed)
@@ -71,7 +71,7 @@ def _readings(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _whole(text: str) -> str:
-    """Return the digits of a whole number, in groups or not; an empty text for other texts.
+    """Return the digits of a whole number, with or without groups; "" for other texts.
 
     Groups have three digits; in India, the groups before the last one have two.
     """

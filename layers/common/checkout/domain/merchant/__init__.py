@@ -1,1 +1,1 @@
-"""A merchant, its people and keys, and what they may do."""
+"""A merchant, its people and keys, and their rights."""

@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Action(StrEnum):
-    """An action in the dashboard with its words in the log. Exports are logged, other reads not."""
+    """An action in the dashboard, with its words in the log. Exports are the only logged reads."""
 
     words: str
 
@@ -65,10 +65,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One action by one actor, an API key or a member.
+    """One action by one actor, which is an API key or a member.
 
-    The actor's name, and a key's last four digits, are copied at that time. `target` is the id of
-    the changed record, or a short text; never a secret.
+    The entry keeps the actor's name, and a key's last four digits, as they were at that time.
+    `target` is the id of the changed record, or a short text, and never a secret.
     """
 
     id: str

@@ -1,6 +1,7 @@
 """Declare the routes of both APIs: the scope that each needs, and what it does.
 
-The dashboard's routes declare their own. docs/tables.py prints both into docs/security.md.
+The dashboard's routes declare theirs beside their code. docs/tables.py prints the routes of the
+APIs and of the dashboard into docs/security.md.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Need = TypeVar("Need", Right, Scope)
 class Door(Generic[Need]):
     """A route: the right or the scope that it `needs`, and what it moves, changes or reveals.
 
-    `limit` is the part of that which an actor with a limit may do; None if limits do not apply.
+    `limit` says how much of that an actor with a limit can do; None if limits do not apply.
     """
 
     needs: Need

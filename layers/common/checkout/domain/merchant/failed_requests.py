@@ -1,6 +1,6 @@
 """Refused requests of an API key: the newest few of a day, so that a developer sees what failed.
 
-Requests without a valid key belong to no merchant, so they are not in this log.
+A request without a valid key belongs to no merchant, so this log does not contain it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 
 KEPT: Final = timedelta(days=1)
 NEWEST: Final = 50  # of each key
-A_MINUTE: Final = 10  # more are not written, so a flood of refusals costs little
+A_MINUTE: Final = 10  # further refusals are not written, so that a flood of them costs little
 MESSAGE_MAX: Final = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """One refused request. `route` has names in place of ids, so it is bounded and no secret."""
+    """One refused request. `route` has names in place of ids, so it is short and not secret."""
 
     at: datetime
     method: str
@@ -38,11 +38,11 @@ class FailedRequests:
     entries: tuple[FailedRequest, ...] = ()
 
     def since(self, now: datetime) -> tuple[FailedRequest, ...]:
-        """Return the refusals that are kept at `now`, the newest first."""
+        """Return the refusals that are still kept at `now`, the newest first."""
         return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
 
     def with_one(self, refusal: FailedRequest) -> FailedRequests | None:
-        """Return the next version; None if this minute already has A_MINUTE of them."""
+        """Return the next version; None if this minute already has A_MINUTE refusals."""
         minute = refusal.at - timedelta(minutes=1)
         if sum(minute < each.at for each in self.entries) >= A_MINUTE:
             return None

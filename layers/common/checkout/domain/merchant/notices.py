@@ -1,8 +1,8 @@
 """Notices: e-mails to members about cases that need a person.
 
-Each member who has asked for notices has one record. Its `told` has the marks of the cases that an
-e-mail has already reported. A mark is dropped a day after its case was solved, so that a case that
-comes back is reported again.
+Each member who has asked for notices has one record. Its field `told` has the marks of the cases
+that an e-mail has already reported. A mark is dropped a day after its case was solved, so that the
+case is reported again if it comes back.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final
 EVERY: Final = timedelta(minutes=5)  # between two checks for a member who is notified at once
 DAILY_AT: Final = time(7, tzinfo=UTC)
 CONFIRM_WITHIN: Final = timedelta(days=1)
-FORGOTTEN_AFTER: Final = timedelta(days=1)  # a mark is dropped, after its case was solved
-TOLD_MAX: Final = 500  # marks; the oldest are forgotten first
+FORGOTTEN_AFTER: Final = timedelta(days=1)  # from the solution of a case until its mark is dropped
+TOLD_MAX: Final = 500  # marks; the oldest are dropped first
 
 
 class Topic(StrEnum):
@@ -26,7 +26,7 @@ class Topic(StrEnum):
     PAYMENTS = "payments"
     WALLET = "wallet"
     WEBHOOKS = "webhooks"
-    ENDS = "ends"  # keys and budgets that end
+    ENDS = "ends"  # keys and budgets that have ended or will end
 
 
 class Pace(StrEnum):
@@ -38,7 +38,7 @@ class Pace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A case that an e-mail has reported; `seen_at` is when it last needed a person."""
+    """A case that an e-mail has reported. `seen_at` is when the case last needed a person."""
 
     mark: str
     seen_at: datetime
@@ -48,9 +48,10 @@ class Told:
 class Subscriber:
     """A member who has asked for notices, in this `language`.
 
-    `address` is confirmed. `asked` is a new address that waits for its confirmation by the link
-    whose token has `asked_hash`, until `asked_until`. The sweep looks at `look_at`; None if the
-    member has stopped. `writer` marks the write of this version.
+    `address` is confirmed. `asked` is a new address, which the member must confirm until
+    `asked_until`, by a link whose token has the hash `asked_hash`. `look_at` is when the sweep
+    looks at the record; None if the member has stopped the notices. `writer` marks the write that
+    made this version.
     """
 
     id: str
@@ -68,14 +69,14 @@ class Subscriber:
     asked_until: datetime | None = None
     told: tuple[Told, ...] = ()
 
-    # The sweep asks this of each record: nothing is in flight here, and no history is kept.
+    # The sweep reads these from each record. Here no payment is in flight, and there is no history.
     payment_in_flight: ClassVar[bool] = False
     terminal: ClassVar[bool] = False
     attention: ClassVar[None] = None
     history: ClassVar[tuple[()]] = ()
 
     def changed(self, *, writer: str, **fields: Any) -> Subscriber:
-        """Return the next version, with these fields; `Subscribers.put` writes it."""
+        """Return the next version, with these fields, for `Subscribers.put` to write."""
         return replace(self, version=self.version + 1, writer=writer, **fields)
 
     def stopped(self, *, writer: str) -> Subscriber:
@@ -84,7 +85,7 @@ class Subscriber:
         return self.changed(writer=writer, told=(), **nothing)
 
     def waits_at(self, now: datetime) -> bool:
-        """Return whether an address waits for its confirmation and can still be confirmed."""
+        """Return whether there is a new address that can still be confirmed."""
         return self.asked_until is not None and now < self.asked_until
 
     def next_look(self, now: datetime) -> datetime:
@@ -100,8 +101,8 @@ def remembered(
 ) -> tuple[Told, ...]:
     """Return the reported cases whose marks are kept, the newest last.
 
-    `found` are the marks of all cases that need a person. Unless all cases were `read`, the case of
-    a mark that is not among them may still need a person.
+    `found` are the marks of the cases that were read and need a person. If `all_read` is false,
+    the marks that are not in `found` are kept, because their cases may still need a person.
     """
     kept = []
     for each in told:

@@ -1,7 +1,7 @@
 """The people of a merchant: members with a role, their passkeys, invitations and sign-ins.
 
-It also has the rights of roles and API keys in the dashboard. An actor is the key or member for
-which a flow is called.
+This module also has the rights of roles and API keys in the dashboard. An actor is the key or
+member on whose behalf a flow is called.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from checkout.domain.ground.parts import Lists
 INVITATION_LASTS: Final = timedelta(days=7)
 CHALLENGE_LASTS: Final = timedelta(minutes=5)
 NAME_MAX: Final = 60  # characters of a member's name
-OWNER_OF: Final = "Owner"  # the name of a passkey of a member without a name
-NEW_SHOP: Final = "new"  # in place of a merchant: an invitation to sign up with a shop of one's own
+OWNER_OF: Final = "Owner"  # the name of a passkey whose member has no name
+NEW_SHOP: Final = "new"  # the merchant of an invitation to sign up with a new shop
 MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
 
 
 class SignUp(StrEnum):
-    """The people who may sign up with a shop of their own: a setting of the operator."""
+    """The people who can sign up with a shop of their own, as the operator has set."""
 
-    CLOSED = "closed"  # nobody: the operator sets merchants up
-    INVITATION = "invitation"  # those to whom the operator gives a link
+    CLOSED = "closed"  # nobody; the operator sets merchants up
+    INVITATION = "invitation"  # people to whom the operator gives a link
     OPEN = "open"
 
 
@@ -37,7 +37,7 @@ class Right(StrEnum):
     INTEGRATE = "integrate"  # API keys and webhooks
     REFUND = "refund"  # request refunds, up to the actor's limits
     MANAGE = "manage"  # everything else: sessions, links, settings
-    OWN = "own"  # what moves money without a person, or gives rights: the refund budget, people
+    OWN = "own"  # the refund budget, which pays without approvals, and the rights of people
 
 
 class Role(StrEnum):
@@ -57,7 +57,8 @@ class Scope(StrEnum):
     REFUND = "refund"  # request and cancel refunds; request and end the refund budget
 
 
-# The scopes of a key unless more is chosen: no key could refund before there were refunds.
+# The scopes of a key unless others are chosen. `refund` is not among them, because it is newer than
+# the first keys, which could not refund.
 USUAL: Final = (Scope.READ, Scope.WRITE, Scope.MANAGE)
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
@@ -67,7 +68,7 @@ RIGHTS: Final[dict[Role, frozenset[Right]]] = {
 }
 
 
-# The scopes of a key that a member with this role makes: never more than the role's rights.
+# The scopes that a member with this role can give to a key, never more than the role's rights.
 GIVEN: Final[dict[Role, frozenset[Scope]]] = {
     Role.SUPPORT: frozenset(),
     Role.DEVELOPER: frozenset({Scope.READ, Scope.WRITE}),
@@ -77,11 +78,12 @@ GIVEN: Final[dict[Role, frozenset[Scope]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefundCap:
-    """The most that an actor may refund at once, and in a day (UTC); None is no limit.
+    """The most that an actor can refund at once, and in a day (UTC); None means no limit.
 
-    In minor units of the merchant's currency. Requested amounts count, canceled or not, and costs
-    beyond them that the budget pays without a person. `counted_as` is the id of the first key in a
-    series of replaced ones, which share one count of the day.
+    The limits are in minor units of the merchant's currency. They apply to the requested amounts,
+    canceled or not, and to the costs beyond these that are paid from the budget when nobody
+    approves them. `counted_as` is the id of the first key in a series of keys that replace each
+    other; the series shares one limit of the day.
     """
 
     once: int | None = None
@@ -90,7 +92,7 @@ class RefundCap:
 
 
 class Actor(Protocol):
-    """An API key or a member that acts; `label` is its name in the history and the audit log."""
+    """An API key or a member that acts. `label` is its name in the history and the audit log."""
 
     @property
     def id(self) -> str: ...
@@ -121,19 +123,19 @@ class Actor(Protocol):
 
     @property
     def moves_money(self) -> bool:
-        """Whether it has its role's rights to move money and to give rights to others."""
+        """Whether it has the rights of its role to move money and to give rights to others."""
         ...
 
     @property
     def lasts_until(self) -> datetime | None:
-        """Its end, if known; nothing that the actor creates outlives it."""
+        """The actor's end, if known. Nothing that the actor creates outlives the actor."""
         ...
 
 
 def rights_of(actor: Actor) -> frozenset[Right]:
     """Return the actor's rights in the dashboard: those of the role, and refunds up to a limit.
 
-    An API key without the scope `refund` neither moves money nor gives rights here, either.
+    An API key without the scope `refund` can neither move money nor give rights in the dashboard.
     """
     limited = actor.refund_cap is not None
     rights = RIGHTS[actor.role] | (frozenset({Right.REFUND}) if limited else frozenset())
@@ -146,7 +148,7 @@ def may(actor: Actor, right: Right) -> bool:
 
 
 def counted_as(actor: Actor) -> str:
-    """Return the id under which the actor's refunds are counted, shared with replaced keys."""
+    """Return the id under which the actor's refunds are added up, shared with replaced keys."""
     cap = actor.refund_cap
     return (cap.counted_as if cap is not None else None) or actor.id
 
@@ -155,8 +157,8 @@ def counted_as(actor: Actor) -> str:
 class Passkey:
     """A WebAuthn credential. `id` is in base64url, `public_key` in COSE form.
 
-    `sign_count` is the authenticator's counter at its last use; for many authenticators it is
-    always 0.
+    `sign_count` is the authenticator's counter at its last use. For many authenticators the counter
+    is always 0.
     """
 
     id: str
@@ -168,10 +170,10 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    `refund_cap` limits the member's refunds; an owner has none, because an owner could change it.
-    The merchant's asset is copied here as it is to keys; the number of parts is copied at each
-    request, because it can grow. `invited_by` is the id of the actor who invited the member;
-    `version` grows by one with each write.
+    `refund_cap` limits the member's refunds. An owner has no limit, because an owner could change
+    it. The merchant's asset is copied here, as it is copied to keys. The number of parts is copied
+    at each request, because it can grow. `invited_by` is the id of the actor who invited the
+    member. `version` grows by one with each write.
     """
 
     id: str
@@ -215,7 +217,7 @@ class Member:
         return self.active and self.role is Role.OWNER
 
     def changed(self, **fields: Any) -> Member:
-        """Return the next version, with these fields; `People.replace` writes it."""
+        """Return the next version, with these fields, for `People.replace` to write."""
         return replace(self, version=self.version + 1, **fields)
 
 
@@ -223,8 +225,8 @@ class Member:
 class Invitation:
     """An invitation to become a member, by a link that works once.
 
-    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have;
-    `merchant` is NEW_SHOP if the invitation is to sign up with a new shop.
+    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have. If the
+    invitation is to sign up with a new shop, `merchant` is NEW_SHOP.
     """
 
     id: str
@@ -251,8 +253,8 @@ LONGEST: Final = timedelta(hours=12)
 class SignIn:
     """A signed-in browser.
 
-    `id` is the SHA-256 of its cookie's value. It signed in with the API key of `key_hash`, or as
-    the member of this id.
+    `id` is the SHA-256 of the cookie's value. The browser signed in with the API key that has this
+    `key_hash`, or as the member with the id `member`.
     """
 
     id: str
@@ -266,7 +268,7 @@ class SignIn:
 
     @property
     def ends_at(self) -> datetime:
-        """The time of its end if it is not used again."""
+        """The time at which the sign-in ends if it is not used again."""
         return min(self.seen_at + IDLE, self.created_at + LONGEST)
 
     def seen(self, now: datetime) -> SignIn:

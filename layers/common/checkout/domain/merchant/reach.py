@@ -1,8 +1,9 @@
-"""The effects of a shop on others than its own people, and when they are allowed.
+"""The effects of a shop on people other than its own, and when they are allowed.
 
-Anybody may sign up with any name and any wallet address. So until the owner of the wallet has
-confirmed it (flows/people/ownership.py), a shop reaches nobody: `Effect` has a row for each outside
-effect, and flows check each that is not always allowed. docs/security.md shows the table.
+Anybody can sign up with any name and any wallet address. So until the owner of the wallet has
+confirmed it (flows/people/ownership.py), a shop cannot reach anybody else. `Effect` has a row for
+each effect on others, and flows check each effect that is not always allowed. docs/security.md
+shows the table.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ UNPROVEN: Final = (
 class Standing(StrEnum):
     """Whether the owner of the shop's wallet is proven, and whether the shop may sell.
 
-    A shop that the operator has refused before its wallet was confirmed stays unproven.
+    A shop that the operator refuses before its wallet is confirmed stays unproven.
     """
 
     UNPROVEN = "unproven"
@@ -42,8 +43,8 @@ _SELLING: Final = (Standing.PROVEN,)
 class Effect(Enum):
     """An effect: its description, whom it reaches, and the standings in which it is allowed.
 
-    A suspended shop cannot begin anything new with customers. Sales that it has made continue,
-    because its owner is known and its customers have rights.
+    A suspended shop cannot begin anything new with customers. The sales that it has already made
+    continue, because its owner is known and its customers have rights.
     """
 
     CONFIRMATION = ("e-mail that confirms an address for notices", "any address", _KNOWN)
@@ -70,7 +71,7 @@ class Effect(Enum):
 
 
 def standing(merchant: Merchant) -> Standing:
-    """Return the standing of the merchant; one that the operator has set up is proven."""
+    """Return the merchant's standing. A merchant that the operator has set up is proven."""
     if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
         return Standing.UNPROVEN
     return Standing.PROVEN if merchant.suspended is None else Standing.SUSPENDED
@@ -82,7 +83,7 @@ def allows(merchant: Merchant, effect: Effect) -> bool:
 
 
 def refusal(merchant: Merchant, effect: Effect) -> CheckoutError | None:
-    """Return the error why the merchant may not cause this effect now, or None if it may."""
+    """Return the error for an effect that the merchant may not cause now; None if it may."""
     if allows(merchant, effect):
         return None
     if merchant.ownership is Ownership.UNPROVEN:

@@ -14,7 +14,7 @@ from checkout.domain.webhooks.record import Endpoint, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
 COMPANY_MAX: Final = 200  # characters of the footer's text about the seller
-TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted limits it, too
+TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted also limits the tolerance
 
 
 class Suspension(StrEnum):
@@ -27,17 +27,17 @@ class Suspension(StrEnum):
 class Ownership(StrEnum):
     """Whether a merchant who has signed up has proven to own the wallet.
 
-    Until then the merchant is suspended, and others may sign up with the same wallet.
+    Until then the merchant is suspended, and others can sign up with the same wallet.
     """
 
     UNPROVEN = "unproven"
     PROVEN = "proven"
-    REFUSED = "refused"  # the operator has suspended the merchant before: a proof changes nothing
+    REFUSED = "refused"  # the operator suspended the merchant first, so a proof changes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """A small picture, served from our own address."""
+    """A small picture, which is served from our own address."""
 
     media_type: str
     data: bytes = field(repr=False)
@@ -45,9 +45,9 @@ class Logo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """The foot of the customers' pages: the seller, and the URLs of the seller's rules.
+    """The footer of the customers' pages: the seller, and the URLs of the seller's rules.
 
-    `company` is the legal name, and if the merchant likes the address and the tax number.
+    `company` is the legal name and, if the merchant wants, the address and the tax number.
     """
 
     company: str | None = None
@@ -60,8 +60,9 @@ class Footer:
 class ServiceKey:
     """A key that we have made for a merchant, and publish with its client document (`jwks.json`).
 
-    `x` is the public key, as in a JWK; `private_key` is sealed. The key signs from `signs_from` on,
-    some minutes after it is published, because copies of the document may be that old.
+    `x` is the public key, as in a JWK; `private_key` is sealed. We sign with the key only from
+    `signs_from` on, some minutes after its publication, because until then wallets may still have a
+    copy of the document without it.
     """
 
     key_id: str
@@ -74,8 +75,8 @@ class ServiceKey:
 class Identity:
     """A former client of a merchant, and the merchant's wallet at that time.
 
-    Wallets show a payment only to the client that made it, so the client is kept for those
-    payments. `client` is None for a wallet's own key.
+    Wallets show a payment only to the client that made it, so the former client is kept to read its
+    payments. `client` is None if it was identified by the wallet's own key.
     """
 
     number: int
@@ -91,29 +92,32 @@ class Identity:
 class Merchant:
     """The receiver of payments.
 
-    `private_key` is sealed, and so is `details_key`, which seals what customers give
-    (flows/session/details.py); `details_key_kms` is that key for the API, wrapped by KMS. The asset
-    and the servers are from the wallet address document at setup. `version` grows by one with each
-    write. The operator sets `parts`, the number of parts of the merchant's lists
-    (domain/ground/parts.py), and `suspended`: then no session is created and no wallet accepted,
-    but payments in flight finish.
+    `private_key` is sealed. `details_key` is sealed, too; it seals what customers give
+    (flows/session/details.py), and `details_key_kms` is the same key for the API, wrapped by KMS.
+    The asset and the servers are those of the wallet address document at setup. `version` grows by
+    one with each write. The operator sets `parts`, the number of parts of the merchant's lists
+    (domain/ground/parts.py), and `suspended`. While a merchant is suspended, no session is created
+    and no wallet is accepted, but payments in flight finish.
 
-    The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
-    (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
-    an https URL), `website` (a host) and `footer`, which they and receipts show; `return_hosts`,
-    the only hosts that customers may be sent back to (empty: any); `tolerance`, the units of the
-    wallet's scale that may be missing from a payment (money.least_accepted); `withdrawal_days`, for
-    which customers can withdraw after they have paid (0: not on their page); `providers`, which
-    their page offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys
-    cannot sign in to the dashboard.
+    The merchant sets:
 
-    `wallet_name` is the wallet's public name, which the customers' page shows beside `name` to
-    expose a shop that pretends to be another. `ownership` is None for a merchant that the operator
-    has set up.
+    - `endpoint` for webhooks, and `further_endpoints`
+    - `logo`, `accent_color` (#rrggbb) and `locale` (a language tag) of the customers' pages
+    - `contact` (an e-mail address or an https URL), `website` (a host) and `footer`, which the
+      customers' pages and receipts show
+    - `return_hosts`, the only hosts to which customers can be sent back (empty: any host)
+    - `tolerance`, how many units of the wallet's scale may be missing from a payment
+      (money.least_accepted)
+    - `withdrawal_days` after the payment in which customers can withdraw (0: not on their page)
+    - `providers`, which the customers' pages offer in place of the operator's
+    - `key_sign_in_off_at`, the time from which API keys cannot sign in to the dashboard
+
+    `wallet_name` is the wallet's public name. The customers' pages show it beside `name`, to expose
+    a shop that pretends to be another. `ownership` is None if the operator has set up the merchant.
 
     `client` is the URL of our client document (our identity at wallets), whose keys are
-    `service_keys`; None for a merchant whose wallet lists its key. `identity` counts the changes of
-    client and wallet; `former` are the earlier identities
+    `service_keys`. It is None if the merchant's wallet lists the merchant's key. `identity` is the
+    number of changes of the client or the wallet; `former` are the earlier identities
     (docs/decisions/0023-the-service-is-the-merchants-client.md).
     """
 
@@ -155,8 +159,9 @@ class Merchant:
     def as_of(self, identity: int | None) -> Merchant:
         """Return the merchant with the client and the wallet of this identity; None is the first.
 
-        A wallet's own key is the newest one for that wallet, because the wallet may have lost the
-        others. Raise LookupError if this record does not have the identity.
+        If the identity uses a wallet's own key, the newest key for that wallet is used, because the
+        wallet may have lost the older ones. Raises LookupError if this record does not have the
+        identity.
         """
         number = identity or 0
         if number == self.identity:
@@ -182,7 +187,8 @@ class Merchant:
         """Return the id of the key that signs at `now`, and the sealed key.
 
         For our client it is the newest key whose `signs_from` has come, because wallets may not
-        have a newer one yet; the oldest key if this clock is behind the clock that made it.
+        have a newer one yet. If no key's `signs_from` has come, because this clock is behind the
+        clock that set it, it is the oldest key.
         """
         if self.client is None or not self.service_keys:
             return self.key_id, self.private_key
@@ -191,7 +197,7 @@ class Merchant:
         return key.key_id, key.private_key
 
     def changed_identity(self, **fields: Any) -> Merchant:
-        """Return the next version with another client or wallet; `former` keeps the present one."""
+        """Return the next version with another client or wallet; `former` gets the present one."""
         kept = Identity(
             number=self.identity,
             client=self.client,
@@ -209,13 +215,13 @@ class Merchant:
         return (*((self.endpoint,) if self.endpoint else ()), *self.further_endpoints)
 
     def endpoint_of(self, identity: str | None) -> Endpoint | None:
-        """Return the endpoint with this id, or the first one for None; None without one."""
+        """Return the endpoint with this id, or the first one if it is None; None if not found."""
         if identity is None:
             return self.endpoint
         return next((e for e in self.endpoints if e.id == identity), None)
 
     def secret_place(self, endpoint: Endpoint) -> tuple[str, str, str]:
-        """Return the place of this endpoint's secrets in the vault."""
+        """Return the place of the secrets of `endpoint` in the vault."""
         further = any(each.id == endpoint.id for each in self.further_endpoints)
         return secret_place(self.id, endpoint.id if further else None)
 
@@ -226,7 +232,7 @@ class Merchant:
     def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:
         """Return the next version with `new` in place of the endpoint `old`, or without `old`.
 
-        Without `old`, `new` is added: as the first endpoint if there is none.
+        If `old` is None, `new` is added; it becomes the first endpoint if there is none.
         """
         if old == self.endpoint:
             return self.changed(endpoint=new)
@@ -247,9 +253,10 @@ class ApiKey:
     """An API key of a merchant. `hash` is the SHA-256 of the key.
 
     The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
-    so that a request needs one look-up. `expires_at` is set when a newer key replaces this one,
-    which works until then. `ends_at` is the expiry date from its creation. `maker` is the id of the
-    member who created it, if any. `refund_cap` limits its refunds.
+    so that a request needs only one look-up. When a newer key replaces this one, `expires_at` is
+    set, until which this key works. `ends_at` is the expiry date that was chosen when the key was
+    created. `maker` is the id of the member who created the key, if any. `refund_cap` limits the
+    key's refunds.
     """
 
     id: str
@@ -288,15 +295,16 @@ class ApiKey:
 
     @property
     def lasting(self) -> bool:
-        """Whether the key has no end and can do everything except refunds."""
+        """Whether the key has no end and can do everything, except perhaps refunds."""
         return self.current and self.ends_at is None and set(self.scopes) >= set(USUAL)
 
     @property
     def signs_in(self) -> bool:
-        """Whether the key may sign in to the dashboard.
+        """Whether the key can sign in to the dashboard.
 
-        A key that a member created may not: it would give the member the rights of an owner. A key
-        with a refund limit may not either: an owner could create another key without a limit.
+        A key that a member created cannot, because it would give the member the rights of an owner.
+        A key with a refund limit cannot either, because an owner's rights include the creation of
+        another key without a limit.
         """
         limited = self.maker is not None or self.refund_cap is not None
         return self.key_sign_in_off_at is None and not limited and Scope.READ in self.scopes

@@ -1,7 +1,7 @@
 """The record of a payment attempt, one for each wallet that the customer gave.
 
-`attempts.py` begins, completes and reads these records. A session keeps them in its own item, so
-each is written together with its transition.
+`attempts.py` begins, completes and reads these records. A session keeps them in its own item of the
+table, so each is written together with its transition.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Outcome(StrEnum):
     DECLINED = "declined"
     TIMED_OUT = "timed_out"
     PRICE_CHANGED = "price_changed"
-    REFUSED = "refused"  # by the customer's wallet, when the payment was sent
+    REFUSED = "refused"  # the customer's wallet refused the payment when it was sent
     FAILED = "failed"
     REPLACED = "replaced"  # by another wallet, or by money from outside
-    CANCELED = "canceled"  # with the session, by the merchant
+    CANCELED = "canceled"  # the merchant ended the session
     PAID = "paid"
     PAID_IN_PART = "paid_in_part"
 
@@ -34,7 +34,7 @@ class EndedBy(StrEnum):
     CUSTOMER_WALLET = "customer_wallet"
     MERCHANT = "merchant"
     MERCHANT_WALLET = "merchant_wallet"
-    CHECKOUT = "checkout"  # this service: it was interrupted, or has proven that no money arrived
+    CHECKOUT = "checkout"  # this service was interrupted, or has proven that no money arrived
     EXPIRY = "expiry"
     OUTSIDE_PAYMENT = "outside_payment"  # money that was not paid through the checkout page
 
@@ -44,11 +44,12 @@ class PaymentAttempt:
     """One wallet submission and its result.
 
     `typed` is None after an erasure. While the attempt runs, only the fields up to `reported_at`
-    are stored. The others are stored with its `outcome`; after that only an erasure changes it.
+    are stored. The others are stored with the `outcome`; after that, only an erasure changes the
+    attempt.
     `resolved_at` is when the wallet address was resolved and the incoming payment existed.
     `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser.
-    `problem` is the name of a Problem, `detail` the text of the provider or the process. `received`
-    is in the merchant wallet's scale, or None if it is not known.
+    `problem` is the name of a Problem; `detail` is the text of the provider or the process.
+    `received` is in the merchant wallet's scale, or None if it is not known.
     """
 
     number: int
@@ -74,7 +75,7 @@ class PaymentAttempt:
 
     @property
     def characters(self) -> int:
-        """Return the length of its texts. Wallet providers choose most of them."""
+        """Return the length of its texts, most of which wallet providers choose."""
         quote = self.quote.id if self.quote else None
         texts = (self.typed, self.detail, self.wallet, self.incoming_payment, quote)
         return sum(len(text) for text in (*texts, self.outgoing_payment) if text)

@@ -1,4 +1,4 @@
-"""The events of a session. Those of its payment can happen to any record in flight."""
+"""The events of a session. The events of its payment can happen to any record in flight."""
 
 from __future__ import annotations
 

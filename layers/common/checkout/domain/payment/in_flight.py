@@ -1,4 +1,4 @@
-"""A payment in flight: the fields of every record that the payment engine moves, and its times."""
+"""A payment in flight: the fields and times of every record that the payment engine moves."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Final
 from checkout.domain.payment.machine import Record
 from open_payments.models import Amount, Quote, WalletAddress
 
-# A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
-# (transitions.py, the fence).
+# For 30 s after the incoming payment is closed, a packet that was prepared before may still be
+# fulfilled (transitions.py, the fence).
 FENCE: Final = timedelta(seconds=35)
-# The incoming payment outlives its record, so that a payment approved in the last second still
-# arrives (C3, domain/session/transitions.py).
+# The incoming payment outlives its record by this time, so that a payment that is approved in the
+# last second still arrives (C3, domain/session/transitions.py).
 INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
-# An incoming payment counts as closed this long after its record expires, even if its provider
-# ignores its expiry and its closing.
+# An incoming payment is treated as closed this long after its record expires, even if its provider
+# ignores both its expiry and the request to close it.
 NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
-# A payment without a result is in doubt this long after it was sent. Honest wallets answer sooner.
+# A payment that has no result this long after its send is in doubt. Honest wallets answer sooner.
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 class Phase(StrEnum):
-    """The step of an awaiting session after the customer's return (W5, W6: transitions.py)."""
+    """The step of a session in awaiting_approval after the customer has returned (W5 and W6)."""
 
     CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
     PAYING = "paying"  # the instruction to pay may have been sent
 
 
 class Problem(StrEnum):
-    """The reason why a session is open again, for the customer and the merchant."""
+    """The reason why a session is open again, shown to the customer and the merchant."""
 
     WALLET_UNREACHABLE = "wallet_unreachable"
     WALLET_INVALID = "wallet_invalid"
@@ -42,15 +42,15 @@ class Problem(StrEnum):
     PREPARATION_INTERRUPTED = "preparation_interrupted"
     APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost or came too late
     PRICE_CHANGED = "price_changed"  # a new quote would cost more than was approved
-    PAYMENT_REFUSED = "payment_refused"  # the wallet refused the payment, certainly
+    PAYMENT_REFUSED = "payment_refused"  # the wallet has certainly refused the payment
     PAYMENT_FAILED = "payment_failed"  # accepted by the wallet, but proven never to arrive
 
 
 class Attention(StrEnum):
-    """A case that no program can decide, so the merchant has to."""
+    """A case that no program can decide, so the merchant has to decide it."""
 
     PARTIAL_PAYMENT = "partial_payment"
-    UNDECIDED = "undecided"  # a provider has not answered for long
+    UNDECIDED = "undecided"  # a provider has not answered for a long time
     LATE_PAYMENT = "late_payment"  # money arrived after the session had ended
 
 
@@ -62,7 +62,7 @@ class IncomingPaymentRef:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction to pay (W6). It is sent once before `deadline`, or never.
+    """One instruction to pay (W6), which is sent once before `deadline`, or never.
 
     A payment attempt (attempt.py) has at most one instruction.
     """
@@ -75,13 +75,14 @@ class Instruction:
 class InFlight(Record):
     """The fields of a payment in flight.
 
-    `receive` is the amount of its incoming payment, and `received` the amount received at the last
-    check. `check_at` is the time of the next check of the wallets: while a payment is in flight,
-    and after its end until it is certain what the incoming payment received. The payer's wallet is
-    not asked before `hung_until` after a check timed out there. `approve_until` is set if the
-    payer's wallet could not accept an approval temporarily; until then the approval is tried again.
-    `event` is the id of the webhook event of its end. `identity` is the number of the merchant's
-    identity at the wallets (Merchant.as_of); None is the first.
+    `receive` is the amount of its incoming payment, and `received` is the amount that had arrived
+    at the last check. `check_at` is the time of the next check of the wallets. It is set while a
+    payment is in flight, and after the record's end until it is certain how much the incoming
+    payment has received. After a check timed out at the payer's wallet, that wallet is not asked
+    before `hung_until`. If the payer's wallet temporarily could not accept an approval, the
+    approval is tried again until `approve_until`. `event` is the id of the webhook event about the
+    record's end. `identity` is the number of the merchant's identity at the wallets
+    (Merchant.as_of); None is the first.
     """
 
     expires_at: datetime
@@ -120,15 +121,15 @@ class InFlight(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return the side that its quote fixes: the amount to arrive, or the debit."""
+        """Return which amount its quote fixes: the one that has to arrive, or the debit."""
         return self.receive, None
 
     @property
     def incoming_payment_ends_at(self) -> datetime:
-        """Return when the incoming payment accepts no more money, even if it was not closed."""
+        """Return from when on the incoming payment takes no money, even if nobody closes it."""
         assert self.incoming_payment is not None
         return min(self.incoming_payment.expires_at, self.expires_at + NEVER_CLOSED_AFTER)
 
     def lease_live(self, now: datetime) -> bool:
-        """Return whether a process is working on it right now."""
+        """Return whether a process is working on the record right now."""
         return self.lease_until is not None and now < self.lease_until

@@ -1,7 +1,7 @@
 """The state machine of any record: the rows of a table, their conditions, and their changes.
 
-Each kind of record has its own table. Nothing is stored here: flows/payment/writes.py stores a
-change on condition that the record is still as it was read.
+Each kind of record has its own table. This module stores nothing: flows/payment/writes.py stores a
+change on condition that the record has not changed since it was read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(ABC):
-    """The fields of each record with a table. `writer` marks the write of its version."""
+    """The fields of each record with a table. `writer` marks the write that made its version."""
 
     id: str
     merchant: str
@@ -41,7 +41,7 @@ class Record(ABC):
     def terminal(self) -> bool: ...
 
     def happened(self, event: str) -> bool:
-        """Return whether the history has this event."""
+        """Return whether the history contains `event`."""
         return any(entry.event == event for entry in self.history)
 
 
@@ -50,9 +50,9 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class Condition(Generic[R]):
-    """A condition on the record as read and the clock; the documentation shows `text`.
+    """A condition on the record as it was read and on the clock; the documentation shows `text`.
 
-    `in_time`: the write is also conditional on `expires_at` being ahead.
+    If `in_time` is true, the write also fails if `expires_at` has passed.
     """
 
     text: str
@@ -65,11 +65,11 @@ ALWAYS: Final[Condition[Any]] = Condition("", lambda record, now: True)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One transition: target status and phase, condition, fields removed, webhook event made.
+    """One transition: target status and phase, condition, removed fields, and webhook event.
 
-    `beside` is a second event of the same change, about another of Stripe's objects.
-    `then_check`: what the incoming payment received is checked after this end. `quiet`: it happens
-    too often for a line in the history.
+    `beside` is a second event of the same change, about another of Stripe's objects. `then_check`
+    means that the record ends, and that afterwards it is checked what the incoming payment has
+    received. `quiet` means that the transition happens too often for a line in the history.
     """
 
     to: StrEnum
@@ -83,7 +83,7 @@ class Row:
 
 
 class IllegalTransition(Exception):
-    """The table has no row for this, or the row's condition does not hold. Nothing changed."""
+    """The table has no row for the event, or the row's condition is false. Nothing changed."""
 
     def __init__(
         self, record: Any, event: StrEnum, condition: Condition[Any] | None = None
@@ -98,7 +98,7 @@ class IllegalTransition(Exception):
 class Change(Generic[R]):
     """A record before and after one event, which happened `at` this time.
 
-    `in_time`: the write is also conditional on `expires_at` being ahead.
+    If `in_time` is true, the write also fails if `expires_at` has passed.
     """
 
     before: R
@@ -130,18 +130,19 @@ def advance(
     note: str | None = None,
     **changes: Any,
 ) -> Change[R]:
-    """Return the change that `event` makes to `record` at `now` by the row that was found.
+    """Return the change that `event` makes to `record` at `now`, by the row `found`.
 
-    `writer` marks the write, which distinguishes a write whose answer was lost from a lost race.
-    `changes` are fields that the event sets; the row has those that it removes. `note` goes into
-    the history. `updated_at` does not change at the record's end, nor if `changes` has it.
+    `writer` marks the write, to distinguish a write whose answer was lost from a lost race.
+    `changes` are the fields that the event sets; the row lists the fields that the event removes.
+    `note` goes into the history. `updated_at` does not change if the record has already ended, or
+    if `changes` sets it.
     """
     fields: dict[str, Any] = dict.fromkeys(found.drops)
     fields["updated_at"] = record.updated_at if record.terminal else now
     if found.phase is not None:
         fields["phase"] = found.phase
     fields.update(changes)
-    # A check that found nothing new gets no line.
+    # Checks get no line in the history.
     if event.value != CHECKED and not found.quiet:
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*record.history, entry)[-HISTORY_MAX:]

@@ -1,7 +1,8 @@
 """The record of a mandate: a grant of the merchant's own wallet that outlives one payment.
 
-It is the refund budget: an amount a month from which refunds are paid without a person. Its
-transitions are in `mandate_transitions.py`. `token`, `grant` and `handle` are sealed (ciphertext).
+It is the refund budget: an amount a month from which refunds are paid when nobody approves them.
+Its transitions are in `mandate_transitions.py`. `token`, `grant` and `handle` are sealed
+(ciphertext).
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.machine import Record
 from open_payments.models import Amount, WalletAddress
 
-# A provider deletes a token some time after its end, usually unspecified (Rafiki: 30 days). So it
-# is renewed twice a day, which also shows within a day that the wallet has ended the grant.
+# A provider deletes a token some time after the token's end, often without saying when (Rafiki:
+# after 30 days). So the token is renewed twice a day. If the wallet has ended the grant, the
+# renewal also shows this within a day.
 ROTATED_EVERY: Final = timedelta(hours=12)
-# Outlives any process that may still be rotating.
+# A lease of this length outlives any process that may still be rotating.
 ROTATION_LEASE: Final = timedelta(seconds=45)
-# After rotations without an answer the sweep asks again, at growing intervals.
+# If a rotation gets no answer, the sweep tries again, at growing intervals.
 ROTATION_AGAIN: Final = timedelta(minutes=1)
 ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
-# The merchant is notified of a rotation without an answer for this long.
+# If a rotation has had no answer for this long, the merchant is notified.
 SILENT_AFTER: Final = timedelta(days=1)
 
 LAST_DAY: Final = 28  # of every month
-# So that the first period has also begun for a wallet whose clock is behind.
+# The first period begins this early, so that it has also begun for a wallet whose clock is behind.
 CLOCKS: Final = timedelta(hours=1)
 
 
 class MandateStatus(StrEnum):
-    """The states of a mandate. None is final: after each it can be approved again."""
+    """The states of a mandate. None is final, because the owner can always approve it again."""
 
     PENDING = "pending"  # it was never approved
     ACTIVE = "active"
@@ -64,17 +66,17 @@ class MandateEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How much more than its amount a refund may cost for the budget to pay it without a person.
+    """The most that a refund may cost beyond its amount to be paid from the budget automatically.
 
-    `percent` of the amount, and `units` of the merchant's wallet on top, since fees are dear for
-    small amounts.
+    It is `percent` of the amount, plus `units` of the merchant's wallet, because fees are high in
+    relation to small amounts.
     """
 
     percent: int = 2
     units: int = 0
 
     def most(self, cost: int) -> int:
-        """Return the most that the budget pays without a person for a refund of `cost` units."""
+        """Return the most units that the budget pays automatically for a refund of `cost` units."""
         return cost + cost * self.percent // 100 + self.units
 
 
@@ -83,9 +85,9 @@ USUAL_MARGIN: Final = Margin()
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a grant: this amount of the wallet's money in each month from `start`.
+    """The terms of a grant: `limit` is the most that may be paid in each month from `start` on.
 
-    The owner chooses the margin with the approval; the wallet does not see it.
+    The owner chooses the margin with the approval. The wallet does not see the margin.
     """
 
     payer: WalletAddress
@@ -99,19 +101,20 @@ class Terms:
 class Mandate(Record):
     """The refund budget of a merchant; each merchant has one record.
 
-    `terms` are those of the grant in use. `token` pays with the grant, and `handle`, its
-    continuation, cancels it. `rotating` is the time since which the token may have been replaced,
-    `rotation_until` the end of the lease of the process that replaces it, and `rotate_at` the time
-    at which the sweep renews it; `unanswered` counts the rotations since the last answered one.
+    `terms` are those of the grant in use. `token` is used to pay with the grant; `handle`, the
+    grant's continuation, is used to cancel it. `rotating` is the time since which the token may
+    have been replaced. `rotation_until` is the end of the lease of the process that replaces the
+    token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations since
+    the last one that got an answer.
 
-    `spent` is our own count, in units of the limit, of the period that began at `period`. It
-    continues when another grant is approved, because `start` stays.
+    `spent` is our own sum of what was paid in the period that began at `period`, in units of the
+    limit. The sum continues when another grant is approved, because `start` stays the same.
 
-    `wanted` is the limit that was requested by API, and not approved yet. `asked`, `grant`,
-    `interact_url`, `approve_until` and `lease_until` belong to the approval that was asked for
-    last. `over_at` is when it was lost, revoked or ended.
+    `wanted` is a limit that was requested by API and is not approved yet. `asked`, `grant`,
+    `interact_url`, `approve_until` and `lease_until` belong to the approval that was requested
+    last. `over_at` is when the mandate was lost, revoked or ended.
 
-    `later_json` is what a later release has stored with it, kept as it is.
+    `later_json` is what a later release has stored with the mandate, unchanged.
     """
 
     status: MandateStatus
@@ -138,7 +141,7 @@ class Mandate(Record):
     def terminal(self) -> bool:
         return False
 
-    # The sweep asks this of each record: no payment is in flight in a mandate.
+    # The sweep reads these from each record. A mandate never has a payment in flight.
     payment_in_flight = False
     attention = None
 
@@ -148,16 +151,16 @@ class Mandate(Record):
 
     @property
     def gone(self) -> bool:
-        """Whether it was lost or revoked without the merchant, who has to approve it again."""
+        """Whether it ended without the merchant's doing, who has to approve it again."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
 
     @property
     def approval_waits(self) -> bool:
-        """Whether an owner has to approve it, for the first time, again, or with another amount."""
+        """Whether it waits for an owner: for a first or a new approval, or for another amount."""
         return self.wanted is not None or self.gone or self.status is MandateStatus.PENDING
 
     def pays_for(self, merchant: Merchant) -> bool:
-        """Whether it can pay: it is active, and belongs to this wallet and identity."""
+        """Whether it can pay: it is active, and for the merchant's present wallet and identity."""
         terms = self.terms
         if not self.active or terms is None:
             return False
@@ -165,17 +168,17 @@ class Mandate(Record):
         return terms.payer.id == wallet and terms.identity == identity
 
     def silent(self, now: datetime) -> bool:
-        """Whether the wallet has left a rotation without an answer for long."""
+        """Whether the wallet has not answered a rotation for SILENT_AFTER."""
         return self.active and self.rotating is not None and now >= self.rotating + SILENT_AFTER
 
     def spent_in(self, period: datetime) -> int:
-        """Return the amount that is counted in this period, in units of the limit."""
+        """Return the amount spent in this period, in units of the limit."""
         return self.spent if self.period == period else 0
 
     def period_at(self, now: datetime) -> datetime:
-        """Return the beginning of the period that is counted at `now`.
+        """Return the beginning of the period to which a payment at `now` belongs.
 
-        It never goes back: a process whose clock is behind counts in the period that has begun.
+        It never goes back: once a period has begun, a process whose clock is behind uses it too.
         """
         assert self.terms is not None
         found = period_of(self.terms.start, now)
@@ -192,7 +195,7 @@ class Mandate(Record):
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return when the sweep must look at it; None if nothing is left to do."""
+        """Return when the sweep must look at the mandate; None if nothing is left to do."""
         return self.rotate_at if self.active else None
 
     def lease_live(self, now: datetime) -> bool:
@@ -207,23 +210,24 @@ class Mandate(Record):
 def first_period(now: datetime) -> datetime:
     """Return when the periods of a grant that is requested at `now` begin.
 
-    Never after the 28th: servers count each month from the end of the one before, so a later day
-    would move. An hour early, so that the period has also begun for a wallet whose clock is behind.
-    That hour may be in the month before, after its 28th.
+    It is never after the 28th, because servers count each month from the end of the month before,
+    so a later day would move. It is an hour early, so that the period has also begun for a wallet
+    whose clock is behind. An hour before the first of a month may be after the 28th of the month
+    before, so the day is limited a second time.
     """
     found = now.replace(day=min(now.day, LAST_DAY), microsecond=0) - CLOCKS
     return found.replace(day=min(found.day, LAST_DAY))
 
 
 def plus_months(at: datetime, months: int) -> datetime:
-    """Return the same day of a later month, or its last one."""
+    """Return the same day of a later month, or the last day of a month that is too short."""
     years, month = divmod(at.month - 1 + months, 12)
     year, month = at.year + years, month + 1
     return at.replace(year=year, month=month, day=min(at.day, calendar.monthrange(year, month)[1]))
 
 
 def period_of(start: datetime, now: datetime) -> datetime:
-    """Return the beginning of the month from `start` that contains `now`; `start` before it."""
+    """Return when the month that contains `now` began, counted from `start`; at least `start`."""
     months = 12 * (now.year - start.year) + now.month - start.month
     if plus_months(start, months) > now:
         months -= 1
@@ -231,6 +235,6 @@ def period_of(start: datetime, now: datetime) -> datetime:
 
 
 def again_after(unanswered: int) -> timedelta:
-    """Return the pause after this number of rotations without an answer."""
+    """Return the pause after `unanswered` rotations without an answer."""
     doubled: timedelta = ROTATION_AGAIN * 2 ** min(unanswered, 10)
     return min(doubled, ROTATION_AGAIN_MOST)

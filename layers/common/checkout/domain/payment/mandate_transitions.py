@@ -1,49 +1,52 @@
 """The state machine of a mandate, and the order of its writes, M1 to M3.
 
-A mandate is a grant that outlives one payment. Its token must be replaced to be used after its ten
-minutes, and before the provider deletes it. A rotation invalidates the old token at once: if the
-answer is lost, the new token is unknown, and the grant is lost for good. So the intent is written
-before the call, and only the wallet's answer that the token is gone ends the mandate.
+A mandate is a grant that outlives one payment. Its token is valid for ten minutes, and is rotated
+(replaced) before a later use, and in any case before the provider deletes it. A rotation
+invalidates the old token at once: if the answer is lost, the new token is unknown, and the grant is
+lost for good. So the intent is written before the call, and only the wallet's answer that the token
+is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 
-    A server may have requested an amount (flows/refund/budget_request.py): REQUESTED stores it for
-    the owner, who approves it or another one.
+    A server may have requested an amount (flows/refund/budget_request.py). REQUESTED stores the
+    amount for the owner, who approves this amount or another one.
     A1  Request the grant that the merchant approves in their own wallet: an amount a month, from a
-        day that is never after the 28th. APPROVAL_ASKED stores it beside a grant in use.
+        day that is never after the 28th. APPROVAL_ASKED stores this grant beside a grant in use.
     The merchant returns, and the callback's hash verifies.
-    A2  APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    A3  Continue the grant. On a temporary error of the wallet, as in a sale (transitions.py, C7):
-        APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the latest.
-        If refused, or on an error after that: the grant is canceled and APPROVAL_LOST; a grant in
-        use remains in use.
-    A4  APPROVED -> active, under the same lease: if another process has taken the lease over, the
+    A2  APPROVAL_CLAIMED takes a lease, because the interact_ref can be redeemed only once.
+    A3  Continue the grant. After a temporary error of the wallet, as in a sale (transitions.py,
+        C7), APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the
+        latest. If the wallet refuses, or an error occurs after that time, the grant is canceled,
+        and APPROVAL_LOST is written; a grant in use remains in use.
+    A4  APPROVED -> active, under the same lease. If another process has taken the lease over, the
         grant is canceled.
-        The token and the handle that cancels the grant are stored in one write in place of the
-        older ones, and the count of the month continues. Then the older grant is canceled.
+        One write replaces the older token, and the older handle that cancels the grant, with the
+        new ones. The count of the month continues. Then the older grant is canceled.
 
-Rotate (flows/payment/mandates.py). By the sweep twice a day, and before a use of an ended token.
+Rotate (flows/payment/mandates.py). The sweep rotates the token twice a day. A token that has ended
+is also rotated before it is used.
 
     M1  ROTATION_STARTED takes a lease. From now on the token is not used.
         Rotate with the stored token.
-    M2  200: ROTATED stores the new token, if the stored one is still the one that was rotated. It
-        overwrites a "lost" that another process has written meanwhile.
-    M3  "No such token", on the same condition: LOST if an earlier rotation had no answer, otherwise
-        REVOKED, because then only the wallet can have ended it. The merchant is notified, and
-        refunds wait for approvals.
+    M2  200: ROTATED stores the new token, if the stored token is still the one that was rotated.
+        ROTATED overwrites a "lost" that another process has written meanwhile.
+    M3  "No such token", on the same condition: LOST if an earlier rotation had no answer. Otherwise
+        REVOKED, because then only the wallet can have ended the token. The merchant is notified,
+        and refunds wait for approvals.
         Any other answer decides nothing. When the lease has ended, the next rotation uses the same
-        token: the wallet either accepts it or answers that it is gone.
+        token, and the wallet either accepts it or answers that it is gone.
 
 Spend (flows/refund/budget.py).
 
-    R2  SPENT counts the debit in the period, in the transaction of the refund's intent: refused if
-        it exceeds the rest, or during a rotation. The wallet's own count is not reliable: a late
-        failure of a payment of one month resets the count of the next month.
-    R3  GIVEN_BACK subtracts the debit again, in the transaction of the verdict that nothing was
-        sent, if its period is still counted. If a part was sent, the whole debit stays counted.
+    R2  SPENT adds the debit to the sum of the period, in the transaction of the refund's intent. It
+        is refused if the debit exceeds what is left, or during a rotation. The wallet's own sum is
+        not reliable: a late failure of a payment of one month resets the sum of the next month.
+    R3  GIVEN_BACK subtracts the debit again, if its period is still the current one, in the
+        transaction of the verdict that nothing was sent. If a part was sent, the sum keeps the
+        whole debit.
 
-End (flows/refund/budget_request.py): ENDED deletes all secrets, then the grant is canceled. A
-payment that was accepted before may still be sent.
+End (flows/refund/budget_request.py). ENDED deletes all secrets, then the grant is canceled. A
+payment that the wallet accepted before may still be sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Refunds and the refund budget as the API and webhooks show them.
 
 The types are in `checkout/answers.py`. They have no field for grants, tokens and interact
-addresses. Amounts are in minor units of the currency.
+addresses, so none of these can be shown. Amounts are in minor units of the currency.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PENDING: Final = "pending"
 def status_of(refund: Refund) -> str:
     """Return the public status: pending, succeeded, failed or canceled.
 
-    A note that the customer was paid back elsewhere has succeeded.
+    A note that the customer was paid back elsewhere is shown as succeeded.
     """
     if refund.status is RefundStatus.PAID_ELSEWHERE:
         return RefundStatus.SUCCEEDED.value
@@ -32,7 +32,7 @@ def status_of(refund: Refund) -> str:
 
 
 def pending_reason(refund: Refund) -> str | None:
-    """Return why a refund is pending: it `needs_approval`, or is `processing`."""
+    """Return why a refund is pending, `needs_approval` or `processing`; None for other refunds."""
     if refund.terminal:
         return None
     return "needs_approval" if refund.approval_waits else "processing"
@@ -71,8 +71,8 @@ def public_refund(refund: Refund, *, base_url: str) -> answers.Refund:
 def public_budget(mandate: Mandate, *, base_url: str, now: datetime) -> answers.RefundBudget:
     """Return the budget's object at `now`.
 
-    `amount` is what it allows a month, `left` what is left of this month, rounded down, and `spent`
-    the rest, which is at least what was sent.
+    `amount` is what the budget allows each month. `left` is what remains in this month, rounded
+    down. `spent` is `amount` less `left`, so it is never below what was sent.
     """
     terms = mandate.terms
     allowed = currency = spent = left = None

@@ -1,6 +1,6 @@
 """The record of a refund, whose transitions are in `transitions.py`.
 
-`amount` is in minor units of the session's `currency`, times are aware UTC datetimes. `grant` and
+`amount` is in minor units of the session's `currency`. Times are aware UTC datetimes. `grant` and
 `token` are sealed (ciphertext).
 """
 
@@ -17,14 +17,14 @@ from checkout.domain.payment.in_flight import Attention, IncomingPaymentRef, Ins
 from checkout.domain.payment.machine import Record
 from open_payments.models import Amount, Quote, WalletAddress
 
-# A refund without an approval is canceled after this time.
+# A refund that nobody approves is canceled after this time.
 APPROVAL_AWAITED: Final = timedelta(days=30)
-# The shop is notified of a refund whose payment shows nothing this long after its quote's end.
+# If a refund's payment still has no result this long after its quote's end, the shop is notified.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-# A refund that fails at wallets is tried from the budget again after these times, then it waits
-# for an approval.
+# If wallets prevent a payment from the budget, it is tried again after these times. Then the refund
+# waits for an approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
-# The merchant's text on how they have paid a customer back by other means, in characters.
+# The longest text, in characters, on how the merchant has paid a customer back by other means.
 ELSEWHERE_MAX: Final = 200
 
 
@@ -32,13 +32,13 @@ class RefundStatus(StrEnum):
     """The states of a refund. The API shows the first two as `pending`."""
 
     NEEDS_APPROVAL = (
-        "needs_approval"  # nothing was instructed: the merchant's wallet has to allow it
+        "needs_approval"  # nothing was instructed, because the merchant's wallet has to allow it
     )
     SENDING = "sending"  # the payment may have been sent
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"
-    PAID_ELSEWHERE = "paid_elsewhere"  # a note by the merchant: no wallet was asked
+    PAID_ELSEWHERE = "paid_elsewhere"  # only a note by the merchant; no wallet was called
 
 
 class RefundEvent(StrEnum):
@@ -72,7 +72,7 @@ class RefundEvent(StrEnum):
 
 
 class AmountMode(StrEnum):
-    """The side whose amount is fixed; the other side's amount depends on fees and the rate."""
+    """The side whose amount is fixed. The other side's amount depends on fees and the rate."""
 
     AS_PAID = "as_paid"  # the customer gets back what they paid, in their own currency
     AT_COST = "at_cost"  # it costs the merchant exactly the amount
@@ -94,16 +94,16 @@ class RefundProblem(StrEnum):
     MERCHANT_WALLET_ERROR = "merchant_wallet_error"
     APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
-    OVER_BUDGET = "over_budget"  # the month's budget has less left than it costs
-    TOO_DEAR = "too_dear"  # it costs more than the budget's margin: a person has to approve it
+    OVER_BUDGET = "over_budget"  # the refund costs more than is left of the month's budget
+    TOO_DEAR = "too_dear"  # it costs more than the budget's margin, so a person has to approve it
     NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
-    OTHER_WALLET = "other_wallet"  # the budget pays only the wallet that paid
+    OTHER_WALLET = "other_wallet"  # the budget pays only to the wallet that paid
     NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was or will be sent
     SENT_IN_PART = "sent_in_part"
     NOT_APPROVED = "not_approved"  # nobody approved it in time
 
 
-# The reasons why the budget does not pay a refund, which then needs its own approval.
+# The reasons why a refund is not paid from the budget and needs its own approval.
 NOT_BY_BUDGET: Final = (
     RefundProblem.OVER_BUDGET,
     RefundProblem.TOO_DEAR,
@@ -116,9 +116,9 @@ NOT_BY_BUDGET: Final = (
 class RefundRef:
     """A refund in its session: the amount that it holds, and the amount in the payer's asset.
 
-    `amount` is in minor units of the session's currency. It is reduced to the sent amount when the
-    refund ends; for a note that the customer was paid back elsewhere it stays. `give` is 0 if the
-    customer's side is not fixed.
+    `amount` is in minor units of the session's currency. When the refund ends, `amount` is reduced
+    to what was sent; for a note that the customer was paid back elsewhere, it stays the same.
+    `give` is 0 if the customer's side is not fixed.
     """
 
     id: str
@@ -130,34 +130,39 @@ class RefundRef:
 class Refund(Record):
     """Money that goes back from the merchant's wallet to a customer's.
 
-    `give` is the amount for the customer's wallet if `mode` is AS_PAID, otherwise None; `cost` is
-    `amount` in the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the
-    customer's wallet address, "" once it is erased. `by` is the label of the requesting actor, and
-    `asked_by` the actor's id (people.counted_as).
+    `give` is the amount for the customer's wallet if `mode` is AS_PAID, otherwise None. `cost` is
+    `amount` in the scale of the merchant's wallet; AT_COST debits it. `wallet` is the id of the
+    customer's wallet address, or "" after an erasure. `by` is the label of the requesting actor,
+    and `asked_by` is the actor's id (people.counted_as).
 
-    `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the last requested
-    approval: the merchant's wallet, whose server decides what was sent, the customer's wallet as it
-    was read, its incoming payment, and the price. `approve_until` is when that approval ends.
-    `identity` is the number of the merchant's identity that requested it (Merchant.as_of); None is
-    the first. `token` reads the payment at the merchant's wallet; `rotating` shows that it may have
-    been replaced. `failed_at` is when that wallet first reported the payment as failed. `budget_at`
-    is when the budget is to pay it without an approval, and `budget_tries` how often wallets have
-    prevented that. If the requesting actor has limits, it may cost `budget_most` units of the
-    merchant's wallet then, and its cost beyond its amount is counted in the `allowance` of the day,
-    up to `allowance_most` minor units. A payment from the budget counts `counted` units of the
-    merchant's wallet in the budget's month that began at `period`; with `by_budget` the budget's
-    token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1 if the customer's
-    wallet has shown all of it. `spent` is what the merchant's wallet paid for that, written with
-    the end; None if nothing was sent.
+    Five fields belong to the last requested approval: `payer`, the merchant's wallet, whose server
+    decides what was sent; `customer`, the customer's wallet as it was read; `incoming_payment`, at
+    that wallet; `quote`, the price; and `grant`. `approve_until` is when that approval ends.
+    `identity` is the number of the merchant's identity that requested the approval
+    (Merchant.as_of); None is the first. `token` is used to read the payment at the merchant's
+    wallet; `rotating` shows that the token may have been replaced. `failed_at` is when the
+    merchant's wallet first reported the payment as failed.
 
-    `elsewhere` is the merchant's text on how they have paid the customer back by other means; None
-    for all other refunds. Such a note sends nothing; its `wallet` is the wallet that paid, "" if
-    unknown.
+    `budget_at` is when the refund will be paid from the budget, without an approval of its own, and
+    `budget_tries` is how often wallets have prevented that. If the requesting actor has limits, a
+    refund from the budget can cost at most `budget_most` units of the merchant's wallet. The part
+    of the cost beyond the amount is then added to the `allowance` of the day, up to
+    `allowance_most` minor units. A payment from the budget adds `counted` units of the merchant's
+    wallet to the budget's month that began at `period`. `by_budget` is set if the payment is read
+    with the budget's token.
 
-    `claim` is the hash of the link by which the customer can name another wallet; `claim_open` is 1
-    until then. `claimed` is 1 if the customer has named `wallet`.
+    `sent` is the part of `amount` that was sent. `confirmed` is 1 if the customer's wallet has
+    shown all of it. `spent` is what the merchant's wallet paid for it, written when the refund
+    ends; None if nothing was sent.
 
-    `later_json` is what a later release has stored with it, unchanged.
+    If the refund is a note that the customer was paid back by other means, `elsewhere` is the
+    merchant's text on how; otherwise it is None. Such a note sends nothing. Its `wallet` is the
+    wallet that paid for the purchase, "" if unknown.
+
+    `claim` is the hash of the link by which the customer can name another wallet. `claim_open` is 1
+    until the customer has done so, and `claimed` is 1 if the customer has named `wallet`.
+
+    `later_json` is what a later release has stored with the refund, unchanged.
     """
 
     status: RefundStatus
@@ -218,7 +223,7 @@ class Refund(Record):
 
     @property
     def claim_by(self) -> str | None:
-        """Return who made the link by which the customer has named the wallet, if known."""
+        """Return who made the link that the customer has used to name the wallet, if known."""
         offered: str | None = None
         named: str | None = None
         for each in self.history:
@@ -239,37 +244,37 @@ class Refund(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return the side that its quote fixes: the amount to arrive, or the debit."""
+        """Return which amount its quote fixes: the one that has to arrive, or the debit."""
         return self.give, None if self.give is not None else self.cost
 
     @property
     def payment_in_flight(self) -> bool:
-        """Whether money may have been sent: then it cannot be canceled."""
+        """Whether money may have been sent, so that the refund cannot be canceled."""
         return self.status is RefundStatus.SENDING
 
     @property
     def approval_waits(self) -> bool:
-        """Whether the merchant has to approve: the payment, or that its result is read."""
+        """Whether the merchant has to approve the payment, or the reading of its result."""
         if self.payment_in_flight:
             return self.token is None and not self.by_budget
         return self.status is RefundStatus.NEEDS_APPROVAL and self.budget_at is None
 
     @property
     def ends_at(self) -> datetime:
-        """Return when a refund without an approval is canceled. Its links also end then."""
+        """Return when the refund is canceled and its links end, if nobody approves it."""
         return self.created_at + APPROVAL_AWAITED
 
     @property
     def quote_ends_at(self) -> datetime:
-        """Return when the merchant's wallet begins no payment of this quote any more."""
+        """Return from when on the merchant's wallet begins no payment of this quote."""
         assert self.quote is not None
         assert self.instruction is not None
-        # A quote without an expiry counts for ten minutes (flows/payment/schedule.py).
+        # A quote without an expiry is treated as valid for 10 minutes (flows/payment/schedule.py).
         return self.quote.expires_at or self.instruction.deadline + timedelta(minutes=10)
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return when the sweep must look at it at the latest; None if nothing is left to do."""
+        """Return the latest time for the sweep to look at it; None if nothing is left to do."""
         if self.terminal:
             return None
         if self.payment_in_flight:

@@ -1,83 +1,89 @@
 """The state machine of a refund, and the order of its writes, R1 to R3.
 
 A refund is not a reversed sale. In a sale the payer's wallet is not trusted, and the merchant's own
-incoming payment shows what has arrived. In a refund the receiver is not trusted: a customer's
-wallet could report "nothing arrived" for ever, and be paid again. So the outgoing payment at the
-merchant's own wallet is the evidence. The customer's wallet is believed only against its own
-interest, if it reports that money has arrived.
+incoming payment shows what has arrived. In a refund the receiver is not trusted, because a
+customer's wallet could report "nothing arrived" for ever, and be paid again. So the outgoing
+payment at the merchant's own wallet is the evidence. The customer's wallet is believed only against
+its own interest, that is, if it reports that money has arrived.
 
 Request (flows/refund/request.py). No wallet is called.
 
-    R1  In one transaction: the stored answer to the idempotency key, the refund (new), and the
-        session (version), which holds the amount from now on. Refused unless the session has ended,
-        its received amount is certain, and this amount of it is left.
+    R1  One transaction writes the stored answer to the idempotency key, the refund (new), and the
+        session (version), which holds the refund's amount from now on. R1 is refused unless the
+        session has ended, it is certain how much the session received, and enough of that is left.
 
-Or note that it was paid back elsewhere (flows/refund/request.py). No wallet is ever called.
+Or note that the customer was paid back elsewhere (flows/refund/request.py). No wallet is ever
+called.
 
-    R1  The same transaction on the same conditions, with a refund in the final state
+    R1  The same transaction on the same conditions writes a refund in the final state
         paid_elsewhere. So the sum of refunds and notes never exceeds the amount received. No row
-        leads from it to a payment. CANCEL_REQUESTED removes a mistaken note, and the session
-        releases its amount in that transaction.
+        leads from paid_elsewhere to a payment. CANCEL_REQUESTED removes a mistaken note; in the
+        same transaction, the session releases its amount.
 
 Approve (flows/refund/approve.py). No money can move before R2.
 
     C1  Read the customer's wallet address.   C2  Create the incoming payment there.
     C3  Create the quote at the merchant's wallet.
-    C4  Request the grant that the merchant approves in their own wallet, limited to this receiver
-        and this debit. APPROVAL_ASKED stores all of it; an incoming payment that is never paid
-        ends by itself.
+    C4  Request the grant that the merchant approves in their own wallet. The grant is limited to
+        this receiver and this debit. APPROVAL_ASKED stores the results of C1 to C4. An incoming
+        payment that is never paid ends by itself.
     The merchant returns, and the callback's hash verifies.
-    APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
-    C5  Continue the grant. On a temporary error of the wallet, as in a sale (transitions.py, C7):
-        APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the latest.
-        If refused, or on an error after that: no money can move, APPROVAL_LOST.
+    APPROVAL_CLAIMED takes a lease, because the interact_ref can be redeemed only once.
+    C5  Continue the grant. After a temporary error of the wallet, as in a sale (transitions.py,
+        C7), APPROVAL_KEPT releases the claim, and the approval ends three minutes later at the
+        latest. If the wallet refuses, or an error occurs after that time, no money can move:
+        APPROVAL_LOST.
     R2  needs_approval -> sending. Stores the instruction, the quote in use and the token. It is
         durable before the call that moves money, and conditional on the version and the lease.
-    C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
-        sent" is believed, and the payment's URL in a 201. A refusal decides nothing.
+    C6  Create the outgoing payment. The call is sent once for each R2, and never after its
+        deadline. Its answer is used in two cases only: the call was certainly not sent, or a 201
+        has the payment's URL. A refusal decides nothing.
 
 Or let the customer name another wallet (flows/refund/alternative_wallet.py). No wallet is paid.
 
-    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed:
-    nothing was sent to the old wallet, or that is proven (R3).
-    CLAIMED stores the wallet that the customer names by the link, once. It deletes the requested
-    approval, because that one pays the old wallet, and a plan to pay from the budget: the merchant
-    sees the new wallet, and approves the refund in their own.
+    CLAIM_OFFERED makes a link, while nothing is instructed and no approval is being redeemed. So
+    either nothing was instructed for the old wallet, or R3 has proven that nothing was sent to it.
+    CLAIMED stores the wallet that the customer names by the link; this is possible once. It deletes
+    a requested approval, because that approval pays the old wallet. It also deletes a plan to pay
+    from the budget, so that the merchant sees the new wallet and approves the refund in their own.
 
-Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
+Or pay from the budget (flows/refund/budget.py), planned by BUDGET_CHOSEN or by the request.
 
-    C1 to C3 as above, unless a person has seen the price. If not, the refund may cost its amount
-    plus the margin that the owner has approved with the budget, within the limits of the requesting
-    actor. The mandate's token must be valid for the next minute, or is rotated first.
-    Until R2 the merchant may approve the refund themselves, or cancel it: the first write decides.
-    R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
-        which holds the debit from now on, and a limited actor's count of the day, which holds the
-        debit beyond the amount. Then C6, once.
-    A refund that does not fit waits for an approval again: BUDGET_PASSED.
+    C1 to C3 as above, unless a person has seen the price. If nobody has, the refund may cost its
+    amount plus the margin that the owner has approved with the budget, within the limits of the
+    requesting actor. The mandate's token must be valid for the next minute; otherwise it is rotated
+    first. Until R2 the merchant can approve the refund themselves, or cancel it, and the first
+    write decides.
+    R2  BUDGET_INTENDED -> sending. The same transaction writes SPENT at the mandate (version),
+        which holds the debit from now on. If the actor has limits, the transaction also adds the
+        part of the debit beyond the amount to the actor's sum of the day. Then C6, once.
+    A refund that the budget cannot pay waits for an approval again: BUDGET_PASSED.
 
 Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
 
-    R3  The merchant's own wallet is read by the quote's id and by list, and the customer's incoming
-        payment. In one transaction with the session, which keeps only what was sent, and the events
-        (of a success `charge.refunded` too, for those who ask for it in Stripe's form):
+    R3  The merchant's own wallet is read by the quote's id and by list. The customer's incoming
+        payment is read, too. The result is written in one transaction with the session, which keeps
+        only what was sent, and with the events. A success also makes `charge.refunded`, for
+        endpoints that request it in Stripe's form.
             the customer's wallet shows the amount           succeeded, at once
             failed, or the waiting is over, and nothing sent needs_approval again; the mandate gets
                                                              its debit back in this transaction
             failed, or the waiting is over, and a part sent  failed; the part is kept
             the waiting is over and all was sent             succeeded, "arrival not confirmed"
-        For a part, the greater of both wallets' amounts counts. "Not found" is believed 30 s after
-        the quote's end, "failed" 35 s after it was first seen, anything else ten minutes after that
-        end. A wallet that does not answer decides and releases nothing; neither does a wallet that
-        reports that another client made the payment, because the merchant's identity has changed.
-        "Not found" from the customer's wallet counts as no answer: it may have received more than
-        the merchant's wallet shows. The same write stores what the merchant's wallet has paid.
-    M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
+        If a part was sent, the greater of the two wallets' amounts is used. "Not found" is believed
+        30 s after the quote's end, "failed" 35 s after it was first seen, and anything else ten
+        minutes after the quote's end. If a wallet does not answer, nothing is decided or released.
+        The same applies if a wallet reports that another client made the payment, which happens
+        when the merchant's identity has changed. "Not found" from the customer's wallet is treated
+        as no answer, because that wallet may have received more than the merchant's wallet shows.
+        The same write stores what the merchant's wallet has paid.
+    M   When the token that reads the payment has ended, it is renewed: ROTATION_STARTED is written
         before the call, TOKEN_RENEWED after it. Only "no such token" leads to TOKEN_LOST. Then the
-        merchant approves once more, and that token can only read. A payment from the budget is read
-        with the mandate's token, which only the mandate's own rotation renews.
+        merchant approves once more, and the new token can only read. A payment from the budget is
+        read with the mandate's token, which only the mandate's own rotation renews.
 
-METADATA_CHANGED changes only the merchant's metadata; it is refused while an approval is redeemed
-and while the payment is under way.
+METADATA_CHANGED changes only the merchant's metadata. It is refused while an approval is being
+redeemed and while the payment is under way.
 
 A refund is canceled only before R2. After 30 days without an approval the sweep cancels it.
 """

@@ -1,8 +1,8 @@
-"""Decide from what both wallets show how much of a refund was sent.
+"""Decide how much of a refund was sent, from what both wallets show.
 
 The merchant's own wallet is the evidence. The customer's wallet is not trusted: it is believed only
-against its own interest, that is, if it reports that money has arrived. Counted amounts are minor
-units of the session's currency, rounded up, so that less is released.
+against its own interest, that is, if it reports that money has arrived. Sent amounts are in minor
+units of the session's currency, rounded up, so that the session never releases too much.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from checkout.domain.payment.in_flight import FENCE
 from checkout.domain.refund.record import Refund
 from open_payments.models import Amount, OutgoingPayment
 
-# Clocks of the two servers may differ; a payment that began in time may take this long.
+# The clocks of the two servers may differ by CLOCKS. A payment that began in time may take as long
+# as UNDER_WAY.
 CLOCKS: Final = timedelta(seconds=30)
 UNDER_WAY: Final = timedelta(minutes=10)
-# The merchant's wallet alone decides a part if the customer's has not answered for this long.
+# If only a part was sent and the customer's wallet has not answered for this long, the merchant's
+# wallet alone decides.
 BOTH_WITHIN: Final = timedelta(hours=1)
-# The largest part of a debit that may be fees, if the two wallets have different assets.
-FEE_AT_MOST: Final = 2  # as a divisor: a half
+# If the two wallets have different assets, up to this part of a debit may be fees.
+FEE_AT_MOST: Final = 2  # a divisor, so up to a half
 
 
 class Outcome(StrEnum):
@@ -37,11 +39,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`sent` is the part of the refund's amount that counts as sent, in minor units.
+    """`sent` is the part of the refund's amount that is treated as sent, in minor units.
 
-    `spent` is what the merchant's wallet has paid for it: the quote's debit for all. For a part it
-    is that wallet's amount, or the part of the debit for the amount that the customer's wallet
-    shows, if that is greater. Whether a fee was kept for a part is not known.
+    `spent` is what the merchant's wallet has paid for that. If all was sent, it is the quote's
+    debit. If a part was sent, it is the greater of two amounts: the one that the merchant's wallet
+    shows, and the share of the debit for what the customer's wallet has received. It is not known
+    whether the merchant's wallet kept a fee for a part.
     """
 
     outcome: Outcome
@@ -59,9 +62,9 @@ def decide(
 ) -> Verdict:
     """Return the verdict of one look that began at `now`.
 
-    `own` is the payment of the refund's quote at the merchant's wallet, None if there is certainly
-    none. `theirs` is what the customer's incoming payment has received, in the units of the quote's
-    `receive`; None if that could not be read.
+    `own` is the payment of the refund's quote at the merchant's wallet; None if there is certainly
+    no payment. `theirs` is what the customer's incoming payment has received, in the units of the
+    quote's `receive`; None if the incoming payment could not be read.
     """
     assert refund.quote is not None
     asked, debit, least = refund.quote.receive.value, refund.quote.debit, _least(refund)
@@ -77,7 +80,7 @@ def decide(
     if not over:
         return Verdict(Outcome.WAIT)
     if theirs is None and now < ended + BOTH_WITHIN:
-        return Verdict(Outcome.WAIT)  # the greater of both amounts counts, and one is missing
+        return Verdict(Outcome.WAIT)  # the greater of both amounts decides, and one is missing
     by_own = 0 if own is None else _share(refund.amount, own.sent.value, _whole(own, refund))
     by_theirs = _share(refund.amount, theirs or 0, asked)
     sent = max(by_own, by_theirs)
@@ -86,7 +89,7 @@ def decide(
     if sent < refund.amount:
         by_price = _share(debit.value, theirs or 0, asked)
         said = own.sent.value if own is not None else 0
-        # In one asset the own wallet's amount is exact. In two, `by_own` may count a fee as sent.
+        # With one asset the own wallet's amount is exact. With two, `by_own` may include a fee.
         exact = debit.same_asset(refund.quote.receive) and by_own == by_theirs
         spent = said if by_own > by_theirs or exact else max(said, by_price)
         return Verdict(Outcome.FAILED, sent, replace(debit, value=spent))
@@ -94,7 +97,7 @@ def decide(
 
 
 def next_look(refund: Refund, now: datetime) -> datetime | None:
-    """Return the next time at which a look can decide what an earlier one could not, or None."""
+    """Return the next time at which a look can decide what earlier looks could not, or None."""
     ended = refund.quote_ends_at
     times = [ended + each for each in (CLOCKS, UNDER_WAY, BOTH_WITHIN)]
     if refund.failed_at is not None:
@@ -103,7 +106,7 @@ def next_look(refund: Refund, now: datetime) -> datetime | None:
 
 
 def _least(refund: Refund) -> int:
-    """Return the smallest value received that counts as all of the quote's `receive`."""
+    """Return the smallest received value that is accepted as all of the quote's `receive`."""
     quote, receiver = refund.quote, refund.incoming_payment
     assert quote is not None
     assert receiver is not None
@@ -114,9 +117,9 @@ def _least(refund: Refund) -> int:
 def _whole(own: OutgoingPayment, refund: Refund) -> int:
     """Return the smallest value of `sent` that means that all was sent.
 
-    `sent` excludes fees, and the debit includes them. In one asset all of `receive` must be sent,
-    except for rounding. In two assets the fees are unknown, so up to half of the debit counts as a
-    fee.
+    `sent` excludes fees, and the debit includes them. If both wallets have the same asset, all of
+    `receive` must be sent, except for rounding. Otherwise the fees are unknown, so up to half of
+    the debit may be a fee.
     """
     assert refund.quote is not None
     if own.sent.same_asset(refund.quote.receive):
@@ -125,5 +128,5 @@ def _whole(own: OutgoingPayment, refund: Refund) -> int:
 
 
 def _share(amount: int, part: int, whole: int) -> int:
-    """Return the part of `amount`, rounded up, and at most all of it."""
+    """Return the share `part` / `whole` of `amount`, rounded up, and at most `amount`."""
     return min(amount, -(-amount * part // whole)) if part and whole else 0

@@ -1,6 +1,6 @@
 """Daily totals of a merchant's ended sessions: number, steps reached, money paid, failures.
 
-A session counts once, on the UTC day of its end, with its values at that time.
+Each session is included once, on the UTC day of its end, with its values at that time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from checkout.domain.payment.events import Event
 from checkout.domain.session.attempts import attempts_of
 from checkout.domain.session.record import Session, Status
 
-# The provider of a wallet that is in no list of providers. Customers choose the hosts of wallets,
-# so other names could make the row of a day too large.
+# Stands for the provider of a wallet if no list of providers has it. Customers choose the hosts of
+# wallets, so the names of these hosts could make the row of a day too large.
 OTHER: Final = ""
 
 K = TypeVar("K")
@@ -26,13 +26,14 @@ Offered = Callable[[str], Sequence[Provider]]  # the providers that a merchant's
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotals:
-    """A funnel of the sessions that ended on a day.
+    """How many of the sessions that ended on a day reached each step.
 
-    Of `ended` sessions, `wallet` gave a wallet, `priced` saw a price, `approved` approved, `paid`
-    paid; `amount` is the sum of the paid ones, in minor units: the amount received, without any
-    excess. `hours` divides it by the UTC hour of the end. `unpaid` are the sessions with a wallet
-    that were not paid, by the reason and the provider's name (`unpaid_of`). The sessions of each
-    `part` of a merchant are counted separately, and shown as one sum.
+    Of the `ended` sessions, `wallet` were given a wallet, `priced` showed a price, `approved` were
+    approved, and `paid` were paid. `amount` is the sum of the paid sessions in minor units: what
+    was received, without any excess. `hours` splits `amount` by the UTC hour in which the sessions
+    ended. `unpaid` has the number of sessions with a wallet that were not paid, by the reason and
+    the provider's name (`unpaid_of`). The totals of each `part` of a merchant are stored
+    separately, and shown as one sum.
     """
 
     merchant: str
@@ -49,7 +50,7 @@ class DayTotals:
     unpaid: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def plus(self, session: Session, offered: Sequence[Provider] = ()) -> DayTotals:
-        """Return the tally with this ended session, whose page offers these providers."""
+        """Return the totals with this ended session, whose page offered these providers."""
         assert session.over_at is not None
         hour = session.over_at.astimezone(UTC).hour
         paid = session.status is Status.COMPLETED
@@ -73,7 +74,7 @@ class DayTotals:
         )
 
     def with_all(self, other: DayTotals) -> DayTotals:
-        """Return the sum of both, as this day."""
+        """Return the sum of both totals, with the merchant and day of this one."""
         return DayTotals(
             merchant=self.merchant,
             currency=self.currency,
@@ -93,8 +94,8 @@ class DayTotals:
 def unpaid_of(session: Session, offered: Sequence[Provider]) -> tuple[str, str] | None:
     """Return why an ended session with a wallet was not paid, and the name of its provider.
 
-    The reason is the problem of the last attempt, or otherwise its outcome. Returns None for a paid
-    session, and for a session without a wallet.
+    The reason is the problem of the last attempt, or its outcome if it has no problem. Returns None
+    for a paid session, and for a session without a wallet.
     """
     last = attempts_of(session)[-1:]
     if session.status is Status.COMPLETED or not last:
@@ -123,7 +124,7 @@ def tallied(sessions: Iterable[Session], offered: Offered) -> tuple[DayTotals, .
 
 
 def _more(counts: Mapping[K, int], more: Mapping[K, int]) -> dict[K, int]:
-    """Return the sums of both, including zeros."""
+    """Return the sum of both counts for each key, including zeros."""
     total = Counter(counts)
     total.update(more)
     return dict(total)

@@ -1,12 +1,13 @@
-"""The search texts of a session.
+"""The texts by which a search finds a session.
 
-    the customer's wallet     whole in any spelling, or only its name
+    the customer's wallet     the whole address in any spelling, or only the wallet's name
     ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
     the request's id          of the API request that created the session
-    the order number          its beginning, or the beginning of its last part with a digit
-    the customer's e-mail     whole, if the shop has asked for it: as a keyed hash
-    metadata, item names      further values in full, once a wallet was given; the first words of
-                              the items' names
+    the order number          its beginning, or the beginning of its last part if that has a digit
+    the customer's e-mail     the whole address, if the shop has asked for it; a keyed hash is
+                              stored
+    metadata, item names      other whole values, and the first words of the items' names, once a
+                              wallet was given
 
 Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
 `host/path`) make no difference.
@@ -23,11 +24,11 @@ from checkout.domain.links import METADATA_NAME
 from checkout.domain.payment.events import Event
 from checkout.domain.session.record import Session, metadata_values, order_number
 
-METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
-WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their order
-PREFIX_LEAST: Final = 2  # characters of an order number that find it
+METADATA_FOUND_MAX: Final = 10  # the first values of a session's metadata
+WORDS_FOUND_MAX: Final = 4  # the first different words of a session's items
+PREFIX_LEAST: Final = 2  # the fewest characters of an order number that find it
 REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
-NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds flagged sessions; typed texts have no line end
+NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds flagged sessions; nobody can type a line end
 PAID: Final = "all\npaid"  # lists a merchant's completed sessions
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")
@@ -36,7 +37,7 @@ _ORDER_MAX: Final = 200  # characters
 
 
 def order_parts(session: Session) -> list[str]:
-    """Return the texts whose beginnings find the order number: the number, and its last part."""
+    """Return the texts that are found by their beginnings: the order number, and its last part."""
     number = order_number(session)
     whole = same_text(number or "")[:_ORDER_MAX]
     last = next(reversed(_PART.findall(whole)), "")
@@ -45,7 +46,7 @@ def order_parts(session: Session) -> list[str]:
 
 
 def metadata_texts(session: Session) -> list[str]:
-    """Return the values of the metadata that find the session in full, each once."""
+    """Return the whole metadata values that find the session, without repeats."""
     texts = dict.fromkeys(map(same_text, metadata_values(session)[:METADATA_FOUND_MAX]))
     number = order_parts(session)
     return [text for text in texts if text and text not in number]
@@ -54,7 +55,7 @@ def metadata_texts(session: Session) -> list[str]:
 def texts_of_a_cart(session: Session) -> list[str]:
     """Return the values of the metadata that find a session to which no wallet was given yet.
 
-    They are its payment link, and an order number that is too short to be found by its beginning.
+    These are its payment link, and an order number that is too short to be found by its beginning.
     """
     found = {same_text(order_number(session) or ""), same_text(_link(session))}
     return [text for text in metadata_texts(session) if text in found]
@@ -82,17 +83,17 @@ def wallets(session: Session) -> list[str]:
 def marks(session: Session) -> list[str]:
     """Return the hash of the customer's e-mail address, which finds a session that can be paid.
 
-    The search has the address hashed first (flows/reports.py).
+    The search hashes the address that it looks for (flows/reports.py).
     """
     known = session.customer_mark if session.happened(Event.PREPARED) else None
     return [known] if known else []
 
 
 def outer_ids(session: Session) -> list[str]:
-    """Return the ids at wallets that find the session once it can be paid, the oldest first.
+    """Return the outside ids that find the session once it can be paid, the oldest first.
 
-    They are the id of the request that created it, and the last parts of the addresses of payments
-    and quotes at the wallets.
+    They are the id of the request that created the session, and the last parts of the URLs of
+    payments and quotes at the wallets.
     """
     if not session.happened(Event.PREPARED):
         return []
@@ -111,12 +112,12 @@ def _outer(session: Session) -> Iterator[str | None]:
 
 
 def last_part(text: str) -> str:
-    """Return the last part of an address: a wallet's name, or an id."""
+    """Return the last part of an address, which is a wallet's name or an id."""
     return same_text(text.partition("?")[0]).rsplit("/", 1)[-1]
 
 
 def finds(session: Session, text: str) -> bool:
-    """Return whether `text` finds the session in full."""
+    """Return whether the whole `text` finds the session."""
     typed = same_text(text)
     customer = session.customer
     if customer is not None and typed in (same_text(customer.id), last_part(customer.id)):
@@ -130,6 +131,6 @@ def finds(session: Session, text: str) -> bool:
 
 
 def same_text(text: str) -> str:
-    """Return `text` for comparison: all spellings of one wallet address become equal."""
+    """Return `text` in a form for comparison, in which all spellings of an address are equal."""
     plain = text.strip().casefold()
     return plain.removeprefix("$").removeprefix("https://").rstrip("/")

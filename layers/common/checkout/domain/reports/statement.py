@@ -1,8 +1,8 @@
 """A merchant's statement: the money that the wallet received and the refunds, by day.
 
-A payment belongs to the UTC day on which its session ended, as in daily_totals.py. Money of a
-session that is not paid belongs to the day on which it arrived, a refund to the day on which it
-ended.
+A payment belongs to the UTC day on which its session ended, as in daily_totals.py. If a session is
+not paid, its money belongs to the day on which the money arrived. A refund belongs to the day on
+which it ended.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ARRIVED: Final = (Event.PART_ARRIVED, Event.MONEY_FOUND, Event.LATE_PAYMENT)
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """The money of one session. `paid` is in minor units, as the daily sums count it.
+    """The money of one session. `paid` is in minor units, as in the daily totals.
 
-    `received` is what the wallet received, in the wallet's scale. Without `completed`, the money
-    came for a session that is not paid.
+    `received` is what the wallet received, in the wallet's scale. If `completed` is false, the
+    session is not paid, although money came for it.
     """
 
     at: datetime
@@ -42,9 +42,9 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class StatementDay:
-    """The sums of a day. `paid` and `refunded` are in minor units, as is `refund.sent`.
+    """The sums of a day. `paid` and `refunded` are in minor units.
 
-    `cost` is what the wallet paid for the refunds, with fees, in the scale of `received`.
+    `cost` is what the wallet paid for the refunds, including fees, in the scale of `received`.
     """
 
     day: date
@@ -62,12 +62,12 @@ class StatementDay:
 
     @property
     def net(self) -> Amount:
-        """Return by how much the wallet's balance has changed: received, less the cost."""
+        """Return by how much the wallet's balance has changed: what was received, less the cost."""
         return replace(self.received, value=self.received.value - self.cost.value)
 
 
 def less(amount: Amount, minor: int) -> Amount:
-    """Return `amount` without `minor` minor units, in the finer of both scales."""
+    """Return `amount` less `minor` minor units, in the finer of the two scales."""
     digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
     scale = max(digits, amount.asset_scale)
     value = _units(amount, scale) - minor * 10 ** (scale - digits)
@@ -75,7 +75,7 @@ def less(amount: Amount, minor: int) -> Amount:
 
 
 def total(amounts: Iterable[Amount], nothing: Amount) -> Amount:
-    """Return the sum of the amounts in the asset of `nothing`, in the finest scale of them all."""
+    """Return the sum of the amounts in the asset of `nothing`, in the finest of their scales."""
     found = [each for each in amounts if each.asset_code == nothing.asset_code]
     scale = max([nothing.asset_scale, *(each.asset_scale for each in found)])
     return Amount(sum(_units(each, scale) for each in found), nothing.asset_code, scale)
@@ -112,8 +112,8 @@ def statement(
 ) -> tuple[StatementDay, ...]:
     """Return the days from `first` to `last`. `nothing` is zero in the wallet's asset and scale.
 
-    Sessions and refunds in another asset, from before a merchant's wallet changed, are left out.
-    All sums have the finest scale among the amounts.
+    Sessions and refunds in another asset, which are from before the merchant changed the wallet,
+    are left out. All sums have the finest scale among the amounts.
     """
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     found: dict[date, list[Money]] = {day: [] for day in days}
@@ -131,7 +131,7 @@ def statement(
         if spent is None or ended_at is None or spent.asset_code != nothing.asset_code:
             continue
         if (day := _day(ended_at)) in back:
-            # Another wallet may have paid a refund of a session in another currency.
+            # A refund's session may have another currency than the wallet that paid the refund.
             same = refund.currency.upper() == nothing.asset_code
             back[day].append((refund.sent if same else 0, spent))
             scale = max(scale, spent.asset_scale)

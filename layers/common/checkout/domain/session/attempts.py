@@ -1,14 +1,15 @@
 """The payment attempts of a session: how a transition writes them, and how they are read.
 
 An attempt begins with W1. While it runs, its evidence is in the fields of the session, and a short
-record has the time of its beginning and the typed text. The transition that ends it copies the
-evidence into the record, from the session as it was before, because the same transition may remove
-it there. So no write is added, and the evidence of one attempt cannot appear in the next.
+record has the time of its beginning and the typed text. The transition that ends the attempt copies
+the evidence into the record. It copies from the session as it was before the transition, because
+the transition may remove the evidence there. So an attempt needs no write of its own, and the
+evidence of one attempt cannot appear in the next.
 
     fields of the session       evidence of the running attempt if
-    customer, incoming_payment  W2 has stored them in this attempt: W1 leaves the earlier ones
-    quote                       it exists: W1 removes it
-    outgoing_payment            it exists: an attempt that did not pay removes it
+    customer, incoming_payment  W2 has stored them in this attempt, because W1 keeps earlier ones
+    quote                       it exists, because W1 removes an earlier one
+    outgoing_payment            it exists, because an attempt that did not pay removes its own
 """
 
 from __future__ import annotations
@@ -68,17 +69,17 @@ ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
     (Event.EXPIRE_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
     (Event.CANCEL_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
 }
-# Outcomes that do not show what the customer did at the wallet; for these the browser's report is
-# used.
+# These outcomes do not show what the customer did at the wallet, so the browser's report replaces
+# them.
 _UNREPORTED: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
 _WRITTEN: Final = {event for event, _ in ENDS} | {Event.REFERENCE_STORED, Event.RETURN_REPORTED}
 _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART)
 
 
 def attempts_of(session: Session) -> tuple[PaymentAttempt, ...]:
-    """Return the session's attempts, oldest first, the running one with its evidence so far.
+    """Return the session's attempts, oldest first; a running one has its evidence so far.
 
-    The number of the first one shows how many older ones are not kept.
+    The `number` of the first attempt shows how many older ones were dropped.
     """
     kept = session.payment_attempts
     if not kept or kept[-1].outcome is not None or session.status not in _LIVE:
@@ -100,10 +101,10 @@ def failed(attempt: PaymentAttempt) -> bool:
 
 
 def failure_of(session: Session) -> Outcome | None:
-    """Return the failure of the last attempt of a session that is not paid and not being paid.
+    """Return the failure of the last attempt, or None.
 
-    An attempt that waits for its approval counts as declined, or as timed out, once the customer's
-    browser has reported that.
+    Returns None if the session is paid, or a payment is in flight. An attempt that waits for its
+    approval is treated as declined or timed out once the customer's browser has reported that.
     """
     if session.payment_in_flight or session.status is Status.COMPLETED:
         return None
@@ -124,7 +125,7 @@ class Concern(StrEnum):
     PAYMENT = "payments"  # a customer gave a wallet
 
     def holds(self, session: Session) -> bool:
-        """Return whether this session is such a case."""
+        """Return whether the filter shows this session."""
         if self is Concern.PAYMENT:
             return session.wallet_given
         if self is Concern.ATTENTION:
@@ -144,7 +145,7 @@ def recorded(
     note: str | None,
     changes: Mapping[str, Any],
 ) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts after `event`. `changes` are the fields that it sets."""
+    """Return the attempts after `event`. `changes` are the fields that the event sets."""
     kept = before.payment_attempts
     if event not in _WRITTEN:
         return kept
@@ -155,7 +156,7 @@ def recorded(
             0 if event == Event.PAYMENT_DISPROVED else changes.get("received", before.received)
         )
         if end[0] is Outcome.PAID and received is None:
-            # As the wallet has reported (CompletionPolicy).
+            # The wallet's report alone has completed the session (CompletionPolicy).
             end = (Outcome.PAID, EndedBy.CUSTOMER_WALLET)
         ended = _ended(current, end, at, problem, note, received)
         kept = (*kept[:-1], ended)

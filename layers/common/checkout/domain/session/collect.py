@@ -20,7 +20,7 @@ ANSWER_MAX: Final = 255  # characters
 
 
 class Detail(StrEnum):
-    """The details that can be asked, in the order of the form."""
+    """The details that a shop can ask for, in the order of the form."""
 
     EMAIL = "email"
     NAME = "name"
@@ -28,14 +28,14 @@ class Detail(StrEnum):
 
 
 class Place(StrEnum):
-    """The addresses that can be asked, in the order of the form."""
+    """The addresses that a shop can ask for, in the order of the form."""
 
     SHIPPING = "shipping"
     BILLING = "billing"
 
 
 class QuestionKind(StrEnum):
-    """The kinds of questions; the answer to a choice is one of its options."""
+    """The kinds of questions. The answer to a choice is one of its options."""
 
     TEXT = "text"
     NUMERIC = "numeric"
@@ -46,7 +46,8 @@ class QuestionKind(StrEnum):
 class Question:
     """A question of the shop.
 
-    `options` are the values and labels of a choice; `least` and `most` limit a text's characters.
+    `options` are the values and labels of a choice. `least` and `most` limit the number of
+    characters of a text.
     """
 
     key: str
@@ -65,10 +66,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """The details that are asked. Those in `required` cannot be left out.
+    """What the customer is asked for. The customer must fill in the details in `required`.
 
-    `ships_to` are the countries of the shipping address; empty means all. With `email_known` the
-    shop has given an e-mail address, which is used if the customer leaves it out.
+    `ships_to` are the countries allowed in the shipping address; empty means all. If `email_known`
+    is true, the shop has given an e-mail address, which is used if the customer gives none.
     """
 
     asked: frozenset[Detail | Place] = frozenset()
@@ -82,12 +83,12 @@ class Collect:
 
     @property
     def requires(self) -> bool:
-        """Return whether a detail cannot be left out."""
+        """Return whether the customer must fill in any detail."""
         return bool(self.required) or any(each.required for each in self.questions)
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Return the details with their own field. The form of an address includes the name."""
+        """Return the details that need their own field: an address form already has the name."""
         named = bool(self.places)
         return tuple(
             each for each in Detail if each in self.asked and not (named and each is Detail.NAME)
@@ -99,11 +100,11 @@ class Collect:
 
     @property
     def copies(self) -> bool:
-        """Return whether the billing address may be the shipping address."""
+        """Return whether the customer can use the shipping address as the billing address."""
         return len(self.places) == len(Place)
 
     def countries(self, place: Place) -> tuple[str, ...]:
-        """Return the countries in which the address may be."""
+        """Return the countries that the form allows for this address."""
         return self.ships_to if place is Place.SHIPPING and self.ships_to else countries()
 
     def to_json(self) -> str:
@@ -126,7 +127,7 @@ _ASKABLE: Final[dict[str, Detail | Place]] = {each.value: each for each in (*Det
 
 
 def from_json(text: str | None) -> Collect:
-    """Return what `to_json` wrote, without details that only a later release supports."""
+    """Read what `to_json` wrote, and leave out details that only a later release supports."""
     if text is None:
         return NOTHING_ASKED
     found = json.loads(text)
@@ -140,19 +141,19 @@ def from_json(text: str | None) -> Collect:
 
 
 def known_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
-    """Return the codes in capitals, each once. Raise ParameterInvalid for an unknown one."""
+    """Return the codes in capitals, without repeats. Raise ParameterInvalid for an unknown code."""
     found = (known_country(each, param=param) for each in codes if each.strip())
     return tuple(dict.fromkeys(found))
 
 
 def listed_countries(codes: list[str], *, param: str) -> tuple[str, ...]:
-    """Return the codes as `known_countries` does; the error names the place in the list."""
+    """Return the codes as `known_countries` does, with an error that names the list position."""
     found = (known_country(each, param=f"{param}[{at}]") for at, each in enumerate(codes))
     return tuple(dict.fromkeys(found))
 
 
 def known_country(code: str, *, param: str) -> str:
-    """Return the code of a country in capitals. Raise ParameterInvalid for an unknown one."""
+    """Return a country's code in capitals. Raise ParameterInvalid for an unknown code."""
     found = code.strip().upper()
     if found not in countries():
         raise ParameterInvalid(

@@ -1,6 +1,6 @@
 """The details that a customer has given: contact, addresses, and answers.
 
-Only the form of a text is checked, not for example whether a telephone number exists.
+Only the form of a text is checked, not, for example, whether a telephone number exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX: Final = {Detail.EMAIL: EMAIL_MAX, Detail.NAME: NAME_MAX, Detail.PHONE: PHON
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to a question of the shop; `shown` is the chosen option's label, or the text."""
+    """An answer to a question of the shop. `shown` is the label of a chosen option, or the text."""
 
     key: str
     label: str
@@ -53,7 +53,7 @@ class CustomerDetails:
 
     @property
     def masked(self) -> CustomerDetails:
-        """Return a form that anybody may see: a name as `K. …`, an e-mail address as `k…@c…`."""
+        """Return the details in a form that anybody may see, such as `K. …` and `k…@c…`."""
         name = f"{self.name[:1]}. …" if self.name else None
         email = None
         if self.email:
@@ -62,11 +62,11 @@ class CustomerDetails:
         return CustomerDetails(email=email, name=name)
 
     def to_json(self) -> str:
-        """Return e-mail, name and phone, as far as given, as compact JSON."""
+        """Return e-mail, name and phone as compact JSON, without those that were not given."""
         return _compact({each.value: getattr(self, each) for each in Detail})
 
     def further_json(self) -> str:
-        """Return the addresses and the answers, as far as given, as compact JSON."""
+        """Return addresses and answers as compact JSON, without those that were not given."""
         found: dict[str, Any] = {
             place.value: _present(asdict(address))
             for place in Place
@@ -93,14 +93,14 @@ def from_json(text: str, further: str | None = None) -> CustomerDetails:
 
 
 def country_of(typed: Mapping[str, str], collect: Collect, place: Place, usual: str) -> str:
-    """Return the country of a form's address: the chosen one, or the `usual`, or the first."""
+    """Return the country of an address in a form: as chosen, else `usual`, else the first."""
     possible = collect.countries(place)
     wished = typed.get(f"{place}_country", "")
     return next((each for each in (wished, usual) if each in possible), possible[0])
 
 
 def checked(typed: Mapping[str, str], collect: Collect) -> tuple[CustomerDetails, dict[str, Fault]]:
-    """Return the details of a form, and its faults. Only the requested fields are read."""
+    """Return the details in a form, and the faults in it. Only the requested fields are read."""
     wrong: dict[str, Fault] = {}
     given: dict[str, Any] = _details(typed, collect, wrong)
     given |= _addresses(typed, collect, wrong)
@@ -167,7 +167,7 @@ def _text(typed: Mapping[str, str], name: str) -> str:
 
 
 def _answer(question: Question, text: str) -> Answer | None:
-    """Return the answer, or None if this cannot be one."""
+    """Return the answer, or None if the text cannot be an answer to the question."""
     label = text
     if question.kind is QuestionKind.DROPDOWN:
         chosen = (each for each in question.options if " ".join(each[0].split()) == text)

@@ -1,7 +1,7 @@
 """The parameters of a new session, after the form of the request was checked.
 
-Rejects what the form does not show: items in several currencies, another currency than the merchant
-wallet's, a total out of bounds, unsafe addresses.
+Rejects what a check of the form cannot detect: items in several currencies, a currency other than
+the merchant wallet's, a total out of bounds, and unsafe addresses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _KEPT: Final = tuple(each.name for each in fields(Purchase))
 class NewSession(Purchase):
     """The validated parameters.
 
-    `metadata_json` is a JSON object; the URLs may contain the placeholder. `expires_at` replaces
-    `expires_in_seconds`; the caller must have checked its bounds. `customer_email` is sealed before
-    it is stored (flows/session/create.py), and logs do not show it.
+    `metadata_json` is a JSON object. The URLs may contain the placeholder for the session's id. If
+    `expires_at` is set, it replaces `expires_in_seconds`; the caller must have checked its bounds.
+    `customer_email` is sealed before it is stored (flows/session/create.py), and logs do not show
+    it.
     """
 
     metadata_json: str = "{}"
@@ -40,8 +41,9 @@ class NewSession(Purchase):
     def fingerprint(self) -> str:
         """Return the SHA-256 in hex of the parameters.
 
-        Equal requests have equal fingerprints, with keys in any order, and with or without the
-        defaults. An absent optional field is not hashed, so a new field changes no fingerprint.
+        Equal requests have equal fingerprints, whatever the order of their keys, and whether or not
+        they spell out the defaults. An absent optional field is not hashed, so a field that a later
+        release adds changes no fingerprint.
         """
         parameters = asdict(self, dict_factory=_present)
         parameters["metadata_json"] = json.loads(self.metadata_json)

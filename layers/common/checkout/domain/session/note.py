@@ -1,7 +1,7 @@
 """A merchant's private note about a session: a text, tags, and a mark "dealt with".
 
-It is stored apart from the session (docs/howto/add-a-note.md): no API, webhook or page of a
-customer shows it.
+The note is stored apart from the session (docs/howto/add-a-note.md), because no API, webhook or
+customer's page may show it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _BETWEEN: Final = re.compile(r"[,\n]")
 class Note:
     """The note on one session, as `author` left it at `at`.
 
-    `dealt_with` names the case that a person has dealt with (`case_of`): another case, or more
-    money, needs a person again. `version` grows by one with each write.
+    `dealt_with` is the case that a person has dealt with (`case_of`). If another case occurs, or
+    more money arrives, the session needs a person again. `version` grows by one with each write.
     """
 
     session: str
@@ -39,7 +39,7 @@ class Note:
 
 
 def case_of(session: Session) -> str | None:
-    """Return the case for which the session needs a person, or None."""
+    """Return the case because of which the session needs a person, or None."""
     if not session.needs_attention or _sent_back(session):
         return None
     return f"{session.attention or 'overpaid'} {session.received or 0}"
@@ -52,9 +52,9 @@ def needs_somebody(session: Session, note: Note | None) -> bool:
 
 
 def _sent_back(session: Session) -> bool:
-    """Return whether refunds have sent back, or hold, all excess money.
+    """Return whether refunds have sent back, or will send back, all excess money.
 
-    A failed or canceled refund holds nothing, so the session needs a person again.
+    If a refund fails or is canceled, it holds no money, so the session needs a person again.
     """
     if session.attention is Attention.UNDECIDED or not session.terminal:
         return False
@@ -63,6 +63,6 @@ def _sent_back(session: Session) -> bool:
 
 
 def tags_of(typed: str) -> tuple[str, ...]:
-    """Return typed tags, between commas, each once."""
+    """Return the tags in a text, where commas or line ends separate them, without repeats."""
     tags = (" ".join(each.split()) for each in _BETWEEN.split(typed))
     return tuple(dict.fromkeys(each for each in tags if each))

@@ -1,8 +1,8 @@
 """Checkout sessions, their payment attempts and their customers' details as merchants see them.
 
 The types are in `checkout/answers.py`. They have no field for grants, tokens, nonces, interact
-addresses, merchant ids and servers. A session has the fields of spec.md in its order, then newer
-fields.
+addresses, merchant ids and servers, so none of these can be shown. A session has the fields of
+spec.md, in the order of spec.md, then newer fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from open_payments.errors import Reason
 if TYPE_CHECKING:
     from checkout import answers
 
-# By the problem, or by the outcome of an attempt without a problem.
+# The keys are problems, and outcomes for attempts without a problem.
 MESSAGES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
@@ -44,7 +44,8 @@ MESSAGES: Final[Mapping[str, str]] = {
     "is not signed.",
 }
 
-# In place of it, by the reason that begins the detail: the merchant's key was not accepted.
+# Messages if a wallet did not accept the merchant's key. They replace those above. The keys are the
+# reasons with which the detail begins.
 KEY_MESSAGES: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: it was "
     "removed there, or could not be read.",
@@ -58,8 +59,8 @@ def public_session(
 ) -> answers.Session:
     """Return `session` as its merchant sees it at `now`, with the details of its customer.
 
-    After its expiry it is shown as `expired`, even before that is written. `base_url` has no
-    trailing slash. Amounts are in minor units.
+    After its expiry the session is shown as `expired`, even before that status is written.
+    `base_url` has no trailing slash. Amounts are in minor units.
     """
     return {
         "id": session.id,
@@ -88,9 +89,9 @@ def public_session(
 
 
 def event_body(session: Session, event_type: str = COMPLETED) -> str:
-    """Return the seven fields of spec.md "Events", in its order, as compact JSON.
+    """Return the seven fields of spec.md "Events", in the same order, as compact JSON.
 
-    Events of late and partial payments are not in the specification: their bodies also have
+    Events of late and partial payments, which spec.md does not have, also contain
     `amount_received`.
     """
     body: answers.Event = {
@@ -123,7 +124,7 @@ def _line_item(item: LineItem) -> answers.LineItem:
 
 
 def _details(details: CustomerDetails) -> answers.CustomerDetails | None:
-    """Return the details, with null for what was not given, or None if nothing was."""
+    """Return the details, with null for each that was not given; None if none was given."""
     if details == NONE_GIVEN:
         return None
     return {
@@ -146,13 +147,13 @@ def _address(address: Address | None) -> answers.Address | None:
 def public_attempts(session: Session) -> list[answers.PaymentAttempt]:
     """Return the session's payment attempts, oldest first.
 
-    The number of the first one shows how many older ones are not kept.
+    The number of the first attempt shows how many older ones were dropped.
     """
     return [public_attempt(each, session) for each in attempts_of(session)]
 
 
 def public_attempt(attempt: PaymentAttempt, session: Session) -> answers.PaymentAttempt:
-    """Return one attempt. Unknown and future values are null."""
+    """Return one attempt. Values that are unknown, or not known yet, are null."""
     quote = attempt.quote
     expires_at = quote.expires_at if quote else None
     return {
@@ -192,7 +193,7 @@ def last_payment_error(session: Session) -> answers.PaymentError | None:
 
 
 def _error(attempt: PaymentAttempt) -> answers.PaymentError | None:
-    """Return the error of an attempt that failed, or was declined according to the browser."""
+    """Return the error of an attempt that failed, or that the browser has reported as declined."""
     if failed(attempt):
         return _said(attempt.problem or str(attempt.outcome), attempt.detail or "")
     running = attempt.outcome is None and attempt.approved_at is None

@@ -1,7 +1,7 @@
 """The record of a checkout session; `transitions.py` lists the events that may change one.
 
 Times are aware UTC datetimes, amounts are integers with a scale. `grant` and `token` are sealed
-(ciphertext): the domain never has a nonce, a continuation or an access token in plain text.
+(ciphertext), so the domain never has a nonce, a continuation or an access token in plain text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from checkout.domain.refund.record import RefundRef
 from checkout.domain.session.collect import Collect, from_json
 from open_payments.models import Amount
 
-# This long after its expiry, a session that only the clock ends has certainly ended: no write that
-# began in time can still arrive. Functions are stopped after 29 s; effects 200 s late are tested.
+# A session that only the clock ends has certainly ended this long after its expiry, because no
+# write that began in time can still arrive: functions are stopped after 29 s. Tests cover writes
+# that take effect 200 s late.
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 TITLE_MAX: Final = 200  # characters of an item's name on a page
 SUBTITLE_MAX: Final = 1000  # characters of its description
@@ -46,9 +47,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineItem:
-    """`unit_amount` is in the currency's minor units, `image` the URL of a picture.
+    """`unit_amount` is in the currency's minor units; `image` is the URL of a picture.
 
-    Stripe's clients may send longer texts than a page shows; `title` and `subtitle` shorten them.
+    Stripe's clients can send longer texts than a page shows, so `title` and `subtitle` shorten
+    them.
     """
 
     currency: str
@@ -68,17 +70,17 @@ class LineItem:
 
 
 def shortened(value: str, longest: int) -> str:
-    """Return the text, or its beginning with an ellipsis if it has more characters than that."""
+    """Return `value`, cut and ended with an ellipsis if it is longer than `longest` characters."""
     return value if len(value) <= longest else f"{value[: longest - 1].rstrip()}…"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Purchase:
-    """The fields that a session keeps as the request for it gives them.
+    """The fields that a session copies unchanged from the request that creates it.
 
-    `locale` is the language tag that the merchant asked for, and `echo_json` what a request to /v1
-    gave that is only given back (domain/stripe/objects.py). `collect_json` is what the page asks of
-    the customer before the wallet (domain/session/collect.py).
+    `locale` is the language tag that the merchant asked for. `echo_json` has the parameters of a
+    request to /v1 that are only returned (domain/stripe/objects.py). `collect_json` is what the
+    page asks the customer for before the wallet (domain/session/collect.py).
     """
 
     line_items: tuple[LineItem, ...]
@@ -91,30 +93,32 @@ class Purchase:
     collect_json: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: of a list, a hundred are made at once
+@dataclass(frozen=True, kw_only=True)  # without slots, because a list makes a hundred at once
 class Session(InFlight, Purchase):
     """One purchase.
 
-    `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
-    scale. `request_id` is the API request that created it; None at a payment link.
-    `customer_details` has the customer's name and contact, and `customer_further` addresses and
-    answers, if the shop has asked (domain/session/customer_details.py). Both are sealed.
-    `customer_mark` is a keyed hash of the e-mail address, for the search. `details_at` is the time
-    of the last answer to `collect_json`. At a payment link both are None, because its own page
-    asks. `part` is the session's part of the merchant's lists and sums (domain/ground/parts.py).
+    `amount_total` is in minor units of `currency`; `receive` is the same amount in the merchant
+    wallet's scale. `request_id` is the API request that created the session; None at a payment
+    link. If the shop asks for them, `customer_details` has the customer's name and contact, and
+    `customer_further` has addresses and answers (domain/session/customer_details.py); both fields
+    are sealed. `customer_mark` is a keyed hash of the e-mail address, for the search. `details_at`
+    is the time of the last answer to `collect_json`. `collect_json` and `details_at` are None at a
+    payment link, because the link's own page asks. `part` is the session's part of the merchant's
+    lists and sums (domain/ground/parts.py).
 
-    `link` is the row of a payment link's stock from which the session holds items; `restocked_at`
-    is when they were returned, because nothing was sold (domain/links.py).
+    `link` is the row of a payment link's stock from which the session holds items. `restocked_at`
+    is when the items were returned, because nothing was sold (domain/links.py).
 
-    `look_at` is the planned time of a check, set when the wallet is given or the approval claimed:
-    by then that process has ended. A check of the session removes it.
+    `look_at` is the planned time of a check. It is set when the wallet is given or the approval is
+    claimed, to a time at which the process that does so has ended. A check of the session removes
+    it.
 
-    `later_json` is what a later release has stored with the payment, unchanged: this release may
-    write the session while both are deployed.
+    `later_json` is what a later release has stored with the payment. It is kept unchanged, because
+    this release may write the session while both releases are deployed.
 
     `refunds` hold the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
 
-    `payment_attempts` are read with attempts.attempts_of: the running one is stored in part only.
+    Read `payment_attempts` with attempts.attempts_of, because a running one is stored only in part.
     """
 
     status: Status
@@ -142,7 +146,7 @@ class Session(InFlight, Purchase):
 
     @property
     def collect(self) -> Collect:
-        """Return what the page asks the customer before the wallet."""
+        """Return what the page asks the customer for before the wallet."""
         return from_json(self.collect_json)
 
     @property
@@ -152,7 +156,7 @@ class Session(InFlight, Purchase):
 
     @property
     def lacks_details(self) -> bool:
-        """Return whether details are missing that are required before a wallet."""
+        """Return whether the customer still has to give details before giving a wallet."""
         return self.details_at is None and self.collect.requires
 
     @property
@@ -161,17 +165,18 @@ class Session(InFlight, Purchase):
         return self.minor_units(self.received)
 
     def minor_units(self, received: int | None) -> int | None:
-        """Return units of the merchant's wallet in minor units of `currency`, rounded down."""
+        """Convert units of the merchant's wallet to minor units of `currency`, rounded down."""
         if received is None:
             return None
         return received * self.amount_total // self.receive.value
 
     @property
     def amount_paid(self) -> int:
-        """Return the amount that can be refunded at most, in minor units of `currency`.
+        """Return the largest amount that can be refunded, in minor units of `currency`.
 
-        It is `amount_received`, but at most `amount_total` unless `overpaid`: a unit more may be
-        the rounding of wallets, which the customer has not paid.
+        It is `amount_received`. A completed session that is not `overpaid` has at most
+        `amount_total`, because a unit more may come from the rounding of wallets, and then the
+        customer has not paid it.
         """
         received = self.amount_received or 0
         completed = self.status is Status.COMPLETED and not self.overpaid
@@ -179,27 +184,27 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when it was paid; if money came late or in part, when it was created."""
+        """Return when it was paid, or when it was created if money came late or in part."""
         return self.completed_at or self.created_at
 
     @property
     def refunded(self) -> int:
-        """Return the sum that refunds have sent or hold, in minor units of `currency`."""
+        """Return the sum that refunds have sent or reserved, in minor units of `currency`."""
         return sum(each.amount for each in self.refunds or ())
 
     @property
     def refundable(self) -> int:
-        """Return the amount left to refund, in minor units of `currency`: paid, less refunded."""
+        """Return what is left to refund in minor units of `currency`: paid minus refunded."""
         if not self.terminal or self.check_at is not None:
-            return 0  # it is not certain yet what it received
+            return 0  # it is not certain yet how much the session received
         return max(self.amount_paid - self.refunded, 0)
 
     @property
     def paid_as_quoted(self) -> bool:
-        """Return whether the customer paid, by our own instruction, the quote's amount.
+        """Return whether our own instruction paid the quote's amount.
 
-        Only then is the customer's debit known: not for late money, for a part, or for more than
-        rounding explains.
+        Only then is the customer's debit known. It is not known if money came late or in part, or
+        if more came than rounding explains.
         """
         quoted = self.quote is not None and self.outgoing_payment is not None
         least = self.receive.value - max(self.receive.value // 100, rounding(self.receive.value))
@@ -208,7 +213,7 @@ class Session(InFlight, Purchase):
 
     @property
     def customer_debit(self) -> Amount | None:
-        """Return the price that the customer has paid, as quoted; None until a payment is made."""
+        """Return the quoted price that the customer has paid; None until a payment is made."""
         made = self.payment_in_flight or self.status is Status.COMPLETED
         return self.quote.debit if made and self.quote is not None else None
 
@@ -218,20 +223,24 @@ class Session(InFlight, Purchase):
 
     @property
     def payment_in_flight(self) -> bool:
-        """Whether money may have been instructed: then neither time nor the merchant ends it."""
+        """Whether a payment may have been instructed.
+
+        Then neither the expiry nor the merchant can end the session.
+        """
         return self.phase is Phase.PAYING or self.status is Status.PROCESSING
 
     @property
     def partly_paid(self) -> bool:
-        """Whether less than asked has arrived and the merchant may decide what follows."""
+        """Whether too little has arrived, so that the merchant can decide what follows."""
         processing = self.status is Status.PROCESSING
         return processing and self.attention is Attention.PARTIAL_PAYMENT
 
     @property
     def overpaid(self) -> bool:
-        """Whether more has arrived than was asked for, which the merchant may want to send back.
+        """Whether too much has arrived, so that the merchant may want to send the excess back.
 
-        One unit of the wallet is rounding, and less than one unit of `currency` cannot be sent.
+        An excess of one unit of the wallet is treated as rounding. An excess below one minor unit
+        of `currency` cannot be sent back.
         """
         most = self.receive.value + rounding(self.receive.value)
         more = (self.received or 0) > most and (self.amount_received or 0) > self.amount_total
@@ -249,9 +258,9 @@ class Session(InFlight, Purchase):
         return self.customer is None and given and self.happened(Event.ERASED)
 
     def may_close(self, now: datetime) -> bool:
-        """Whether the merchant may start the fence: the payment is in doubt, or partly paid.
+        """Whether the merchant can start the fence: the payment is in doubt, or partly paid.
 
-        A payment from outside has no instruction, so there is no send to wait for.
+        A payment from outside has no instruction, so the fence need not wait for a send.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
@@ -259,7 +268,7 @@ class Session(InFlight, Purchase):
         return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def overdue(self, now: datetime) -> bool:
-        """Return whether it counts as expired: time is up and no payment is in flight."""
+        """Return whether it is treated as expired: its time is up and no payment is in flight."""
         if self.terminal or self.payment_in_flight or now < self.expires_at:
             return False
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
@@ -277,10 +286,10 @@ class Session(InFlight, Purchase):
 
     @property
     def left_to_clock(self) -> bool:
-        """Return whether the clock alone ends it, or has ended it: no wallet was ever given.
+        """Return whether the clock alone ends it, or has ended it.
 
-        No money can arrive, so nothing needs to be written at its end, unless it holds an item of a
-        payment link's stock.
+        If no wallet was ever given, no money can arrive, so nothing needs to be written when the
+        session ends. A session that holds an item of a payment link's stock must return the item.
         """
         if self.wallet_given or self.link is not None:
             return False
@@ -289,7 +298,7 @@ class Session(InFlight, Purchase):
 
     @property
     def quantity(self) -> int:
-        """Return how many items it sells, and holds from a payment link's stock."""
+        """Return how many items it sells, which at a payment link's stock it also holds."""
         return sum(each.quantity for each in self.line_items)
 
     @property
@@ -299,9 +308,9 @@ class Session(InFlight, Purchase):
 
     @property
     def unsold(self) -> bool:
-        """Return whether it ended without a payment for certain, or was given up.
+        """Return whether it certainly ended without a payment, or was given up.
 
-        If money came late, the merchant decides whether something was sold.
+        If money came late, this is false, because the merchant decides whether something was sold.
         """
         if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
             return False
@@ -310,20 +319,20 @@ class Session(InFlight, Purchase):
 
     @property
     def over_at(self) -> datetime | None:
-        """Return when it ended, or will end without a further event; None if not known."""
+        """Return when it ended, or will end if no further event happens; None if not known."""
         if self.left_to_clock:
             return self.expires_at
         return self.updated_at if self.terminal else None
 
     @property
     def awaits_look(self) -> bool:
-        """Return whether it awaits its approval, and the planned check is still to come."""
+        """Return whether it awaits its approval and its planned check has not happened yet."""
         awaiting = self.status is Status.AWAITING_APPROVAL and self.phase is None
         return awaiting and self.look_at is not None
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return when the sweep must look at it at the latest; None if nothing is left to do."""
+        """Return the latest time for the sweep to look at it; None if nothing is left to do."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:
@@ -331,18 +340,18 @@ class Session(InFlight, Purchase):
         return None if self.left_to_clock else self.expires_at
 
 
-# Names of an order number in the metadata, without "-", "_", blanks and case.
+# The names that an order number can have in the metadata; "-", "_", blanks and case do not matter.
 _NAMES: Final = ("ordernumber", "orderno", "orderid", "order", "invoicenumber", "invoice")
 _PUNCTUATION: Final = re.compile(r"[-_ ]")
 
 
 def order_number(session: Session) -> str | None:
-    """Return the named order number, or the metadata's first text or number, or None."""
+    """Return the named order number, else the first text or number in the metadata, else None."""
     return named_order_number(session) or next(iter(metadata_values(session)), None)
 
 
 def named_order_number(session: Session) -> str | None:
-    """Return the merchant's reference, or the metadata's value with the name of an order number."""
+    """Return the merchant's reference, else the metadata value named like an order number."""
     if reference := _text(session.client_reference_id):
         return reference
     named = {_PUNCTUATION.sub("", name).lower(): each for name, each in session.metadata.items()}
@@ -350,7 +359,7 @@ def named_order_number(session: Session) -> str | None:
 
 
 def metadata_values(session: Session) -> list[str]:
-    """Return the metadata's texts and numbers, in their order: no boolean, null or blank text."""
+    """Return the metadata's texts and numbers in order, without booleans, nulls and blank texts."""
     return [text for each in session.metadata.values() if (text := _text(each))]
 
 

@@ -7,11 +7,11 @@
     ended                                         its end + the retention
     ended, its incoming payment still checked     the next check + the retention
 
-The time of a waiting session is set when it is created, so nothing needs to be written when it
-expires.
+The deletion time of a waiting session is set when the session is created, so nothing needs to be
+written when the session expires.
 
-No decision depends on these times. A store may delete records some days late; until then they are
-read like any other.
+No decision depends on these times. A store may delete records some days late; until then, records
+past their time are read like any other.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from checkout.domain.session.record import Session
 
 RETENTION: Final = timedelta(days=400)  # a year of accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # the time for which webhook events can be sent again
-# No money can have arrived for a session without a wallet, so no account needs it. Two of three
-# customers leave, and their carts would be most of the stored data (docs/decisions/0010).
+# No money can have arrived for a session without a wallet, so the merchant's accounts do not need
+# the session. Two of three customers leave, and their carts would be most of the stored data
+# (docs/decisions/0010).
 CARTS_KEPT: Final = timedelta(days=30)
-# A session's other rows are written with it, and again when a wallet is given. They are kept
-# longer, so that they need no further write if the session ends late.
+# A session's other rows are written with the session, and again when a wallet is given. They are
+# kept longer than the session, so that they need no further write if the session ends late.
 _ROWS_LONGER: Final = timedelta(days=30)
 _CARTS_LONGER: Final = timedelta(days=2)
 _FLAG_LONGER: Final = timedelta(days=3650)
-# After this time, a payment in doubt may never be decided.
+# A payment that is in doubt for longer than this may never be decided.
 _LONG_IN_DOUBT: Final = timedelta(days=7)
 
 
 def session_kept_until(session: Session, retention: timedelta) -> datetime | None:
-    """Return when `session` may be deleted, or None while its end is open."""
+    """Return when `session` may be deleted; None while it is not known when it ends."""
     if session.payment_in_flight:
         return None
     retention = _retention(session, retention)
@@ -46,11 +47,11 @@ def session_kept_until(session: Session, retention: timedelta) -> datetime | Non
 
 
 def rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
-    """Return when a session's other rows may be deleted; None while its end is open.
+    """Return when a session's other rows may be deleted; None while its end is not known.
 
-    These are its search rows and its cart, if that is large. The time changes when a wallet is
-    given, and later only for a session that is flagged, long in doubt, or ends a month after its
-    expiry.
+    These rows are its search rows and, if it is large, its cart. The time changes when a wallet is
+    given. Afterwards it changes only if the session is flagged, is in doubt for long, or ends a
+    month after its expiry.
     """
     late_by = session.updated_at - session.expires_at
     if session.partly_paid or (session.payment_in_flight and late_by > _LONG_IN_DOUBT):
@@ -66,13 +67,14 @@ def _retention(session: Session, retention: timedelta) -> timedelta:
 
 
 def note_kept_until(at: datetime, retention: timedelta) -> datetime:
-    """Return when a note of `at` about a session may be deleted: not before the session."""
+    """Return when a note written `at` this time may be deleted: not before its session."""
     return at + retention + _ROWS_LONGER
 
 
 def flag_kept_until(session: Session, retention: timedelta) -> datetime:
-    """Return when the row that finds a flagged session may be deleted: always the same time.
+    """Return when the row that finds a flagged session may be deleted.
 
-    A partly paid session has no end until its merchant decides. The row has no personal data.
+    The time never changes, and is long after the expiry, because a partly paid session does not end
+    until its merchant decides. The row has no personal data.
     """
     return session.expires_at + _FLAG_LONGER + retention

@@ -1,161 +1,172 @@
 """The state machine of a session: the table below has all its transitions.
 
-An event without a row is refused. `advance` is the only way to a new version of a session. It
+`advance` refuses an event that has no row, and is the only way to a new version of a session. It
 stores nothing: flows/payment/writes.py stores the Change that it returns, on condition that the
-session is still as it was read.
+session has not changed since it was read.
 
 Theory of operation
 ===================
 
-A payment takes several calls to two wallet providers, and each call may fail, arrive twice, or
-have its answer lost. A process may die between any two lines. So every step follows one rule:
+A payment takes several calls to two wallet providers. Each call may fail or arrive twice, and its
+answer may be lost. A process may die between any two lines. So every step follows one rule:
 
     Write the intent, make the call, write the result.
 
-The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them. The pages
-docs/payments.md and docs/reference/states.md are made from this text (`make docs`).
+The writes have the names W1 to W8, and the calls C1 to C9; other files use these names. `make docs`
+copies this text into docs/payments.md and docs/reference/states.md.
 
 Create (flows/session/create.py). The stored answer to the idempotency key, a large cart and the
-session: one write each, and no other call. A replay whose session is missing creates the same
-session, until its expiry. At a payment link with a stock, one transaction writes the answer and the
-session, and takes the items.
+session are written one by one, without any other call. If a replayed request finds no session, it
+creates the same session again, until that session's expiry. At a payment link with a stock, one
+transaction writes the answer and the session, and takes the items from the stock.
 
 Prepare (flows/session/prepare.py). No money can move.
 
-    W1  open, awaiting_approval -> preparing. Takes a lease; removes the secrets and the quote of an
-        earlier approval.
-    C1  Read the customer's wallet address.   C2  Grant for an incoming payment.
+    W1  open, awaiting_approval -> preparing. Takes a lease, and removes the secrets and the quote
+        of an earlier approval.
+    C1  Read the customer's wallet address.   C2  Request a grant for an incoming payment.
     C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
-    W2  Store the incoming payment. A later preparation reads it and uses it again while it is open;
-        a closed one is replaced once it has been closed for FENCE and shows no money.
-    C4  Grant for a quote.   C5  Create the quote. If the wallet rejects the incoming payment as
-        receiver, it is read again: it may just have been paid from outside.
+    W2  Store the incoming payment. A later preparation reads it, and uses it again while it is
+        open. A closed one is replaced once it has been closed for FENCE and shows no money.
+    C4  Request a grant for a quote.   C5  Create the quote. If the wallet rejects the incoming
+        payment as receiver, the incoming payment is read again, because somebody may just have
+        paid it from outside.
     W3  Store the quote.
-    C6  Request the grant that the customer approves, limited to this receiver and this debit.
-    W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
+    C6  Request the grant that the customer approves. It is limited to this receiver and this debit.
+    W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead:
         -> open.
 
 Approve (flows/session/approve.py; flows/payment/approval.py, instruct.py). Runs when the customer
 returns and the callback's hash verifies.
 
-    W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
-    C7  Continue the grant. After a temporary error (no answer, 5xx, busy, the wallet cannot read
-        our keys), the wallet is asked again: no money can move before W6, and a redeemed
-        interact_ref is refused. If the error lasts until the request has to end, APPROVAL_KEPT
-        releases the claim, and the browser comes again with the same interact_ref, from W5, until
-        three minutes after the first of these writes. If refused, or on an error after that: the
-        token is lost, -> open. If the quote is about to expire, a new one is created for the same
-        incoming payment.
+    W5  phase = continuing. Takes a lease, because the interact_ref can be redeemed only once.
+    C7  Continue the grant. After a temporary error (no answer, 5xx, busy, or the wallet cannot read
+        our keys), the wallet is asked again. This is safe, because no money can move before W6 and
+        the wallet refuses an interact_ref that was already redeemed. If the error lasts until the
+        request has to end, APPROVAL_KEPT releases the claim. The browser then comes back with the
+        same interact_ref and starts again at W5, until three minutes after the first APPROVAL_KEPT.
+        If the wallet refuses, or an error occurs after that time, the token is lost: -> open.
+        If the quote is about to expire, a new one is created for the same incoming payment.
     W6  phase = paying. Stores the instruction (id and deadline), the access token and the
         quote in use.
-        This is the point of no return. It is durable before the call that moves money.
-    C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
-        sent again, whatever the answer.
+        This is the point of no return, so it is durable before the call that moves money.
+    C8  Create the outgoing payment. The call is sent once for each W6, and never after its
+        deadline. It is never sent again, whatever the answer.
         201: W7.
         Certainly not sent (no connection, or the deadline has passed): -> open.
-        A definite refusal, the wallet shows no payment for the quote, and the merchant's incoming
-        payment shows no money: -> open.
-        Anything else: the session stays in paying, and reconciliation decides. Never definite are
-        408, 409, 425, 429 and 400 "invalid quote", which a duplicate delivery gets, and any refusal
-        if one of the two wallets does not answer. If the incoming payment is completed, the fence
-        begins at once. -> open is PAYMENT_REFUSED, in the same transaction with the event
-        PAYMENT_FAILED, if requested.
-    W7  -> processing, with the outgoing payment. A sweep that rescheduled the session meanwhile
-        must not lose the 201: after a lost race it is written again, over the winner's version,
-        while that version is still paying by the same instruction and not closing.
+        The wallet definitely refuses and shows no payment for the quote, and the merchant's
+        incoming payment shows no money: -> open.
+        Anything else: the session stays in paying, and reconciliation decides. A refusal is never
+        definite if it is 408, 409, 425, 429 or 400 "invalid quote" (the answer to a duplicate
+        delivery), or if one of the two wallets does not answer.
+        If the incoming payment is completed, the fence begins at once.
+        Here, -> open is PAYMENT_REFUSED. The same transaction writes the event PAYMENT_FAILED, if
+        an endpoint has requested it.
+    W7  -> processing, with the outgoing payment. If a sweep has rescheduled the session meanwhile,
+        W7 loses the race, but the 201 must not be lost. So W7 is written again, over the winner's
+        version, as long as that version is still paying by the same instruction and not closing.
 
 Confirm (flows/session/completion.py, reconcile.py; flows/payment/proof.py).
 
-    C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
-        is not trusted.
-    W8  processing -> completed, and in the same transaction the event that its webhook sends.
+    C9  Read the merchant's own incoming payment. Only the money received there proves a payment,
+        because a payer's wallet is not trusted.
+    W8  processing -> completed. The same transaction writes the event that the webhook sends.
 
 Reconcile. The customer's open page and the scheduled sweep check a payment in flight (paying or
-processing): first at the merchant's wallet, then at the customer's, unless that one has timed out.
-The checks end with one of these:
+processing). They first ask the merchant's wallet, then the customer's wallet, unless the customer's
+wallet has timed out. The checks end with one of these:
 
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
-    something, but too little       W7, then flagged for the merchant: PART_ARRIVED, and in the
-                                    same transaction the event PARTIALLY_PAID, if asked for. It is
-                                    written as soon as it is read: by the callback, a check, or the
-                                    fence
+    something, but too little       W7, then PART_ARRIVED, which flags the session for the merchant.
+                                    The same transaction writes the event PARTIALLY_PAID, if an
+                                    endpoint has requested it. PART_ARRIVED is written as soon as
+                                    the callback, a check or the fence reads the money
     nothing, and the wait is over   the fence
 
-    The least accepted is the amount; if the money may have been converted, less the merchant's
-    tolerance for rounding (money.py). For a small price one unit may be missing once the customer's
-    wallet shows the same sum as sent in two looks, a second apart, and no failure.
-    The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
-    if the wallet reports that the payment failed (the callback also asks it each second, from one
-    second after W7 on), at once if the incoming payment is completed with too little (closed by
-    others), and when the merchant asks to end the session. A quote without an expiry ends 10
-    minutes after the send. Once a part has arrived, the quote's expiry no longer counts: the rest
-    may come until the incoming payment expires.
+    The least accepted is the amount. If the money may have been converted, it is the amount less
+    the merchant's tolerance for rounding (money.py). For a small price, one unit may be missing
+    once two looks at the customer's wallet, a second apart, show the same sum as sent and no
+    failure.
+    The wait ends at the first of these moments:
+    - 30 s after the quote or the incoming payment expires, whichever is earlier
+    - the wallet reports that the payment failed. The callback also asks the wallet for this each
+      second, from one second after W7 on
+    - the incoming payment is completed with too little, because somebody else has closed it
+    - the merchant asks to end the session
+    A quote without an expiry ends 10 minutes after the send. Once a part has arrived, the quote's
+    expiry does not end the wait any more, because the rest may come until the incoming payment
+    expires.
 
-The fence proves how much has arrived, so that the customer can pay again, or the merchant decide:
+The fence proves how much has arrived, so that the customer can pay again or the merchant can
+decide:
 
-    1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
+    1. CLOSING_STARTED: write closing_at. From now on W7 is refused, and only money that is shown as
+       received matters.
     2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet
-       and read it again, whatever the answer. Without a second answer the first one counts.
-    3. CLOSED: after a read shows it completed or expired, write closed_at. If its provider never
-       closes it, it counts as closed a day after the session's expiry.
-    4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
-       close may still be fulfilled for 30 s. Money that one read has shown counts, even if a later
-       read shows less or "not found".
-    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment, and
-       in the same transaction the event PAYMENT_FAILED, if requested.
-       Too little received: no further check. The merchant accepts it as paid (-> completed) or
-       gives it up (-> expired).
+       and read it again, whatever the wallet answers. If the second read gets no answer, the result
+       of the first one is used.
+    3. CLOSED: once a read shows the incoming payment as completed or expired, write closed_at. If
+       its provider never closes it, it is treated as closed a day after the session's expiry.
+    4. A read that begins at least FENCE (35 s) later decides, because a packet that was prepared
+       before the close may still be fulfilled for 30 s. Money that one read has shown stays proven,
+       even if a later read shows less or "not found".
+    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment. The
+       same transaction writes the event PAYMENT_FAILED, if an endpoint has requested it.
+       Too little received: there is no further check. The merchant either accepts the money as full
+       payment (-> completed) or gives the session up (-> expired).
 
-Money from outside (flows/session/unsolicited_payments.py). Anybody with the address of an incoming payment
-can pay it until it is closed. A submission that uses a stored incoming payment reads it first, and
-the customer's open page reads it once a minute. MONEY_FOUND: open, preparing, awaiting_approval ->
-processing, then as above. After an end that leaves an incoming payment open, the sweep takes steps
-2 to 4 of the fence. Money in an expired or canceled session changes only its flag and `received`,
-and makes the event LATE_PAYMENT.
+Money from outside (flows/session/unsolicited_payments.py). Anybody who has the address of an
+incoming payment can pay it until it is closed. So before a stored incoming payment is used for
+another submission, it is read. The customer's open page also reads it once a minute. MONEY_FOUND:
+open, preparing, awaiting_approval -> processing, then as above. If a session ends and leaves an
+incoming payment open, the sweep takes steps 2 to 4 of the fence. Money that arrives in an expired
+or canceled session changes only the session's flag and `received`, and makes the event
+LATE_PAYMENT.
 
-Payment attempts (attempts.py). Each submitted wallet has a record, written with these same
-transitions: it begins with W1, and the transition that ends it copies its evidence into it.
+Payment attempts (attempts.py). Each submitted wallet has a record, which these same transitions
+write: W1 begins it, and the transition that ends the attempt copies the evidence into it.
 RETURN_REPORTED stores the browser's report of a decline or a time-out at the wallet. The report is
-unsigned, so it moves nothing.
+unsigned, so it changes neither the status nor the payment.
 
-Stock (domain/links.py). A session of a payment link with a stock holds the items that it sells from
-its creation, which takes them in the same transaction. The first write after which nothing was sold
-for certain (`Session.unsold`) returns them, in its own transaction: the end of a session without an
-incoming payment, the last step of an end with one, GIVEN_UP. Every write is conditional on the
-version, so they are returned once. If money arrived late, they are kept.
+Stock (domain/links.py). A session of a payment link with a stock holds the items that it sells. The
+transaction that creates the session takes them from the stock. The first write after which it is
+certain that nothing was sold (`Session.unsold`) returns them in the same transaction. That write is
+the end of a session without an incoming payment, the last step of the end of a session with one, or
+GIVEN_UP. Every write is conditional on the version, so the items are returned only once. If money
+arrived late, they are not returned.
 
 Refunds (domain/refund/transitions.py). REFUND_REQUESTED holds an amount of the money that an ended
-session has received, PAID_ELSEWHERE takes it for a note that the merchant has paid back by other
-means, and REFUND_SETTLED releases the part that was not sent. Each is written in one transaction
-with the refund.
+session has received. PAID_ELSEWHERE does the same for a note that the merchant has paid the
+customer back by other means. REFUND_SETTLED releases the part that was not sent. Each is written in
+one transaction with the refund.
 
 Details (flows/session/details.py). DETAILS_GIVEN stores the customer's details, sealed, in one
-write. It happens again if the customer corrects them, until a wallet is given. It does not change
-the payment.
+write. Until a wallet is given, the customer can correct the details, which is another
+DETAILS_GIVEN. It does not change the payment.
 
 Metadata (flows/session/metadata.py). METADATA_CHANGED changes only the merchant's metadata. It is
-refused while a session is prepared and while a payment is in flight, so that it never comes between
-the writes of a payment.
+refused while a session is being prepared and while a payment is in flight, so that it never comes
+between the writes of a payment.
 
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
-is accounted for. No other session can lose it: a payment may still need it.
+is accounted for. It is refused for all other sessions, because a payment may still need the wallet.
 
-A session without a wallet (record.py, left_to_clock) ends by the clock alone: nothing is written,
-unless its merchant has requested the event (flows/schedule/expiries.py). A reader writes
-EXPIRY_PASSED only while a write that began in time could still arrive.
+A session to which no wallet was ever given (record.py, left_to_clock) ends by the clock alone:
+nothing is written, unless its merchant has requested the event (flows/schedule/expiries.py). A
+reader writes EXPIRY_PASSED only while a write that began in time could still arrive.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
-flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
-the process died before money could move; the sweep sets the session to open, or to expired.
+flight, and while a lease in continuing is live. If a lease in preparing or continuing has lapsed,
+the process died before money could move, so the sweep sets the session to open or to expired.
 
-A request to end a session whose payment is in flight is refused; from 30 s after the deadline of
-the send on it also begins the fence. An end that leaves an incoming payment sets the time of its
-check in the same write.
+A request to end a session whose payment is in flight is refused. From 30 s after the deadline of
+the send on, the request also begins the fence. If an ended session has an incoming payment, the
+write that ends it also sets the time at which the incoming payment is checked.
 
-A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
-distinguishes a write whose answer was lost from a lost race. The process of a lapsed lease may
-still be running; its next write fails because its version is old.
+After a lost race, a write is never repeated blindly: the loser reads the session again and decides
+again. `writer` distinguishes a write whose answer was lost from a lost race. The process of a
+lapsed lease may still be running; its next write fails because its version is old.
 
 The invariants, and how this order was model-checked: docs/reference/design.md.
 """
@@ -356,9 +367,9 @@ def advance(
 ) -> Change[Session]:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
-    In addition to machine.py, `typed` and `reported` go into the payment attempt that begins or
-    runs. The first write after which it is certain that nothing was sold returns the items of a
-    payment link's stock.
+    The other parameters are those of machine.py. `typed` and `reported` go into the payment attempt
+    that begins or runs. The first write after which it is certain that nothing was sold returns the
+    items to a payment link's stock.
     """
     found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:

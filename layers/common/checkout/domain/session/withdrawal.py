@@ -1,8 +1,8 @@
 """A customer's withdrawal from a purchase: a statement to the shop, which moves no money.
 
-It is filed in the two steps of article 11a of the EU's Directive 2011/83 (as Directive 2023/2673
-adds it): the statement, and its confirmation. The shop then pays back with a refund. A withdrawal
-is stored apart from the session (docs/howto/add-a-note.md).
+The customer files it in the two steps that article 11a of the EU's Directive 2011/83 (added by
+Directive 2023/2673) requires: the statement, and its confirmation. The shop then pays the customer
+back with a refund. A withdrawal is stored apart from the session (docs/howto/add-a-note.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.record import Session, Status
 
 DAYS_MAX: Final = 365  # days after the payment in which customers can withdraw
-# The form asks for a name, and an address for the acknowledgement, as the directive requires.
+# The directive requires a name, and an e-mail address for the acknowledgement.
 ASKED: Final = Collect(
     asked=frozenset({Detail.NAME, Detail.EMAIL}), required=frozenset({Detail.NAME, Detail.EMAIL})
 )
@@ -25,10 +25,11 @@ ASKED: Final = Collect(
 class Withdrawal:
     """The withdrawal from one session, filed at `at`.
 
-    `said` is the customer's name and e-mail address, sealed; None after their erasure.
-    `acknowledge_at` is when the sweep sends the acknowledgement; None if it was sent, or this
-    deployment sends no e-mail. `language` is the tag of the customer's page. `answered_by` is the
-    person who has marked it as answered, or None. `version` grows by one with each write.
+    `said` is the customer's name and e-mail address, sealed; None after both were erased.
+    `acknowledge_at` is when the sweep sends the acknowledgement; None if it was sent, or if this
+    deployment sends no e-mail. `language` is the language tag of the customer's page. `answered_by`
+    is the person who has marked the withdrawal as answered, or None. `version` grows by one with
+    each write.
     """
 
     session: str
@@ -40,7 +41,7 @@ class Withdrawal:
     acknowledge_at: datetime | None = None
     language: str | None = None
 
-    # The sweep asks this of each record: nothing is in flight here, and no history is kept.
+    # The sweep reads these from each record. A withdrawal has no payment in flight and no history.
     payment_in_flight: ClassVar[bool] = False
     terminal: ClassVar[bool] = False
     attention: ClassVar[None] = None
@@ -48,9 +49,9 @@ class Withdrawal:
 
 
 def last_moment(session: Session, days: int) -> datetime | None:
-    """Return the end of the time to withdraw, or None if the session was not paid.
+    """Return until when the customer can withdraw, or None if the session was not paid.
 
-    `days` is the merchant's setting; with 0 customers cannot withdraw on their page.
+    `days` is the merchant's setting. If it is 0, customers cannot withdraw on their page.
     """
     if not days or session.status is not Status.COMPLETED or session.completed_at is None:
         return None
@@ -58,7 +59,7 @@ def last_moment(session: Session, days: int) -> datetime | None:
 
 
 def waits(session: Session, withdrawal: Withdrawal | None) -> bool:
-    """Return whether a withdrawal waits for the shop: neither answered nor refunded in full."""
+    """Return whether the shop has to act: the withdrawal is neither answered nor fully refunded."""
     if withdrawal is None or withdrawal.answered_by is not None:
         return False
     return session.refunded < (session.amount_paid or session.amount_total)

@@ -1,6 +1,6 @@
 """Show a customer's details, requested and given, in the objects of `objects.py`.
 
-The details are unsealed; without them each shape shows that nothing was given.
+The details are unsealed. Without them, each object shows that nothing was given.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def collected(collect: Collect, details: CustomerDetails) -> dict[str, Any] | No
 
 
 def shipping(details: CustomerDetails) -> dict[str, Any] | None:
-    """Return the `shipping` of a payment and its charge, the `shipping_details` of a session."""
+    """Return a payment's and charge's `shipping`, which is also a session's `shipping_details`."""
     place = details.shipping
     if place is None:
         return None
@@ -94,7 +94,7 @@ def _name_collection(collect: Collect) -> dict[str, Any]:
 def _custom_fields(collect: Collect, details: CustomerDetails) -> list[dict[str, Any]]:
     """Return the questions with their answers.
 
-    A session of a payment link has only the answers, because the link has the questions.
+    A session of a payment link has only the answers, because the questions belong to the link.
     """
     values = {each.key: each.value for each in details.answers}
     known = {each.key for each in collect.questions}
@@ -103,7 +103,7 @@ def _custom_fields(collect: Collect, details: CustomerDetails) -> list[dict[str,
 
 
 def _question(answer: Answer) -> Question:
-    """Return the question of an answer; only the chosen option is known."""
+    """Return the question of an answer. Of its options, only the chosen one is known."""
     options = ((answer.value, answer.shown),) if answer.kind is QuestionKind.DROPDOWN else ()
     return Question(answer.key, answer.label, answer.kind, options=options)
 
@@ -128,7 +128,7 @@ def _individual(collect: Collect, details: CustomerDetails) -> str | None:
 
 
 def _payer(details: CustomerDetails) -> str | None:
-    """Return the name on the bill, because a parcel may go to another person."""
+    """Return the name of the payer, who need not be the person to whom the parcel goes."""
     billed = details.billing.name if details.billing is not None else None
     return billed or details.name
 
@@ -136,7 +136,7 @@ def _payer(details: CustomerDetails) -> str | None:
 def _address(address: Address | None) -> dict[str, Any] | None:
     """Return an address in Stripe's parts.
 
-    Stripe has no part for a district, which some parcels need: it is in the second line.
+    Stripe has no part for a district, which some parcels need, so the second line contains it.
     """
     if address is None:
         return None

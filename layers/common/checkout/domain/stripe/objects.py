@@ -1,10 +1,11 @@
 """Sessions, payments, line items and events in the shapes that Stripe's client libraries read.
 
-Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
-units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
-Fields without a meaning here are null, so that clients that read them do not fail; fields that
+They are served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in
+Stripe's units of a currency, which for three currencies differ from the units of ISO 4217. Times
+are Unix seconds.
+Fields that have no meaning here are null, so that clients that read them do not fail. Fields that
 Stripe itself leaves out are left out. Facts that only this service has are in the field
-`open_payments`. `details` are the customer's details, unsealed.
+`open_payments`. The parameter `details` has the customer's details, unsealed.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ STATUS: Final = {
     Status.CANCELED: "expired",
 }  # otherwise "open": a payment that has not arrived can still fail, and be tried again
 
-# Stripe's currencies whose smallest unit is not ISO 4217's: (Stripe's units, ISO units) of one sum.
-# 5 krónur are 500 there and 5 here; 5 ariary are 5 there and 500 here (Stripe, "Supported
-# currencies", special cases and zero-decimal currencies).
+# The currencies for which Stripe's smallest unit is not that of ISO 4217, each with the same sum in
+# Stripe's units and in ISO's. 5 krónur are 500 units at Stripe and 5 here; 5 ariary are 5 units at
+# Stripe and 500 here (Stripe, "Supported currencies", special cases and zero-decimal currencies).
 _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 # In currencies with three decimal digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
-# In the order of the compression dictionary, also where a value replaces the null.
+# The order is that of the compression dictionary. It applies also where a value replaces the null.
 NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
@@ -162,7 +163,7 @@ _TEXTS: Final = ("after_submit", "shipping_address", "submit", "terms_of_service
 
 
 def from_stripe(units: int, currency: str, *, param: str) -> int:
-    """Return a price in Stripe's units of `currency` (lower case) in those of ISO 4217, exactly.
+    """Convert a price from Stripe's units of `currency` (lower case) to ISO 4217's, exactly.
 
     Raises AmountNotRepresentable for a price that Stripe would reject.
     """
@@ -176,7 +177,7 @@ def from_stripe(units: int, currency: str, *, param: str) -> int:
 
 
 def to_stripe(value: int, currency: str) -> int:
-    """Return ISO 4217 minor units in Stripe's units, rounded down where those are coarser."""
+    """Convert ISO 4217 minor units to Stripe's, rounded down where Stripe's are coarser."""
     theirs, ours = _UNITS.get(currency, (1, 1))
     return value * theirs // ours
 
@@ -228,7 +229,7 @@ def checkout_session(
         "payment_method_collection": "if_required",
         "payment_method_types": ["open_payments"],
         "payment_status": "paid" if paid else "unpaid",
-        "shipping_details": stripe_details.shipping(details),  # read by clients of before 2025
+        "shipping_details": stripe_details.shipping(details),  # clients from before 2025 read this
         "shipping_options": [],
         "status": shown,
         "submit_type": echo.get("submit_type"),
@@ -246,7 +247,7 @@ def payment_intent(
     now: datetime,
     details: CustomerDetails = NONE_GIVEN,
 ) -> dict[str, Any]:
-    """Return the payment of a session as `payment_intent`, made or not."""
+    """Return the payment of a session as `payment_intent`, even if it was not made yet."""
     given = echo_of(session).get("payment_intent_data", {})
     status = session.status_at(now)
     paid, canceled = status is Status.COMPLETED, status in (Status.EXPIRED, Status.CANCELED)
@@ -287,9 +288,9 @@ def payment_intent(
 def charge(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return the one `charge` of a session that `has_charge`.
+    """Return the only `charge` of a session for which `has_charge` is true.
 
-    `amount_refunded` is what was sent back or what pending refunds hold, as in Stripe.
+    `amount_refunded` is what refunds have sent back and what pending refunds hold, as in Stripe.
     """
     given = echo_of(session).get("payment_intent_data", {})
     paid = session.status is Status.COMPLETED
@@ -317,7 +318,7 @@ def charge(
         "payment_intent": payment_intent_id(session.id),
         "payment_method": payment_method_id(session.id),
         "payment_method_details": {"type": METHOD_TYPE},
-        # The customer's own page, for anybody with its link.
+        # The customer's own page, which anybody with the link can read.
         "receipt_url": f"{base_url}/pay/{session.id}/success" if paid else None,
         "refunded": refunded >= total,
         "shipping": stripe_details.shipping(details),
@@ -328,7 +329,7 @@ def charge(
 def payment_method(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return the wallet of a session that `has_charge` as a `payment_method`."""
+    """Return the wallet of a session for which `has_charge` is true as a `payment_method`."""
     email = echo_of(session).get("customer_email")
     return {
         "id": payment_method_id(session.id),
@@ -346,7 +347,7 @@ def payment_method(
 
 
 def charge_transaction(session: Session) -> dict[str, Any]:
-    """Return the money of a session that `has_charge` as a `balance_transaction`."""
+    """Return the money of a session for which `has_charge` is true as `balance_transaction`."""
     received = session.amount_received
     value = session.amount_total if received is None else received
     return balance_transaction(
@@ -362,9 +363,9 @@ def charge_transaction(session: Session) -> dict[str, Any]:
 def balance_transaction(
     named: str, value: int, currency: str, at: datetime, *, source: str, kind: str
 ) -> dict[str, Any]:
-    """Return money that the merchant's wallet received (or paid, below 0), in Stripe's units.
+    """Return money that the merchant's wallet received (or paid, if below 0), in Stripe's units.
 
-    Nothing is deducted: the value already includes a fee of the wallet's provider.
+    No fee is deducted, because the value already includes a fee of the wallet's provider.
     """
     return {
         "id": named,
@@ -403,7 +404,7 @@ def event_json(
 ) -> str:
     """Return the `event` of a change of the session that happened `at`, as compact JSON.
 
-    The event of a made or failed payment is about the `payment_intent`.
+    If the event reports a made or a failed payment, its object is the `payment_intent`.
     """
     if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
         shown = payment_intent(session, base_url=base_url, now=at)
@@ -417,7 +418,7 @@ def filled(
 ) -> str:
     """Return the `event` with the details of its session's customer, as compact JSON.
 
-    An event is stored without the details, so that they can be erased.
+    An event is stored without the details, so that the details can be erased.
     """
     event: dict[str, Any] = json.loads(stripe_body)
     shown = event["data"]["object"]
@@ -450,7 +451,7 @@ def envelope(
 
 
 def echo_of(session: Session) -> dict[str, Any]:
-    """Return the request's parameters that are only echoed; empty for a native session."""
+    """Return the request's parameters that are only returned; empty for a native session."""
     echo: dict[str, Any] = json.loads(session.echo_json or "{}")
     return echo
 
@@ -474,32 +475,32 @@ def transaction_id(session_id: str) -> str:
 def has_charge(session: Session) -> bool:
     """Return whether money arrived: by a payment, or late or in part for an ended session.
 
-    A refund of late or partial money also names its charge.
+    Late and partial money has a charge, too, because its refund names the charge.
     """
     return session.status is Status.COMPLETED or (session.terminal and bool(session.received))
 
 
 def account_id(merchant_id: str) -> str:
-    """Return the id of a merchant as an account: `acct_…`."""
+    """Return the id that a merchant has as an account: `acct_…`."""
     return f"acct_{merchant_id.removeprefix('mer_')}"
 
 
 def session_of(named: str, prefix: str) -> str | None:
-    """Return the id of the session whose object is `named`, or None for another id."""
+    """Return the id of the session whose object has the id `named`, or None for other ids."""
     session_id = f"cs_{named.removeprefix(prefix)}"
     right = named.startswith(prefix) and SESSION_ID.fullmatch(session_id)
     return session_id if right else None
 
 
 def item_of(named: str, prefix: str) -> tuple[str, int] | None:
-    """Return the session and the place of the line item whose price or product has this id."""
+    """Return the session's id and the line item's position for the id of a price or product."""
     session_id, place = session_of(named[:-2], prefix), named[-2:]
     right = session_id is not None and place.isascii() and place.isdigit()
     return (session_id, int(place)) if session_id is not None and right else None
 
 
 def livemode(base_url: str) -> bool:
-    """Return false on a test stage, and in development, where the service is http."""
+    """Return false on a test stage, and in development, where the service's address is http."""
     return base_url.startswith("https://") and not isinstance(base_url, TestUrl)
 
 
@@ -577,7 +578,7 @@ def _folded(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strings(metadata: Any) -> dict[str, str]:
-    """Return metadata for /v1: values that are not text are written as JSON."""
+    """Return metadata for /v1, in which values that are not text are written as JSON."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in metadata.items()

@@ -28,13 +28,13 @@ from checkout.domain.stripe.objects import (
     unix,
 )
 
-_TRANSACTION: Final = "txn_re"  # unlike a charge's, so that each names one record
+_TRANSACTION: Final = "txn_re"  # differs from a charge's, so that an id belongs to one record only
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
     """Return the `refund`. Facts that only this service has are in `open_payments`.
 
-    As in Stripe, the reason of a failure or of waiting is left out if there is none.
+    As in Stripe, the fields for the reason of a failure and of waiting are left out without one.
     """
     failed = refund.status is RefundStatus.FAILED
     waits = pending_reason(refund)
@@ -80,7 +80,7 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
 
 
 def transaction_id(refund: Refund) -> str | None:
-    """Return the id of the refund's balance transaction; None until the wallet has paid."""
+    """Return the id of the refund's balance transaction, or None until the wallet has paid."""
     if not refund.terminal or refund.spent is None:
         return None
     return f"{_TRANSACTION}{refund.id.removeprefix('re_')}"

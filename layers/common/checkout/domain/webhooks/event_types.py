@@ -1,6 +1,6 @@
 """The types of webhook events: one table for deliveries, the dashboard, the APIs and the docs.
 
-A stored event or endpoint may have a type that is not in it, from a later release.
+A stored event or endpoint may have a type that the table lacks, if a later release wrote it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ PING: Final = "ping"
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """A type of event; `sentence` describes what happened, without a full stop.
+    """A type of event. `sentence` describes what happened, without a full stop.
 
-    An `optional` type is sent to the endpoints that request it, the others to all. With `amount`
-    the body also has the amount received. `stripe` is the type in Stripe's form, if it differs.
-    `beside` names another type with the same meaning for another of Stripe's objects: only
-    endpoints in Stripe's form get both, because the native form would repeat the same body.
+    An `optional` type is sent only to the endpoints that request it, the other types to all. With
+    `amount`, the body also has the amount received. `stripe` is the type in Stripe's form, if that
+    differs. If `beside` is set, this type has the same meaning as the type `beside`, but for
+    another of Stripe's objects. Only endpoints in Stripe's form get both events, because in the
+    native form both would have the same body.
     """
 
     sentence: str
@@ -73,9 +74,10 @@ ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
 
 
 def choices() -> dict[str, str]:
-    """Return the optional types by the short name under which they are chosen.
+    """Return the optional types by the short names with which merchants choose them.
 
-    It is the last part of the type; if an earlier type has that name, the whole with underscores.
+    The short name is the last part of the type. If an earlier type has the same short name, it is
+    the whole type with underscores.
     """
     found: dict[str, str] = {}
     for name in OPTIONAL:
@@ -90,5 +92,5 @@ def sentence_of(name: str) -> str:
 
 
 def stripe_name(name: str) -> str:
-    """Return the type in Stripe's form, which is the same for most types and for unknown ones."""
+    """Return the type in Stripe's form; most types, and unknown ones, have the same name there."""
     return EVENTS[name].stripe or name if name in EVENTS else name

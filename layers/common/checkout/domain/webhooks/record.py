@@ -1,6 +1,6 @@
 """Webhook events: bodies, delivery attempts, retry schedule.
 
-Pure rules: `flows/webhooks/deliver.py` makes the attempts.
+This module has only the rules; `flows/webhooks/deliver.py` makes the attempts.
 Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
 """
 
@@ -37,19 +37,19 @@ DELAYS: Final = (
 )
 ATTEMPTS_MAX: Final = len(DELAYS) + 1
 TIMEOUT: Final = timedelta(seconds=10)
-# Longer than any attempt can take, so an older lease belongs to a dead process.
+# Longer than any attempt can take, so a lease that is older belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
-# The sweep does not enqueue an event before this age, because the message of its first attempt is
-# in the queue.
+# The sweep does not enqueue an event that is younger than this, because the message for its first
+# attempt is already in the queue.
 FIRST_MESSAGE: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then the event can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
 COPY_MARK: Final = "~"  # between the ids of the event and of the endpoint, in a copy's id
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not varied
-_JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
+_JITTER_FROM: Final = timedelta(minutes=1)  # shorter delays are not varied
+_JITTER: Final = 0.09  # below the documented 10 %, which leaves room for delays of the queue
 
 
 class Format(StrEnum):
@@ -68,9 +68,9 @@ class EventStatus(StrEnum):
 class GivenUp(StrEnum):
     """The reason why no more attempts are made."""
 
-    ATTEMPTS = "attempts"  # all were made
+    ATTEMPTS = "attempts"  # all attempts were made
     GONE = "gone"  # the endpoint returned 410, which also disabled it
-    DISABLED = "disabled"  # the endpoint was disabled before
+    DISABLED = "disabled"  # the endpoint was already disabled
     NO_ENDPOINT = "no_endpoint"  # the merchant has set no endpoint, or has removed it
     NOT_WANTED = "not_wanted"  # the first endpoint did not request it, but another one did
 
@@ -79,8 +79,9 @@ class GivenUp(StrEnum):
 class Delivery:
     """One attempt.
 
-    Without a duration its process died, and the outcome is unknown. `answer` is the beginning of
-    the response body, as text; `error` is the reason why there is no status.
+    If `duration_ms` is None, the process of the attempt has died, and the outcome is unknown.
+    `answer` is the beginning of the response body, as text. `error` is the reason why there is no
+    status.
     """
 
     at: datetime
@@ -98,18 +99,19 @@ class Delivery:
 class WebhookEvent:
     """A message to one endpoint of the merchant, and the state of its delivery.
 
-    An event is for the merchant's first endpoint. For each further endpoint that wants it there is
-    a copy (`copies`), with that endpoint's id in `endpoint`. An event that was resent by hand has
-    the id of the first endpoint at that time; with None it is for the endpoint that existed when
-    the event was made.
+    An event is for the merchant's first endpoint. Each further endpoint that wants it gets a copy
+    (`copies`), which has that endpoint's id in `endpoint`. An event that was resent by hand has the
+    id of the endpoint that was the first one at that time. If `endpoint` is None, the event is for
+    the endpoint that existed when the event was made.
 
-    `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
-    attempt sends the same bytes. `attempts` counts the attempts of this round; resending begins a
-    new round. While it is pending, no attempt is made before `next_at`. `subject` is the id of the
-    event's record, and `part` that record's part; a test event has none. With `details_of`, the
-    details of that session's customer are added to `stripe_body` when it is sent or read
+    `body` and `stripe_body`, one for each `Format`, are written when the session changes and then
+    stay the same, so every attempt sends the same bytes. `attempts` is the number of attempts in
+    this round; resending begins a new round. While the event is pending, no attempt is made before
+    `next_at`. `subject` is the id of the record that the event is about, and `part` is that
+    record's part; a test event has no record. If `details_of` is the id of a session, the details
+    of that session's customer are added to `stripe_body` when it is sent or read
     (record_kinds.with_details), but not after an erasure. `writer` is a nonce that distinguishes
-    two leases taken at the same instant.
+    two leases that were taken at the same instant.
     """
 
     id: str
@@ -133,12 +135,12 @@ class WebhookEvent:
 
     @property
     def event(self) -> str:
-        """The id for the receiver. A copy has the id of its original."""
+        """The id that the receiver gets, which for a copy is the id of the original event."""
         return self.id.partition(COPY_MARK)[0]
 
     @property
     def session(self) -> str | None:
-        """The id of the event's session, if it has one."""
+        """The id of the session that the event is about, if any."""
         about = self.subject
         return about if about and kind_of(about) == SESSION else None
 
@@ -148,17 +150,17 @@ class WebhookEvent:
 
     @property
     def in_vain(self) -> bool:
-        """Whether it was given up although an endpoint requested it."""
+        """Whether its delivery was given up although an endpoint requested the event."""
         return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
 
     @property
     def undelivered(self) -> bool:
-        """Whether an endpoint that requested it has not received it."""
+        """Whether an endpoint that requested the event has not received it."""
         return self.status is EventStatus.PENDING or self.in_vain
 
     @property
     def due_at(self) -> datetime:
-        """Return when the sweep should enqueue it, if it is pending."""
+        """Return when the sweep should enqueue the event, if it is pending."""
         return max(self.next_at, self.created_at + FIRST_MESSAGE)
 
     def body_for(self, endpoint: Endpoint) -> str:
@@ -170,7 +172,7 @@ class WebhookEvent:
         return compact(json.loads(self.stripe_body) | {"api_version": endpoint.api_version})
 
     def for_endpoints(self, number: int) -> WebhookEvent:
-        """Return the event with the number of endpoints that get it, in Stripe's form."""
+        """Return the event with the number of receiving endpoints in the body of Stripe's form."""
         if number < 2:
             return self
         told = json.loads(self.stripe_body) | {"pending_webhooks": number}
@@ -181,7 +183,8 @@ class WebhookEvent:
 class WebhookSecret:
     """A signing secret.
 
-    `sealed` is ciphertext. It signs until `expires_at`; the newest secret has no end.
+    `sealed` is ciphertext. Events are signed with the secret until `expires_at`; the newest secret
+    has no end.
     """
 
     sealed: str = field(repr=False)
@@ -191,12 +194,13 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The merchant's URL, the optional events it wants, and its secrets, newest first.
+    """The merchant's URL, the optional events that it wants, and its secrets, newest first.
 
-    If it `asked` for types, by the names of its form, it gets only these; `*` is every type. Bodies
-    in Stripe's form have the `api_version` that its client expects. `set_by` is the id of the key
-    or member who has set the address, and `set_at` the time; None if the operator has set it. With
-    `withheld` that key may not read, so its events do not contain customers' details.
+    If `asked` has types, by their names in the endpoint's form, the endpoint gets only these; `*`
+    means every type. Bodies in Stripe's form have the `api_version` that the endpoint's client
+    expects. `set_by` is the id of the key or member who has set the URL, and `set_at` is when; both
+    are None if the operator has set it. `withheld` is set if a key that has no right to read has
+    set the URL, so its events do not contain customers' details.
     """
 
     id: str
@@ -218,8 +222,8 @@ class Endpoint:
         if event_type in BESIDE and self.format is not Format.STRIPE:
             return False
         if self.asked:
-            # `events` has what the names meant when they were asked for: the form can have been
-            # another one.
+            # The endpoint may have had another form when it requested types. `events` has what the
+            # names meant then.
             names = {"*", event_type}
             if self.format is Format.STRIPE:
                 names.add(stripe_name(event_type))
@@ -238,7 +242,7 @@ class Endpoint:
 def secret_place(merchant_id: str, further: str | None = None) -> tuple[str, str, str]:
     """Return the place of an endpoint's secrets in the vault: table, record, field.
 
-    `further` is the id of an endpoint that is not the merchant's first.
+    `further` is the id of an endpoint that is not the merchant's first one.
     """
     return ("merchants", merchant_id, f"webhook_secret {further}" if further else "webhook_secret")
 
@@ -251,7 +255,7 @@ def copy_id(event_id: str, endpoint_id: str) -> str:
 def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEvent, ...]:
     """Return the copies of a new event, one for each of these endpoints that wants it.
 
-    They are the same each time, so that each is stored once.
+    A repeated call returns the same copies, so that each copy is stored only once.
     """
     return tuple(
         replace(event, id=copy_id(event.id, endpoint.id), endpoint=endpoint.id)
@@ -261,7 +265,7 @@ def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEve
 
 
 def ping_body(event_id: str, *, currency: str) -> str:
-    """Return the same seven fields for a test event: no session, nothing paid."""
+    """Return the seven fields for a test event, which has no session and no payment."""
     body: answers.Event = {
         "id": event_id,
         "status": PING,
@@ -285,9 +289,9 @@ def waiting(event: WebhookEvent, now: datetime) -> bool:
 
 
 def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
-    """Return the event with one more attempt begun at `now`.
+    """Return the event with one more attempt, which begins at `now`.
 
-    If its process dies, the next attempt may begin after the lease and the usual delay.
+    If the attempt's process dies, the next attempt can begin after the lease and the usual delay.
     """
     attempts = event.attempts + 1
     return replace(
@@ -303,7 +307,7 @@ def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
 def noted_late(event: WebhookEvent, delivery: Delivery, *, now: datetime) -> WebhookEvent:
     """Record the result of an attempt whose lease has expired.
 
-    A success marks the event delivered, even if it was given up meanwhile.
+    A success marks the event as delivered, even if it was given up meanwhile.
     """
     entries = tuple(
         delivery if each.at == delivery.at and each.duration_ms is None else each
@@ -326,8 +330,8 @@ def ended(
 ) -> WebhookEvent:
     """Record the result of the leased attempt.
 
-    `spread`, -1..1, places the next attempt within ±10 %; `retry_after` and `gone` (send no more)
-    come from the receiver's response.
+    `spread`, from -1 to 1, varies the delay of the next attempt within ±10 %. `retry_after` and
+    `gone` (send no more) come from the receiver's response.
     """
     entries = (*event.deliveries[:-1], delivery)
     noted = replace(event, version=event.version + 1, deliveries=entries)
@@ -338,14 +342,14 @@ def ended(
         return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=reason)
     pause = _delay(event.attempts)
     if pause >= _JITTER_FROM:
-        pause += pause * _JITTER * spread // _MILLISECOND * _MILLISECOND  # as it is stored
+        pause += pause * _JITTER * spread // _MILLISECOND * _MILLISECOND  # whole ms, as stored
     if retry_after is not None:
         pause = max(pause, min(retry_after, RETRY_AFTER_MAX))
     return replace(noted, next_at=now + pause)
 
 
 def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookEvent:
-    """Return the event with no more attempts, and the reason."""
+    """Return the event with `reason`, after which no more attempts are made."""
     return replace(
         event,
         version=event.version + 1,
@@ -356,7 +360,7 @@ def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookE
 
 
 def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = None) -> WebhookEvent:
-    """Return the event with a new round of attempts from now on, for `endpoint` if it is given."""
+    """Return the event with a new round of attempts from now on, to `endpoint` if it is given."""
     return replace(
         event,
         version=event.version + 1,
@@ -370,5 +374,5 @@ def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = Non
 
 
 def _delay(attempts: int) -> timedelta:
-    """Return the delay after this number of attempts."""
+    """Return the delay after `attempts` failed attempts."""
     return DELAYS[min(attempts, len(DELAYS)) - 1]

@@ -1,14 +1,15 @@
 """Webhook signature headers in two schemes, from the same secrets over the same bytes.
 
-Merchants verify with libraries that they already have. `Checkout-Signature: t=<Unix
-seconds>,v1=<hex>[,v1=<hex>]` is HMAC-SHA256 of `t.body`, keyed with the whole secret string
-(spec.md "Events"; as Stripe's SDKs verify it). `webhook-signature: v1,<base64>[ v1,<base64>]` is
-HMAC-SHA256 of `id.timestamp.body`, keyed with the bytes behind `whsec_` (Standard Webhooks). While
-a secret is being rolled there is one signature for each.
+There are two schemes so that merchants can verify with libraries that they already have.
+`Checkout-Signature: t=<Unix seconds>,v1=<hex>[,v1=<hex>]` is HMAC-SHA256 of `t.body`, keyed with
+the whole secret string (spec.md "Events"; as Stripe's SDKs verify it). `webhook-signature:
+v1,<base64>[ v1,<base64>]` is HMAC-SHA256 of `id.timestamp.body`, keyed with the bytes after
+`whsec_` (Standard Webhooks). While a secret is being rolled, each header has one signature for the
+old secret and one for the new secret.
 
-`check` diagnoses a signature that a merchant's program refused, by a comparison of the pasted
-headers and body with what this service signs. No computed signature is shown, only whether and
-where a given one differs in a few characters.
+`check` diagnoses a signature that a merchant's program refused: it compares the pasted headers and
+body with what this service signs. It never shows a computed signature, only whether the given one
+differs in a few characters, and where.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def new_webhook_secret(random_bytes: Callable[[int], bytes]) -> str:
 def signed_headers(
     event_id: str, event_type: str, body: str, *, secrets: Sequence[str], now: datetime
 ) -> dict[str, str]:
-    """Return all headers of an attempt at `now`; `secrets` are in the clear, newest first."""
+    """Return all headers of an attempt at `now`. `secrets` are in plain text, newest first."""
     at = str(int(now.timestamp()))
     by_stripe = [hex_signature(at, body, secret) for secret in secrets]
     by_standard = [standard_signature(event_id, at, body, secret) for secret in secrets]
@@ -54,8 +55,8 @@ def signed_headers(
 def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[str, str]:
     """Return `Stripe-Signature` of an attempt at `now`; `secrets` as in `signed_headers`.
 
-    The newest secret's `v1` is last: Stripe's libraries try each, but some handlers keep only the
-    last one of a name, and during a roll the merchant changes to the new secret.
+    The `v1` of the newest secret is the last one. Stripe's libraries try every `v1`, but some
+    handlers keep only the last one, and during a roll the merchant changes to the new secret.
     """
     at = str(int(now.timestamp()))
     signatures = [f"v1={hex_signature(at, body, secret)}" for secret in reversed(secrets)]
@@ -63,7 +64,7 @@ def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[s
 
 
 def hex_signature(at: str, body: str, secret: str) -> str:
-    """Return a `v1` of Checkout-Signature; `at` as the header has it."""
+    """Return a `v1` of Checkout-Signature; `at` is written as in the header."""
     return _hmac(secret.encode(), f"{at}.{body}").hex()
 
 
@@ -81,12 +82,12 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 TOLERANCE: Final = timedelta(minutes=5)  # the age that verifying libraries accept
-NEAR: Final = 600  # seconds around a timestamp that are tried
+NEAR: Final = 600  # `check` tries all times that are this many seconds from a timestamp
 _HOURS: Final = 14  # the largest distance of a time zone from UTC
-_FEW: Final = 4  # up to this many different characters, a signature counts as damaged
+_FEW: Final = 4  # a signature that differs in up to this many characters is called damaged
 _ID: Final = re.compile(rf'"id"\s*:\s*"({id_pattern("cs", "evt")})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
-# As received by a server, or as printed by a program: in quotes, with a comma.
+# A header as a server receives it, or as a program prints it, in quotes and with a comma.
 _LINE: Final = re.compile(
     r"^[ \t{]*[\"']?([A-Za-z-]+)[\"']?[ \t]*:[ \t]*[\"']?(.*?)[\"']?[ \t\r},]*$", re.MULTILINE
 )
@@ -97,8 +98,8 @@ _COMBINED: Final = re.compile(r"\s*t=([^,\s]*)((?:\s*,\s*v[0-9]+=[^,\s]*)*)\s*")
 class PastedHeaders:
     """The headers that a merchant has pasted.
 
-    `event_id` is None in the scheme of Checkout-Signature, unless Checkout-Event-Id was pasted
-    too.
+    In the scheme of Checkout-Signature, `event_id` is None unless Checkout-Event-Id was also
+    pasted.
     """
 
     standard: bool
@@ -117,7 +118,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`code` names the sentence (dashboard/webhooks.py), the other fields are its values."""
+    """`code` selects the sentence (dashboard/webhooks.py); the other fields are its values."""
 
     code: str
     good: bool = False
@@ -130,7 +131,7 @@ class Finding:
 
 
 def presented(pasted: str) -> PastedHeaders | None:
-    """Parse header lines, or the value of Checkout-Signature alone. Return None for neither."""
+    """Parse header lines, or the value of Checkout-Signature alone; None for other texts."""
     lines = {name.lower(): value for name, value in _LINE.findall(pasted)}
     value = lines.get("checkout-signature", pasted if not lines else "")
     event_id = lines.get("webhook-id") or lines.get("checkout-event-id")
@@ -159,7 +160,7 @@ def id_in(body: str) -> str | None:
 def check(
     given: PastedHeaders, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return the problems, most important first, or one finding that the signature is correct.
+    """Return the problems, the most important first, or only that the signature is correct.
 
     `sent` is the stored body of this event, if it is known.
     """
@@ -185,7 +186,7 @@ def check(
 def _unsigned(
     given: PastedHeaders, body: str, *, secrets: Sequence[Secret], sent: str | None
 ) -> tuple[Finding, ...]:
-    """Report that no secret made this signature for this body and a time nearby."""
+    """Report that no secret made this signature for this body, at the given time or near it."""
     for text in (body, *([sent] if sent is not None else [])):
         for secret in secrets:
             expected = _sign(given, int(given.time), text, secret)
@@ -199,7 +200,7 @@ def _unsigned(
 
 
 def _differences(name: str, body: str, sent: str | None, secret: str) -> tuple[Finding, ...]:
-    """Compare bodies. `name` is of the body that was signed: given, sent, or a variant."""
+    """Compare bodies. `name` says which body was signed: the given one, `sent`, or a variant."""
     if name == "":
         return (Finding(code="right", good=True, secret=secret),)
     exactly = _difference(body, sent) if sent is not None else None
@@ -249,7 +250,7 @@ def _byte(data: bytes, place: int) -> str:
 
 
 def _variants(body: str) -> Iterator[tuple[str, str]]:
-    """Return the bodies from which programs may have made this one."""
+    """Return the bodies that programs may have changed into this one."""
     yield "bom", body.removeprefix("\ufeff")
     yield "spaces", body.strip().lstrip("\ufeff").strip()
     try:
@@ -293,7 +294,7 @@ def _bytes(signature: str) -> bytes:
 
 
 def _damaged(expected: bytes, signature: str) -> int | None:
-    """Return the first place, from 1, of the few in which the two differ."""
+    """Return the first place (from 1) in which the two differ; None unless they differ in a few."""
     given = _bytes(signature)
     if len(given) != len(expected):
         return None

@@ -1,8 +1,9 @@
 """The hosts and network addresses that `PublicTransport` connects to: public unicast only.
 
 This is an allow-list, because a customer who types a wallet address chooses the target of our
-requests, which could be in our own network. `ipaddress.is_global` is not used: its table differs
-between Python releases, and it allows multicast and blocks that contain an IPv4 address.
+requests, and the target could be in our own network. `ipaddress.is_global` is not used, because its
+table differs between Python releases, and because it allows multicast and address blocks that
+contain an IPv4 address.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from open_payments.urls import is_infrastructure, is_loopback, is_name
 
 Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 
-# IPv4 has no prefix for public addresses: they are the unicast space without these (IANA's registry
-# of special-purpose addresses, RFC 6890).
+# IPv4 has no prefix for public addresses: every unicast address is public unless it is in one of
+# these networks (IANA's registry of special-purpose addresses, RFC 6890).
 _NOT_PUBLIC_V4: Final = tuple(
     map(
         IPv4Network,
@@ -47,8 +48,8 @@ _NOT_PUBLIC_V4: Final = tuple(
     )
 )
 
-# All of IPv6's public unicast is in here (RFC 4291, 3587); loopback, local, multicast and NAT64
-# (64:ff9b::/96, RFC 6052) are not.
+# All public unicast addresses of IPv6 are in this network (RFC 4291, 3587). Loopback, local and
+# multicast addresses and NAT64 (64:ff9b::/96, RFC 6052) are not.
 _GLOBAL_UNICAST_V6: Final = IPv6Network("2000::/3")
 _NOT_PUBLIC_V6: Final = tuple(
     map(
@@ -64,22 +65,22 @@ _NOT_PUBLIC_V6: Final = tuple(
     )
 )
 
-# "Ends in a number" in the URL standard: a name that resolvers read as IPv4 (2130706433, 0x7f.1).
+# A name that "ends in a number" (URL standard). Resolvers read it as IPv4 (2130706433, 0x7f.1).
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
 
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
     """Return the host's addresses, each once.
 
-    Runs in a thread, because getaddrinfo has no timeout, and in a daemon thread, so that it does
-    not delay an exit. Raises the resolver's errors, and TimeoutError.
+    Run the resolver in a thread, because getaddrinfo has no timeout. It is a daemon thread, so that
+    it does not delay the end of the process. Raises the resolver's errors, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
     def ask() -> None:
         try:
             found.set_result(resolve(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001 - for the waiting thread
+        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
             found.set_exception(error)
 
     threading.Thread(target=ask, name="resolve", daemon=True).start()
@@ -87,7 +88,7 @@ def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
 
 
 def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
-    """Return whether a connection to `address`, as resolved, is permitted.
+    """Return whether a connection to `address`, which a resolver returned, is permitted.
 
     `allow_loopback` adds only 127.0.0.0/8 and ::1.
     """
@@ -104,7 +105,7 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
             if is_loopback(address):
                 return allow_loopback
             return parsed in _GLOBAL_UNICAST_V6 and not any(parsed in net for net in _NOT_PUBLIC_V6)
-        parsed = parsed.ipv4_mapped  # RFC 4291: a connection to it goes to the IPv4 address
+        parsed = parsed.ipv4_mapped  # RFC 4291: connections go to the IPv4 address inside
     if is_loopback(str(parsed)):
         return allow_loopback
     return not any(parsed in net for net in _NOT_PUBLIC_V4)
@@ -113,8 +114,8 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 def is_host(host: str) -> bool:
     """Return whether every program reads `host`, without brackets or port, in the same way.
 
-    A DNS name, a dotted quad and an IPv6 address are allowed, but not the names of
-    `is_infrastructure`. `is_permitted` checks its addresses after resolution.
+    A DNS name, a dotted quad and an IPv6 address are allowed, but not the names that
+    `is_infrastructure` recognizes. After resolution, `is_permitted` checks the host's addresses.
     """
     if is_infrastructure(host):
         return False

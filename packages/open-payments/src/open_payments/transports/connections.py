@@ -1,7 +1,7 @@
-"""Connections to public addresses, for `public.py`: permitted, limited in time and size.
+"""Connections to permitted public addresses, limited in time and size, for `public.py`.
 
-Refuses an address that is not permitted, an exchange that takes too long, and an answer that is too
-large. httpx calls this transport, and httpcore, the library under httpx, handles HTTP.
+This module refuses an address that is not permitted, an exchange that takes too long, and an answer
+that is too large. httpx calls this transport, and httpcore, the library under httpx, handles HTTP.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import httpx
 from open_payments.transports.addresses import Resolve, is_permitted, look_up
 from open_payments.transports.requests import Stopped
 
-_MOST_ADDRESSES: Final = 8  # tried for one name
+_MOST_ADDRESSES: Final = 8  # addresses that are tried for one name
 
 
 @dataclass(slots=True)
 class Call:
-    """One exchange: the time and bytes it has left, and whether anything was sent.
+    """One exchange: the time and bytes that it has left, and whether anything was sent.
 
-    httpcore passes a request's `timeout` unread to the backend and the streams, so this object is
-    used as the timeout. A plain number would begin again at every read.
+    This object is used as the request's `timeout`, because httpcore passes `timeout` to the backend
+    and the streams without reading it. A number of seconds would start again at every read.
     """
 
     monotonic: Callable[[], float]
@@ -44,8 +44,8 @@ class Call:
 class Connections(httpx.BaseTransport):
     """Sends requests of httpx over the connections of `backend`.
 
-    The request's extension `timeout` holds a `Call`. Raises Stopped and the errors of httpcore. An
-    idle connection is used again within `keep_alive` seconds. Thread-safe.
+    The request's extension `timeout` contains a `Call`. Raises Stopped and the errors of httpcore.
+    A connection is used again if it was idle for at most `keep_alive` seconds. Thread-safe.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Connections(httpx.BaseTransport):
     ) -> None:
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls,
-            max_connections=None,  # a hanging connection must not delay another
+            max_connections=None,  # one hanging connection must not delay the others
             keepalive_expiry=keep_alive,
             network_backend=backend,
         )
@@ -81,7 +81,7 @@ class Connections(httpx.BaseTransport):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of httpcore's answer, as it arrives."""
+    """The body of httpcore's answer, read as it arrives."""
 
     def __init__(self, answer: httpcore.Response) -> None:
         self._answer = answer
@@ -96,9 +96,8 @@ class _Body(httpx.SyncByteStream):
 class PublicBackend(httpcore.NetworkBackend):
     """Resolves a name once, checks all its addresses, and connects to one of them.
 
-    If the name were resolved again for the connection, it could return a public address to the
-    check and a private one to the connection (DNS rebinding). The certificate is checked against
-    the name.
+    If the name were resolved again to connect, DNS could return a public address for the check and
+    a private one for the connection (DNS rebinding). The certificate is checked against the name.
     """
 
     def __init__(self, resolve: Resolve, *, allow_loopback: bool) -> None:
@@ -122,8 +121,8 @@ class PublicBackend(httpcore.NetworkBackend):
             raise Stopped("address refused")
         addresses = addresses[:_MOST_ADDRESSES]
         while True:
-            # Each address gets an even share of the time, so that a dead address does not use up
-            # the time of the others.
+            # Each address gets an equal share of the time, so that an address that does not answer
+            # does not use up the time of the others.
             share = call.seconds_left() / len(addresses)
             try:
                 return _Stream(self._sockets.connect_tcp(addresses.pop(0), port, timeout=share))
@@ -133,7 +132,7 @@ class PublicBackend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A socket within the exchange's time and size, which notes when sending begins."""
+    """A socket, limited to the exchange's time and size. It records when sending begins."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -147,7 +146,7 @@ class _Stream(httpcore.NetworkStream):
         except BaseException:
             self._stream.close()
             raise
-        # An answer that ends with the connection is complete only if TLS was closed properly.
+        # If an answer ends with the connection, it is complete only if TLS was closed properly.
         stream.get_extra_info("socket").suppress_ragged_eofs = False
         return _Stream(stream)
 

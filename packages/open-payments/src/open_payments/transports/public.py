@@ -1,9 +1,9 @@
 """HTTP to hosts that strangers choose: the default transport, guarded.
 
-Permits only https and public addresses, which are checked when the connection is made. Limits the
-time for all steps together and the size of the answer. Decides whether a failed request may have
-arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends nothing
-twice. Uses only HTTP/1.1.
+This module permits only https and public addresses, and checks an address when it connects. It
+limits the size of the answer, and the time for all steps together. After a failure, it decides
+whether the request may have arrived. It follows no redirect, uses no proxy, keeps no cookie,
+decompresses nothing and sends nothing twice. It uses only HTTP/1.1.
 
 httpx builds the request and reads its answer; `connections.Connections` sends it. An
 `httpx.Client` would only add features that are forbidden here. A request that httpx has changed is
@@ -33,24 +33,27 @@ from open_payments.transports.connections import Call, Connections, PublicBacken
 from open_payments.transports.requests import Stopped, built
 from open_payments.urls import Target, is_loopback, target
 
-# At DEBUG the library would log response headers.
+# At the level DEBUG, httpcore would log response headers.
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 _HTTPS_PORT: Final = 443
-# NXDOMAIN and "no address"; a failing resolver returns other numbers (RFC 3493 section 6.1).
+# NXDOMAIN and "no address". If the resolver itself fails, it returns other numbers (RFC 3493
+# section 6.1).
 _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 class PublicTransport:
     """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
 
-    `user_agent` is the value of User-Agent. `ca_file` (PEM) is trusted besides the public
-    authorities, and `allow_loopback` adds loopback addresses, on every port and over http: both are
-    for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
-    status line, headers and body together. `keep_alive` is the number of seconds after which an
-    idle connection is no longer used. It must be less than 5 s: Node closes the connection then,
-    and a request sent at that moment has an unknown outcome. The idle time is also measured by
-    `wall`, because Lambda freezes a process and its monotonic clock between events.
+    `user_agent` is the value of User-Agent. Two parameters are for development only: `ca_file` (PEM)
+    is trusted in addition to the public authorities, and `allow_loopback` permits loopback
+    addresses, on every port and over http. `resolve` has the signature of `socket.getaddrinfo`.
+    `max_answer_bytes` limits status line, headers and body together.
+
+    `keep_alive` is the number of seconds after which an idle connection is no longer used. It must
+    be less than 5 s, because Node closes the connection after 5 s, and a request sent at that
+    moment has an unknown outcome. The idle time is also measured by `wall`, because Lambda freezes
+    a process and its monotonic clock between events.
     """
 
     def __init__(
@@ -88,12 +91,13 @@ class PublicTransport:
     def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
         """Send `request` once, byte for byte, within `timeout` seconds for all steps together.
 
-        A 3xx is an answer like any other. Raises NotSent if no byte of the request was sent (URL,
-        name or address refused, no connection, no TLS), NoSuchHost if the name does not exist, and
-        OutcomeUnknown otherwise (no answer in time, cut short, too big, compressed, not HTTP).
+        A 3xx is returned like any other answer. Raises NotSent if no byte of the request was sent
+        (URL, name or address refused, no connection, no TLS), NoSuchHost if the name does not
+        exist, and OutcomeUnknown after any other failure (no answer in time, or an answer that is
+        cut short, too big, compressed or not HTTP).
 
         With `body_max`, only the status of the answer matters: at most `body_max` bytes of the body
-        are read, and the body may break off.
+        are read, and an incomplete body is no error.
         """
         to = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
@@ -102,11 +106,11 @@ class PublicTransport:
             made = built(request, to, usual=self._headers, extensions={"timeout": limits})
             with self._fresh_connections():
                 return self._exchange(made, body_max)
-        except Exception as error:  # noqa: BLE001 - it only matters whether it was sent
+        except Exception as error:  # noqa: BLE001 - it only matters whether the request was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
             missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
-        # Raised here, so that the new error does not have the library's error as its context: the
-        # library's error may quote a header.
+        # The new error is raised here, outside of `except`, so that its context is not the
+        # library's error, which may quote a header.
         if call.sent:
             raise OutcomeUnknown(reason)
         raise (NoSuchHost if missing else NotSent)(reason)
@@ -117,7 +121,7 @@ class PublicTransport:
 
     @contextmanager
     def _fresh_connections(self) -> Iterator[None]:
-        """Close connections that have been idle for too long by the wall clock."""
+        """Close connections that, by the wall clock, have been idle for too long."""
         with self._lock:
             idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
             if idle:
@@ -171,7 +175,7 @@ def _connect_to(to: Target) -> str:
 
 
 def _beginning(answer: httpx.Response, size: int) -> bytes:
-    """Return the first bytes of the body, up to `size`, that have arrived."""
+    """Return the first `size` bytes of the body, or fewer if no more arrive."""
     body = b""
     with suppress(
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
@@ -184,9 +188,9 @@ def _beginning(answer: httpx.Response, size: int) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause, in words that cannot contain a URL, a header or a body.
+    """Return the cause of `error` as text that cannot contain a URL, a header or a body.
 
-    httpcore's errors carry the socket's or TLS's own error inside.
+    httpcore's errors contain the original error of the socket or of TLS.
     """
     cause = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
     if isinstance(cause, Stopped):
