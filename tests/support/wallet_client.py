@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from open_payments.transport import Request, Response
+from sandbox.wallets.clients import no_fetch
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
@@ -96,13 +97,18 @@ class World:
     """A default network with simulated time, the shop's key registered, and shortcuts."""
 
     rules: Rules | None = None
+    fetch: Callable[[str], bytes] = no_fetch  # of documents at other hosts
     clock: Clock = field(default_factory=Clock)
     slept: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         randomness = random.Random(7)
         self.network: Network = default_network(
-            self.clock, randomness.randbytes, rules=self.rules, sleep=self.slept.append
+            self.clock,
+            randomness.randbytes,
+            rules=self.rules,
+            fetch=self.fetch,
+            sleep=self.slept.append,
         )
         for wallet in (SHOP, f"{HARBOR}/shop-jpy", f"{HARBOR}/shop-kwd", f"{HARBOR}/shop-scale9"):
             self.network.register_key(wallet, jwk())

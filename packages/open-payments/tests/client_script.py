@@ -13,7 +13,7 @@ from open_payments.protocol import OpenPayments
 from open_payments.testing import answer as answer
 from open_payments.transport import Request
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "conformance"
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 SHOP = "https://shop.example/till"

@@ -8,10 +8,9 @@
         └── UntrustedAnswer    an answer that contradicts the request, or is malformed
             └── BadRedirect        too many redirects, or one that is not to an https URL
 
-Do not trust two kinds of refusals of a payment: 400 "invalid quote" may be the answer to a duplicate
-delivery whose first copy was accepted, and a hostile wallet may refuse a payment that it has
-accepted. Messages never contain a
-token, a nonce or a whole body.
+Do not trust two kinds of refusals of a payment: 400 "invalid quote" may be the answer to a
+duplicate delivery whose first copy was accepted, and a hostile wallet may refuse a payment that it
+has accepted. Messages never contain a token, a nonce or a whole body.
 
 The errors of a return from an approval (RFC 9635, section 4.2) are not of a call:
 

@@ -81,8 +81,9 @@ class ClientIdentity:
     """The signer: wallet address, key id and the raw 32-byte Ed25519 private key.
 
     `url` is the URL of the client, at whose `jwks.json` servers find the key. If it is None, the
-    client is the wallet address. A client with `directed` sends its public key with each grant request instead, so servers read no
-    document of the client; servers give it only grants without an interaction.
+    client is the wallet address. A client with `directed` sends its public key with each grant
+    request instead. Servers then read no document of the client, and give it only grants without an
+    interaction.
     """
 
     wallet_address: str

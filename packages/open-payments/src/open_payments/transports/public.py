@@ -45,8 +45,8 @@ _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 class PublicTransport:
     """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
 
-    `user_agent` is the value of User-Agent. Two parameters are for development only: `ca_file` (PEM)
-    is trusted in addition to the public authorities, and `allow_loopback` permits loopback
+    `user_agent` is the value of User-Agent. Two parameters are for development only: `ca_file`
+    (PEM) is trusted in addition to the public authorities, and `allow_loopback` permits loopback
     addresses, on every port and over http. `resolve` has the signature of `socket.getaddrinfo`.
     `max_answer_bytes` limits status line, headers and body together.
 
