@@ -55,7 +55,8 @@ test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set
 
 lint: setup ## check style, types, import directions, spelling, template.yaml and the workflows
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
-	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks docs/openapi packages/open-payments/tests && \
+	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks docs/openapi \
+		packages/open-payments/tests packages/open-payments/examples && \
 		cd plugins/pretix && ../../$(BIN)/mypy pretix_checkout_sessions
 	$(BIN)/lint-imports && $(BIN)/zizmor --offline --quiet .github && $(BIN)/codespell
 

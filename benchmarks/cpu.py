@@ -42,7 +42,7 @@ from checkout import wiring
 from checkout.adapters import dynamo
 from checkout.adapters.aws import BRIEF, USUAL
 from checkout.adapters.runtime import SystemClock
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import HandClock

@@ -20,7 +20,7 @@ from checkout.adapters.runtime import Threads
 from checkout.domain.session.record import Status
 from checkout.flows.schedule import sweep
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request
+from open_payments.transports import Request
 from tests.support.basics import HandClock
 from tests.support.flows import CEDAR, World
 

@@ -37,7 +37,7 @@ from checkout.domain.session.record import Session
 from checkout.flows.merchant import setup
 from checkout.services import Services
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.cloud import table_definitions
 from sandbox.gateway import GatewayServer, Throttle, functions
 from sandbox.wallets.defaults import default_network

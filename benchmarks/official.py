@@ -28,7 +28,7 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.runtime import SystemClock
 from checkout.domain.session.record import Status
 from checkout.version import VERSION
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from open_payments.transports.public import PublicTransport
 from sandbox.wallets import certificates
 from sandbox.wallets.provider import Rules

@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
+from checkout.domain.ground.grammar import TEST_WALLETS
 from open_payments.models import Amount
-from open_payments.urls import TEST_WALLETS
 from sandbox.place import Place
 from sandbox.terminal import say
 

@@ -19,9 +19,8 @@ from typing import Any, Final
 import certifi
 import httpx2
 
-from checkout.domain.ground.grammar import is_http, link_host
+from checkout.domain.ground.grammar import TEST_WALLETS, is_http, link_host
 from checkout.domain.webhooks.signature import new_webhook_secret, signed_headers, stripe_header
-from open_payments.urls import TEST_WALLETS
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo
 

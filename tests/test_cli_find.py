@@ -11,7 +11,7 @@ from checkout import cli
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.session.record import Session
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request
+from open_payments.transports import Request
 from tests.support.flows import PREFIX, World
 
 

@@ -26,7 +26,7 @@ from uuid import uuid4
 
 import httpx2
 
-from open_payments.keys import SigningKey
+from open_payments.signatures import SigningKey
 from sandbox import cloud
 from sandbox.demo import DemoFailed
 from sandbox.rehearsal import account, edge, namespaces, stack

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import javascript
 
 _JSON = {"content-type": "application/json; charset=utf-8"}

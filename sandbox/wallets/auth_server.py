@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import answers, schemas, verifier
 from sandbox.wallets.answers import gnap, ok
 from sandbox.wallets.backend import Backend

@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Request, Response, Transport
+from open_payments.transports import Request, Response, Transport
 from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.kept import Conflict, Kept, Table
 from sandbox.wallets.network import Network

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import answers
 from sandbox.wallets.answers import ok, resource
 from sandbox.wallets.call import Call

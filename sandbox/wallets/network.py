@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets import auth_server, interaction, pages, resource_server, wallet_address_server
 from sandbox.wallets.answers import Refusal
 from sandbox.wallets.backend import Backend

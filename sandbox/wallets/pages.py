@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from open_payments.keys import SigningKey
-from open_payments.transport import Response
+from open_payments.signatures import SigningKey
+from open_payments.transports import Response
 from sandbox.wallets import answers, interaction, schemas
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.behaviours import BEHAVIOURS

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import allowance, answers, money
 from sandbox.wallets.answers import ok, resource, timestamp
 from sandbox.wallets.backend import Backend

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import answers
 from sandbox.wallets.answers import ok, resource, timestamp
 from sandbox.wallets.backend import Backend

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import answers, listing, paying, receiving, schemas, verifier
 from sandbox.wallets.answers import resource
 from sandbox.wallets.backend import Backend

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.call import MAX_BODY
 from sandbox.wallets.network import Network
 

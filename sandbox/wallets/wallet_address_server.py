@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets import answers
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call

@@ -21,7 +21,7 @@ from checkout.flows.session import prepare
 from checkout.flows.session.create import create_session
 from checkout.ports import Receipt, StaleRecord, Transaction
 from open_payments import errors as op
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.basics import NOW, HandClock, words
 from tests.support.flows import CEDAR, PREFIX, World
 

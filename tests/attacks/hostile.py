@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from checkout.domain.session.record import Session, Status
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.flows import World
 
 Change = Callable[[dict[str, Any]], None]

@@ -26,7 +26,7 @@ from checkout.domain.ground.typed_address import wallet_url
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.flows.webhooks import endpoints
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from open_payments.transports.addresses import is_host, is_permitted
 from open_payments.transports.public import PublicTransport
 from open_payments.urls import is_infrastructure, target

@@ -17,7 +17,7 @@ import pytest
 
 from checkout.domain.session.record import Session, Status
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.attacks.hostile import hostile
 from tests.support.attack_counts import Attack
 from tests.support.doors import Doors, Visitor

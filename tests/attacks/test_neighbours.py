@@ -25,7 +25,7 @@ from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.flows.session import close
 from expirer.cleanup import queued
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from pay import links, routes
 from tests.support import asgi, services
 from tests.support.basics import HandClock

@@ -30,7 +30,7 @@ from checkout.ports import Receipt
 from expirer.app import scheduled
 from expirer.cleanup import queued as cleans
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.cloud import table_definitions
 from tests.attacks.ledger import PERMITTED, Ledger, Scanned
 from tests.fakes.dynamodb import InMemoryDynamoDb

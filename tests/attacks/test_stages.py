@@ -16,7 +16,7 @@ import pytest
 from checkout.adapters.outbound.wallets import StageTransport
 from checkout.flows.merchant.api_keys import new_key
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.basics import seeded
 from tests.support.merchant_api import PREFIX, SESSIONS, MerchantApi, a_body
 from tests.support.services import put_key

@@ -11,7 +11,7 @@ import pytest
 
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.payment.in_flight import Problem
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.attacks.hostile import Hostile, assert_open_and_unpaid, hostile
 from tests.support.flows import CEDAR, World
 

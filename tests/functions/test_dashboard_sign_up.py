@@ -16,7 +16,7 @@ from checkout.flows.merchant import api_keys, setup, suspension
 from checkout.flows.people import people
 from checkout.flows.session.create import create_session
 from open_payments.errors import NotSent
-from open_payments.transport import Response
+from open_payments.transports import Response
 from tests.support import services
 from tests.support.authenticator import Authenticator
 from tests.support.dashboard_pages import BASE, Dashboard, dashboard_over

@@ -15,7 +15,7 @@ from checkout.domain.session.record import Status
 from checkout.domain.webhooks.event_types import EXPIRED
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.basics import Left
 from tests.support.deployment import canceled, sqs_event
 from tests.support.flows import World

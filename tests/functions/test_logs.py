@@ -15,7 +15,7 @@ from checkout.domain.ground.ids import session_ref
 from checkout.domain.merchant.record import private_key_place
 from checkout.domain.session.record import Status
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.deployment import Deployment, refusal
 from tests.support.flows import CEDAR
 from tests.support.overheard import Overheard

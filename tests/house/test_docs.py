@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,9 @@ PAGES = [
     *files(".md", "docs"),
     *sorted(REPOSITORY.glob("plugins/*/README.md")),
 ]
-LINKING = sorted({*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md")})
+LINKING = sorted(
+    {*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md"), *files(".md", "packages")}
+)
 TABLES: dict[str, Any] = runpy.run_path(str(REPOSITORY / "docs" / "tables.py"))
 
 
@@ -111,6 +114,36 @@ def test_lines_are_short() -> None:
         and " " in line[:LINE_MAX].strip()
     ]
     assert too_long == []
+
+
+TWICE = re.compile(r"(?<![\w.-])([A-Za-z]{2,})(?:\s|#)+\1(?![\w-])")
+
+
+def written(path: Path) -> str:
+    """Return the sentences of a page, or the comments and docstrings of a module."""
+    if path.suffix == ".md":
+        return re.sub(r"`[^`]*`", "`", "\n".join(line for _, line in prose(path)))
+    text = ""
+    with path.open("rb") as source:
+        for each in tokenize.tokenize(source.readline):
+            if each.type == tokenize.COMMENT:
+                # A comment on lines of its own goes on in the next line; one beside code does not.
+                text += each.string + (" " if each.line.lstrip()[0] == "#" else " | ")
+            elif each.type == tokenize.STRING and each.string.startswith('"""'):
+                text += f"| {each.string} | "
+            elif each.type not in (tokenize.NL, tokenize.INDENT):
+                text += "| "
+    return text
+
+
+def test_no_word_is_written_twice_in_a_row() -> None:
+    assert TWICE.search("the same the\n# the same")
+    assert not TWICE.search("in in-memory tables")
+    folders = ("layers", "functions", "sandbox", "operations", "packages", "tests", "benchmarks")
+    pages = [*LINKING, *files(".py", *folders)]
+    assert [
+        f"{name(page)}: {found[0]}" for page in pages for found in TWICE.finditer(written(page))
+    ] == []
 
 
 def test_relative_links_resolve() -> None:

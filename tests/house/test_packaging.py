@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from checkout.version import VERSION
+from open_payments import __version__ as CLIENT_VERSION
 from tests.support.sources import files
 
 ROOT: Final = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ OURS: Final = FUNCTIONS | {"checkout", "open_payments", "sandbox"}
 # Imported by name, and never without the package that brings it.
 BROUGHT_BY: Final = {
     "botocore": "boto3",
+    "httpcore": "httpx",
     "pydantic-core": "pydantic",
     "starlette": "fastapi",
     "typing-extensions": "pydantic",
@@ -69,9 +71,15 @@ def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
 
 def test_the_client_declares_what_it_imports_and_nothing_of_the_checkout() -> None:
     wanted = {Requirement(each).name for each in CLIENTS["project"]["dependencies"]}
-    assert imported("packages/open-payments/src") == wanted
+    assert wanted == {"certifi", "cryptography", "httpx", "idna"}
+    assert {BROUGHT_BY.get(each, each) for each in imported("packages/open-payments/src")} == wanted
     [ours] = [each for each in DEPENDENCIES if each.name == "open-payments"]
-    assert ours.specifier.contains(CLIENTS["project"]["version"])
+    assert ours.specifier.contains(CLIENT_VERSION)
+
+
+def test_the_client_is_tested_with_the_versions_of_the_product() -> None:
+    group = dict(each.split("==") for each in CLIENTS["dependency-groups"]["test"])
+    assert group.items() <= pins("requirements-dev.txt").items()
 
 
 def test_what_is_tested_and_deployed_is_within_the_ranges_of_the_package() -> None:
@@ -160,8 +168,10 @@ def test_the_client_works_where_there_is_nothing_but_its_wheel_and_its_tests(
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"open_payments"}
     assert "open_payments/py.typed" in names
     assert wheel.stat().st_size < 60_000
-    shutil.copytree(CLIENT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__*"))
-    shutil.copy(CLIENT / "pyproject.toml", tmp_path)
+    for each in ("tests", "conformance", "spec", "docs"):
+        shutil.copytree(CLIENT / each, tmp_path / each, ignore=shutil.ignore_patterns("__*"))
+    for each in ("pyproject.toml", "README.md"):
+        shutil.copy(CLIENT / each, tmp_path)
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:randomly")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],

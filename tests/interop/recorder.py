@@ -11,9 +11,9 @@ import os
 from typing import Any, Final
 
 from open_payments import exchange
-from open_payments.keys import public_x
 from open_payments.models import ClientIdentity
-from open_payments.transport import Request, Response, Transport
+from open_payments.signatures import public_x
+from open_payments.transports import Request, Response, Transport
 
 SUITE: Final = ("tests/flows", "packages/open-payments/tests", "tests/functions")
 

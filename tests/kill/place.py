@@ -26,7 +26,7 @@ from checkout.flows.schedule import sweep
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.ports import EventQueue, QueuedEvent, Receipt
 from checkout.services import PayServices
-from open_payments.transport import Request, Response, Transport
+from open_payments.transports import Request, Response, Transport
 from sandbox import cloud
 from tests.support import services
 

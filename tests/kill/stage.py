@@ -29,7 +29,7 @@ from checkout.flows.merchant import api_keys, client_documents, setup
 from checkout.flows.session import close, prepare
 from checkout.flows.session.create import create_session
 from checkout.flows.session.lookup import load
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
 from sandbox.wallets.clients import Clients

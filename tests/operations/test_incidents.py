@@ -25,7 +25,7 @@ from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from operations import restore
 from operations.restore import Restorer
 from sandbox.cloud import table_definitions

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.interaction import NoRedirect
 from tests.support.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback, jwk

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets import function, kept, pages
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.function import TestWallets as Wallets

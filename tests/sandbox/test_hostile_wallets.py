@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets.behaviours import BEHAVIOURS, Behaviour
 from sandbox.wallets.provider import CLOSINGS, Closing, Rules
 from tests.support.wallet_client import ALICE, CEDAR, SHOP, Payment, World, compact, signed

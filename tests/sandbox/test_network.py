@@ -7,7 +7,7 @@ import json
 import pytest
 
 from open_payments.errors import NotSent
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets.state import Account
 from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World
 

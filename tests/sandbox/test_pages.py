@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.wallet_client import ALICE, CEDAR, FINISH, SHOP, World, callback, jwk
 
 PAGES = "http://localhost:4100"

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.interaction import NoRedirect
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Provider, Rules

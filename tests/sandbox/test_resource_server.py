@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets.answers import timestamp
 from sandbox.wallets.provider import Rules
 from tests.support.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World, signed

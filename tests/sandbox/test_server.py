@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.network import Network

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets import javascript, verifier
 from tests.support.wallet_client import KEY, compact, jwk, signed
 

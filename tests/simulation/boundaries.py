@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.simulation import releases, swarm
 from tests.simulation.faults import CALM, Around, Aws, Http, Wider
 from tests.simulation.scheduler import Died

@@ -29,7 +29,7 @@ from checkout.domain.session.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
 from checkout.ports import CompletionPolicy
 from open_payments.errors import OpenPaymentsError
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment

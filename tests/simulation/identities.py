@@ -27,7 +27,7 @@ from checkout.domain.session.record import Session, Status
 from checkout.flows.merchant import client_documents
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, move_wallet, replace_key
 from checkout.services import PayServices
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets.verifier import key_id
 from tests.simulation.faults import CALM, Wider
 from tests.simulation.providers import MARKET, SHOP

@@ -45,7 +45,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
 from checkout.ports import QueuedEvent, Scan
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support.basics import NOW, HandClock
 from tests.support.flows import CEDAR, PREFIX, World

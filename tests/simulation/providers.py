@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from open_payments.errors import OpenPaymentsError, OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.answers import gnap
 from sandbox.wallets.behaviours import Behaviour
 from sandbox.wallets.clients import no_fetch

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets.network import Network
 from sandbox.wallets.state import IncomingPayment
 

@@ -44,8 +44,8 @@ from checkout.flows.webhooks.deliver import deliver
 from checkout.ports import CompletionPolicy, Scan
 from checkout.services import PayServices
 from open_payments.errors import OpenPaymentsError
-from open_payments.keys import public_x
-from open_payments.transport import Request, Response
+from open_payments.signatures import public_x
+from open_payments.transports import Request, Response
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.simulation import (

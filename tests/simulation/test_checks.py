@@ -32,7 +32,7 @@ from checkout.domain.session.transitions import advance
 from checkout.domain.webhooks.event_types import COMPLETED
 from open_payments.models import Amount
 from open_payments.models import Quote as Price
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.state import (
     Grant,
     GrantState,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from open_payments.transport import Request
+from open_payments.transports import Request
 from sandbox.wallets import state as books
 from tests.simulation import identities
 from tests.simulation.boundaries import BEGINNING, moment

@@ -14,7 +14,7 @@ from checkout.adapters.dynamo.records import session_from, session_item
 from checkout.domain.payment.in_flight import Instruction
 from checkout.domain.session.record import Status
 from checkout.flows.session import prepare
-from open_payments.transport import Response
+from open_payments.transports import Response
 from tests.simulation import actors, probes, replica, swarm
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Rates, Wider

@@ -40,7 +40,7 @@ from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.ports import Cleanup, CompletionPolicy, QueuedEvent, Receipt
 from open_payments.errors import OpenPaymentsError, OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.cloud import table_definitions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network

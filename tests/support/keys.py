@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from open_payments.keys import public_x
+from open_payments.signatures import public_x
 
 KEY_ID = "3a1c1d2e-0000-4000-8000-000000000001"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 
 # Members of GNAP's requests and answers, except texts too short to be a secret.
 SECRET_FIELDS: Final = ("finish", "nonce", "uri", "redirect", "value", "interact_ref", "manage")

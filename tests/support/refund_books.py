@@ -21,7 +21,7 @@ from checkout.flows.refund import approve, budget, budget_request, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks import endpoints
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets.state import Grant, GrantState
 from tests.support.flows import BASE_URL, CEDAR, HARBOR, PREFIX, World
 

@@ -25,7 +25,7 @@ from checkout.domain.session.retention import RETENTION
 from checkout.ports import Clock, CompletionPolicy, Concurrency, EventQueue, Hosts, TaskQueue
 from checkout.services import DashboardServices, PayServices, Services
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 
 B = TypeVar("B")  # a store of rows beside the sessions
 

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.clients import no_fetch
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network

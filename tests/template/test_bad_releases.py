@@ -25,7 +25,7 @@ import api.routes
 import pay.routes
 from benchmarks import cost
 from checkout.domain.ground.errors import Unavailable
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.template import resources, template
 from tests.support.deployment import Deployment
 

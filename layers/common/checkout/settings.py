@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkout.domain.ground import providers
-from checkout.domain.ground.grammar import email_of
+from checkout.domain.ground.grammar import TEST_WALLETS, email_of
 from checkout.domain.ground.providers import Provider
 from checkout.domain.merchant.people import SignUp
 from checkout.domain.session.retention import RETENTION, RETENTION_LEAST
 from checkout.ports import CompletionPolicy
-from open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
+from open_payments.urls import is_loopback, is_sent, target
 
 
 class SettingsError(Exception):

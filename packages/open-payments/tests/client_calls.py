@@ -8,7 +8,7 @@ from typing import Any
 
 from client_script import ALICE, CONTINUATION, SHOP, START, TOKEN, money
 
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import Amount, Quote
 from open_payments.protocol import Access, OpenPayments
 

@@ -11,7 +11,7 @@ from open_payments import testing
 from open_payments.models import AccessToken, ClientIdentity, Continuation, WalletAddress
 from open_payments.protocol import OpenPayments
 from open_payments.testing import answer as answer
-from open_payments.transport import Request
+from open_payments.transports import Request
 
 DATA = Path(__file__).parents[1] / "conformance"
 START = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

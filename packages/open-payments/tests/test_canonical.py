@@ -10,7 +10,7 @@ from client_script import load
 from hypothesis import given
 from hypothesis import strategies as st
 
-from open_payments.canonical import canonical
+from open_payments.signatures import canonical
 
 TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 texts = st.text(st.characters(exclude_categories=["Cs"]))

@@ -9,12 +9,11 @@ import pytest
 from client_calls import CALLS, GRANTED, PENDING
 from client_script import ALICE, SHOP, Script, answer, header
 
-from open_payments import client_forms
-from open_payments.client_forms import ClientForms
+from open_payments import protocol
 from open_payments.errors import OpenPaymentsError, OutcomeUnknown, Reason, Refused
-from open_payments.protocol import Access, OpenPayments
-from open_payments.reasons import reason
-from open_payments.transport import Response
+from open_payments.exchange import reason
+from open_payments.protocol import Access, ClientForms, OpenPayments
+from open_payments.transports import Response
 
 OBJECT = {"walletAddress": SHOP}
 ASKED = {"grant": GRANTED, "pending": PENDING}
@@ -133,7 +132,7 @@ def test_the_second_refusal_is_the_one_that_is_reported() -> None:
 
 
 def test_the_number_of_remembered_servers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_forms, "_MOST", 2)
+    monkeypatch.setattr(protocol, "_MOST_FORMS", 2)
     forms = ClientForms()
     for server in "abca":
         forms.learn(server, wants_object=True)
@@ -143,7 +142,7 @@ def test_the_number_of_remembered_servers_is_bounded(monkeypatch: pytest.MonkeyP
 def test_where_the_object_goes_first_only_the_servers_of_the_string_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client_forms, "_MOST", 1)
+    monkeypatch.setattr(protocol, "_MOST_FORMS", 1)
     forms = ClientForms(object_first=True)
     assert forms.wants_object("https://a.example")
     forms.learn("https://a.example", wants_object=False)

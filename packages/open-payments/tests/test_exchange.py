@@ -8,7 +8,7 @@ import pytest
 from client_script import ALICE, CONTINUATION, TOKEN, Script, answer, words
 
 from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused, UntrustedAnswer
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import Amount, ClientIdentity
 from open_payments.protocol import Access
 

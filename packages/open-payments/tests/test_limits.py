@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from open_payments.limits import Interval, Limits
+from open_payments.interaction import Interval, Limits
 from open_payments.models import Amount
 
 FIRST = datetime(2026, 12, 1, tzinfo=UTC)

@@ -36,7 +36,7 @@ from client_script import (
 )
 
 from open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
-from open_payments.limits import Interval, Limits
+from open_payments.interaction import Interval, Limits
 from open_payments.models import AccessToken, Amount, Continuation
 from open_payments.protocol import Access
 

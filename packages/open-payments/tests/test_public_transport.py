@@ -19,7 +19,7 @@ from tls_server import NAME, Names, TlsServer, raw, reply
 
 from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from open_payments.protocol import OpenPayments
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from open_payments.transports.public import PublicTransport
 from open_payments.urls import target_uri
 

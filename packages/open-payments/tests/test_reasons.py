@@ -16,8 +16,7 @@ from open_payments.errors import (
     Refused,
     UntrustedAnswer,
 )
-from open_payments.exchange import Exchange
-from open_payments.reasons import reason
+from open_payments.exchange import Exchange, reason
 
 ANSWERS = load("answers.json")
 TO_CLIENTS = [case for case in ANSWERS if "operation" in case]

@@ -16,7 +16,7 @@ from open_payments.errors import (
     Refused,
     UntrustedAnswer,
 )
-from open_payments.transport import Response
+from open_payments.transports import Response
 
 TYPED = "https://alice.example/pay"
 

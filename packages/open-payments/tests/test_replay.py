@@ -13,7 +13,7 @@ import pytest
 from client_script import START, Script, answer, header, identity, load
 
 from open_payments.errors import Reason, Refused
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import (
     AccessToken,
     Amount,
@@ -23,7 +23,7 @@ from open_payments.models import (
     WalletAddress,
 )
 from open_payments.protocol import Access, OpenPayments
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 
 RECORDINGS = load("recordings.json")
 

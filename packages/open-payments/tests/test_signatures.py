@@ -30,11 +30,9 @@ from http_message_signatures import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from open_payments.canonical import canonical
-from open_payments.keys import load_private_key, public_x
 from open_payments.models import ClientIdentity
-from open_payments.signatures import content_digest, sign
-from open_payments.transport import Request
+from open_payments.signatures import canonical, content_digest, load_private_key, public_x, sign
+from open_payments.transports import Request
 
 VECTORS = load("vectors.json")
 KEY = VECTORS["key"]

@@ -17,7 +17,7 @@ from open_payments.errors import OutcomeUnknown, Reason, Refused
 from open_payments.models import AccessToken, ClientIdentity
 from open_payments.protocol import Access, OpenPayments
 from open_payments.tokens import TokenKeeper
-from open_payments.transport import Response
+from open_payments.transports import Response
 
 SERVER, RESOURCES = ALICE.auth_server, ALICE.resource_server
 INACTIVE = Refused("no", operation="create_quote", status=403, reason=Reason.TOKEN_INACTIVE)

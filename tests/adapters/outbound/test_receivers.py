@@ -22,10 +22,9 @@ from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.ground.errors import UrlInvalid
 from checkout.domain.ground.grammar import webhook_url
 from checkout.ports import Receipt
-from open_payments.transport import Response
-from open_payments.transports.connections import Call, PublicBackend
+from open_payments.transports import Response
+from open_payments.transports.connections import Call, PublicBackend, Stopped
 from open_payments.transports.public import PublicTransport
-from open_payments.transports.requests import Stopped
 from tests.support.basics import NOW, words
 from tests.support.protected import DELIVERY_TIMEOUT
 

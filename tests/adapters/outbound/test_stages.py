@@ -6,7 +6,7 @@ import pytest
 
 from checkout.adapters.outbound.wallets import StageTransport
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 
 OWN = "https://test.example/test-wallets"
 

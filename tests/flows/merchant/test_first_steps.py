@@ -13,8 +13,8 @@ from checkout.domain.merchant.record import Merchant
 from checkout.flows.merchant import first_steps
 from checkout.flows.merchant.first_steps import Connected, State
 from open_payments.errors import NotSent
-from open_payments.keys import public_x
-from open_payments.transport import Response
+from open_payments.signatures import public_x
+from open_payments.transports import Response
 from tests.support.flows import World, answering, on, raising
 
 FINE, WRONG, UNKNOWN = State

@@ -11,7 +11,7 @@ import pytest
 from checkout.flows.merchant import api_keys, setup
 from checkout.services import PayServices
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, raising
 from tests.support.keys import KEY_ID, new_key_pair
 

@@ -39,7 +39,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.refund import budget, budget_request, reconcile, request, settle
 from checkout.ports import StaleRecord, Transaction
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets.answers import resource
 from sandbox.wallets.money import Fee
 from sandbox.wallets.provider import Rules

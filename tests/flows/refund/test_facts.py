@@ -16,7 +16,7 @@ from checkout.domain.refund.public import public_refund
 from checkout.domain.refund.record import Refund, RefundProblem, RefundStatus
 from checkout.domain.session.record import Session, Status
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets.provider import Rules
 from tests.support.flows import CEDAR, World, answering, lose_answers, on, raising
 from tests.support.refund_books import (

@@ -30,7 +30,7 @@ from checkout.flows.refund.request import NewRefund
 from checkout.flows.refund.settle import settle
 from checkout.ports import StaleRecord, Transaction
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Response
+from open_payments.transports import Response
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, answering, on, raising
 from tests.support.refund_books import (
     ALICE,

@@ -23,7 +23,7 @@ from checkout.flows.schedule.sweep import Counts
 from checkout.flows.session import reconcile
 from checkout.ports import Transaction
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Request
+from open_payments.transports import Request
 from open_payments.urls import authority
 from tests.support.basics import NOW, between
 from tests.support.flows import CEDAR, HARBOR, PREFIX, World, interrupt, raising

@@ -18,7 +18,7 @@ from checkout.flows.payment import instruct
 from checkout.flows.session import approve, close
 from checkout.ports import StaleRecord, Transaction
 from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.provider import Rules
 from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, interrupt, lose_answers, on, raising

@@ -13,7 +13,7 @@ from checkout.domain.session.record import Status
 from checkout.flows.session import approve, close, reconcile
 from checkout.ports import CompletionPolicy
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.flows import CEDAR, World, lose_answers, on, raising
 from tests.support.protected import LEASE
 

@@ -19,7 +19,7 @@ from checkout.domain.payment.in_flight import Phase, Problem
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import close, reconcile
 from open_payments.errors import NotSent
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.flows.deadly import Killed
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 

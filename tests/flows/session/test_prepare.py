@@ -23,7 +23,7 @@ from checkout.domain.session.transitions import advance
 from checkout.flows.session import lookup
 from checkout.ports import Transaction
 from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from sandbox.wallets.provider import Rules
 from tests.support.flows import CEDAR, HARBOR, World, answering, interrupt, on, raising
 from tests.support.protected import LEASE

@@ -16,7 +16,7 @@ from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.session import reconcile
 from checkout.ports import CompletionPolicy, StaleRecord, Transaction
 from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.flows import CEDAR, World, answering, interrupt, on, raising
 from tests.support.protected import FENCE, STRAY_404
 

@@ -19,7 +19,7 @@ from checkout.domain.payment.in_flight import Problem
 from checkout.domain.session.public import public_attempts
 from checkout.domain.session.record import Session, Status
 from open_payments.errors import OutcomeUnknown
-from open_payments.transport import Response
+from open_payments.transports import Response
 from sandbox.wallets.answers import Refusal, gnap, resource
 from tests.support.flows import World, answering, on, raising
 from tests.support.keys import KEY_ID

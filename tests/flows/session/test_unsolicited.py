@@ -19,7 +19,7 @@ from checkout.flows.session import close as ends
 from checkout.flows.session import reconcile
 from checkout.ports import CompletionPolicy
 from open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from tests.support.basics import between
 from tests.support.flows import CEDAR, World, answering, lose_answers, on, raising
 from tests.support.protected import FENCE, LEASE

@@ -23,7 +23,7 @@ from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import Session
 from checkout.ports import Receipt, Receivers, Reservation, Transaction
 from open_payments.errors import OpenPaymentsError, Refused
-from open_payments.transport import Request, Response, Transport
+from open_payments.transports import Request, Response, Transport
 from open_payments.urls import authority
 
 _COUNTED: Final = {

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from open_payments import errors as errors
     from open_payments import testing as testing
     from open_payments.client import OpenPayments as OpenPayments
-    from open_payments.grants import Grant as Grant
-    from open_payments.grants import PendingGrant as PendingGrant
-    from open_payments.keys import SigningKey as SigningKey
-    from open_payments.keys import jwks as jwks
-    from open_payments.limits import Interval as Interval
-    from open_payments.limits import Limits as Limits
+    from open_payments.interaction import Grant as Grant
+    from open_payments.interaction import Interval as Interval
+    from open_payments.interaction import Limits as Limits
+    from open_payments.interaction import PendingGrant as PendingGrant
     from open_payments.models import AccessToken as AccessToken
     from open_payments.models import Amount as Amount
     from open_payments.models import GrantSpent as GrantSpent
@@ -28,9 +26,11 @@ if TYPE_CHECKING:
     from open_payments.models import PublicIncomingPayment as PublicIncomingPayment
     from open_payments.models import Quote as Quote
     from open_payments.models import WalletAddress as WalletAddress
-    from open_payments.transport import Request as Request
-    from open_payments.transport import Response as Response
-    from open_payments.transport import Transport as Transport
+    from open_payments.signatures import SigningKey as SigningKey
+    from open_payments.signatures import jwks as jwks
+    from open_payments.transports import Request as Request
+    from open_payments.transports import Response as Response
+    from open_payments.transports import Transport as Transport
     from open_payments.transports.httpx_client import HttpxTransport as HttpxTransport
     from open_payments.transports.public import PublicTransport as PublicTransport
 
@@ -42,16 +42,16 @@ _MODELS = (
 )
 _HOMES = {
     "OpenPayments": "client",
-    "Grant": "grants",
-    "PendingGrant": "grants",
-    "SigningKey": "keys",
-    "jwks": "keys",
-    "Interval": "limits",
-    "Limits": "limits",
+    "Grant": "interaction",
+    "PendingGrant": "interaction",
+    "SigningKey": "signatures",
+    "jwks": "signatures",
+    "Interval": "interaction",
+    "Limits": "interaction",
     **dict.fromkeys(_MODELS.split(), "models"),
-    "Request": "transport",
-    "Response": "transport",
-    "Transport": "transport",
+    "Request": "transports",
+    "Response": "transports",
+    "Transport": "transports",
     "HttpxTransport": "transports.httpx_client",
     "PublicTransport": "transports.public",
 }

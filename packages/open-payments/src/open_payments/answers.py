@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from open_payments.errors import UntrustedAnswer
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import (
     AccessToken,
     Amount,

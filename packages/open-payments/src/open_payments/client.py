@@ -1,7 +1,6 @@
 """`OpenPayments`: the resources of the standard, for one client.
 
-Finds the servers of a wallet address, keeps the tokens that need no approval, and puts one deadline
-over the calls of each method. `protocol.OpenPayments` has the single calls.
+It keeps the tokens that need no approval, and has one deadline for the calls of each method.
 """
 
 from __future__ import annotations
@@ -9,17 +8,15 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Self, TypeVar
 
 from open_payments import models, protocol
-from open_payments.client_forms import ClientForms
 from open_payments.errors import NotSent
-from open_payments.grants import Grant, PendingGrant
-from open_payments.keys import SigningKey
-from open_payments.limits import Limits
+from open_payments.interaction import Grant, Limits, PendingGrant
 from open_payments.models import (
     AccessToken,
     Amount,
@@ -34,44 +31,24 @@ from open_payments.models import (
     Quote,
     WalletAddress,
 )
-from open_payments.protocol import Access
+from open_payments.protocol import Access, ClientForms
+from open_payments.signatures import SigningKey
 from open_payments.tokens import TokenKeeper
-from open_payments.transport import Transport
+from open_payments.transports import Transport
 from open_payments.wallet_address import parse
 
 T = TypeVar("T")
 _HOUR: Final = timedelta(hours=1)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class _Setup:
-    """What a client and its copies with other deadlines share."""
-
-    transport: Transport
-    identity: ClientIdentity | None
-    timeout: timedelta
-    development: bool
-    now: Callable[[], datetime]
-    sleep: Callable[[float], None]
-    new_nonce: Callable[[], str]
-    forms: ClientForms
-    tokens: TokenKeeper
-
-
 class OpenPayments:
     """A client with the `wallet_address` and the `key` that sign. Safe between threads.
 
     `client` is the URL whose `jwks.json` has the key, by default the wallet address. `timeout`, in
-    seconds, limits all calls of one method together. The default `transport` is `PublicTransport`,
-    which refuses internal addresses. A grant request has the client as a string, and if the server
-    refuses the string, as the object of version 1.3 of the standard; with `object_first` the object
-    goes first. With `directed`, a grant request has the public key instead: servers then read no
-    document of the client, and no customer can approve a grant. `development` allows loopback
-    addresses, ports and plain http. Methods raise `errors.OpenPaymentsError`.
+    seconds, limits all calls of one method together. The default `transport` is `PublicTransport`.
+    `object_first` is as in `protocol.ClientForms`, `directed` as in `models.ClientIdentity`.
+    `development` allows loopback addresses, ports and plain http. Methods raise
+    `errors.OpenPaymentsError`.
     """
 
     def __init__(
@@ -85,7 +62,7 @@ class OpenPayments:
         object_first: bool = False,
         directed: bool = False,
         development: bool = False,
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], datetime] = partial(datetime.now, UTC),  # noqa: B008 - the clock
         sleep: Callable[[float], None] = time.sleep,
         new_nonce: Callable[[], str] = secrets.token_urlsafe,
     ) -> None:
@@ -97,17 +74,15 @@ class OpenPayments:
             from open_payments.transports.public import PublicTransport
 
             transport = PublicTransport(allow_loopback=development)
-        self._setup = _Setup(
-            transport,
-            identity,
-            timedelta(seconds=timeout),
-            development,
-            now,
-            sleep,
-            new_nonce,
-            ClientForms(object_first=object_first),
-            TokenKeeper(now),
-        )
+        self._transport = transport
+        self._identity = identity
+        self._timeout = timedelta(seconds=timeout)
+        self._development = development
+        self._now = now
+        self._sleep = sleep
+        self._new_nonce = new_nonce
+        self._forms = ClientForms(object_first=object_first)
+        self._tokens = TokenKeeper(now)
         self._deadline: datetime | None = None
 
     @classmethod
@@ -119,21 +94,20 @@ class OpenPayments:
 
     def within(self, seconds: float) -> Self:
         """Return this client with a deadline `seconds` from now, for all its calls together."""
-        return self.until(self._setup.now() + timedelta(seconds=seconds))
+        return self.until(self._now() + timedelta(seconds=seconds))
 
     def until(self, moment: datetime) -> Self:
         """Return this client with a deadline. The earlier one holds if it has one already."""
-        copy = object.__new__(type(self))
-        copy._setup = self._setup
-        copy._deadline = moment if self._deadline is None else min(moment, self._deadline)
-        return copy
+        found = copy(self)
+        found._deadline = moment if self._deadline is None else min(moment, self._deadline)
+        return found
 
     def wallet_address(self, typed: str) -> WalletAddress:
         """Read the document of a wallet address, typed as a URL or as a payment pointer.
 
         Raises InvalidWalletAddress, a ValueError, for what is none.
         """
-        return self._calls().get_wallet_address(parse(typed, allow_ports=self._setup.development))
+        return self._calls().get_wallet_address(parse(typed, allow_ports=self._development))
 
     def keys(self, wallet: WalletAddress) -> tuple[Jwk, ...]:
         """Return the Ed25519 keys that are registered at the wallet address."""
@@ -160,18 +134,17 @@ class OpenPayments:
         return OutgoingPayments(self)
 
     def _until(self) -> datetime:
-        usual = self._setup.now() + self._setup.timeout
+        usual = self._now() + self._timeout
         return usual if self._deadline is None else self._deadline
 
     def _calls(self, deadline: datetime | None = None) -> protocol.OpenPayments:
-        setup = self._setup
         return protocol.OpenPayments(
-            setup.transport,
-            setup.identity,
-            now=setup.now,
+            self._transport,
+            self._identity,
+            now=self._now,
             deadline=deadline or self._until(),
-            allow_http_interaction=setup.development,
-            forms=setup.forms,
+            allow_http_interaction=self._development,
+            forms=self._forms,
         )
 
     def _with_token(
@@ -182,7 +155,7 @@ class OpenPayments:
     ) -> T:
         """Make a call that needs a token of `access` at the wallet's servers."""
         calls = self._calls()
-        return self._setup.tokens.use(
+        return self._tokens.use(
             calls,
             wallet.auth_server,
             wallet.resource_server,
@@ -223,7 +196,7 @@ class Grants(_Resource):
         finish_uri: str | None,
         request: Callable[..., models.PendingGrant],
     ) -> PendingGrant:
-        nonce = "" if finish_uri is None else self._client._setup.new_nonce()
+        nonce = "" if finish_uri is None else self._client._new_nonce()
         found = request(finish_uri=finish_uri, nonce=nonce)
         return PendingGrant(
             wallet, limits, found.interact_url, found.continuation, nonce, found.finish_nonce
@@ -262,14 +235,14 @@ class Grants(_Resource):
         self._client._calls().cancel_grant(granted.wallet.auth_server, granted.continuation)
 
     def _after_the_wait(self, pending: PendingGrant) -> protocol.OpenPayments:
-        setup, deadline = self._client._setup, self._client._until()
+        client, deadline = self._client, self._client._until()
         not_before = pending.continuation.not_before
         if not_before >= deadline:
             raise NotSent("the server accepts no continuation before the deadline")
-        wait = (not_before - setup.now()).total_seconds()
+        wait = (not_before - client._now()).total_seconds()
         if wait > 0:
-            setup.sleep(wait)
-        return self._client._calls(deadline)
+            client._sleep(wait)
+        return client._calls(deadline)
 
 
 class Tokens(_Resource):
@@ -297,7 +270,7 @@ class IncomingPayments(_Resource):
         metadata: Metadata | None = None,
     ) -> IncomingPayment:
         """Create an incoming payment. Not idempotent: each call makes one."""
-        expires_at = self._client._setup.now() + expires_in
+        expires_at = self._client._now() + expires_in
         return self._client._with_token(
             wallet,
             Access.INCOMING_PAYMENT,

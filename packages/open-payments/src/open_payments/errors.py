@@ -12,11 +12,7 @@ Do not trust two kinds of refusals of a payment: 400 "invalid quote" may be the 
 duplicate delivery whose first copy was accepted, and a hostile wallet may refuse a payment that it
 has accepted. Messages never contain a token, a nonce or a whole body.
 
-The errors of a return from an approval (RFC 9635, section 4.2) are not of a call:
-
-    ReturnRefused
-    ├── Declined             the query reports no approval; not proved
-    └── NotFromThisServer    the hash is missing or wrong
+ReturnRefused and its kinds are of the customer's return, and not of a call.
 """
 
 from __future__ import annotations
@@ -32,29 +28,32 @@ _ONCE: Final = frozenset(
 
 
 class Reason(StrEnum):
-    """The reason of a refusal, found from the status, the code and, in part, the description."""
+    """The reason of a refusal, found from the status, the code and, in part, the description.
+
+    docs/errors.md of the package explains each. INVALID_QUOTE and BUSY are never definite.
+    """
 
     TOO_FAST = "too_fast"
-    NOT_APPROVED = "not_approved"  # not approved yet, or the interact_ref was already redeemed
-    GRANT_GONE = "grant_gone"  # rejected, cancelled, revoked or unknown continuation
-    TOKEN_INACTIVE = "token_inactive"  # unknown, expired, rotated or revoked access token
-    TOKEN_GONE = "token_gone"  # the token was already rotated, revoked or deleted
-    NOT_ROTATED = "not_rotated"  # no effect: busy, or another request is rotating the token
+    NOT_APPROVED = "not_approved"
+    GRANT_GONE = "grant_gone"
+    TOKEN_INACTIVE = "token_inactive"
+    TOKEN_GONE = "token_gone"
+    NOT_ROTATED = "not_rotated"
     INSUFFICIENT_GRANT = "insufficient_grant"
-    BEYOND_LIMITS = "beyond_limits"  # the grant does not cover this payment
-    INVALID_QUOTE = "invalid_quote"  # expired, used, or receiver not payable; never definite
+    BEYOND_LIMITS = "beyond_limits"
+    INVALID_QUOTE = "invalid_quote"
     UNKNOWN_QUOTE = "unknown_quote"
-    INVALID_RECEIVER = "invalid_receiver"  # not payable, or the wallets are not connected
+    INVALID_RECEIVER = "invalid_receiver"
     AMOUNT_TOO_SMALL = "amount_too_small"
     INVALID_AMOUNT = "invalid_amount"
-    NOT_FOUND = "not_found"  # no such resource; resource servers answer 401 "Unauthorized"
-    NOT_OURS = "not_ours"  # the resource exists, but another client made it
-    WRONG_STATE = "wrong_state"  # the incoming payment was already completed, or has expired
-    CLIENT_UNKNOWN = "client_unknown"  # our key or wallet address was not found or not readable
+    NOT_FOUND = "not_found"
+    NOT_OURS = "not_ours"
+    WRONG_STATE = "wrong_state"
+    CLIENT_UNKNOWN = "client_unknown"
     BAD_SIGNATURE = "bad_signature"
-    CLIENT_FORM = "client_form"  # the client is an object where a string is wanted, or the reverse
-    INTERACTION_REQUIRED = "interaction_required"  # for a grant that must not need one
-    BUSY = "busy"  # 408, 409, 425, 429: the effect is unknown
+    CLIENT_FORM = "client_form"
+    INTERACTION_REQUIRED = "interaction_required"
+    BUSY = "busy"
     OTHER = "other"
 
 
@@ -141,7 +140,7 @@ class Refused(OpenPaymentsError):
 
 
 class ReturnRefused(Exception):
-    """The query of a return from an approval gives no reference to redeem."""
+    """The query of a return gives no reference to redeem (RFC 9635, section 4.2)."""
 
 
 class Declined(ReturnRefused):

@@ -9,6 +9,7 @@ Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RF
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,11 +18,9 @@ from urllib.parse import urlencode
 
 from open_payments import answers
 from open_payments.answers import Answer
-from open_payments.client_forms import ClientForms
 from open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
 from open_payments.exchange import CALL, DOCUMENT, SLOW_CALL, Exchange, Reply
-from open_payments.keys import public_jwk
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import (
     AccessToken,
     Amount,
@@ -38,7 +37,8 @@ from open_payments.models import (
     Quote,
     WalletAddress,
 )
-from open_payments.transport import Transport
+from open_payments.signatures import public_x
+from open_payments.transports import Transport
 from open_payments.urls import (
     is_address,
     is_loopback,
@@ -48,6 +48,8 @@ from open_payments.urls import (
     target_uri,
     under,
 )
+
+_MOST_FORMS: Final = 1024  # customers choose the servers, so their number is limited here
 
 
 class Access(StrEnum):
@@ -66,6 +68,33 @@ _ACCESS: Final[Mapping[Access, dict[str, Any]]] = {
     Access.INCOMING_PAYMENTS: {"type": "incoming-payment", "actions": ["read", "list"]},
     Access.QUOTE: {"type": "quote", "actions": ["create", "read"]},
 }
+
+
+class ClientForms:
+    """The form of the member `client` that each server wants, learned from its refusals.
+
+    Open Payments 1.3 made `client` an object, and deprecated the string, the only form that older
+    servers accept. The string goes first.
+
+    With `object_first`, the object goes first. A process has one instance, which its threads share.
+    """
+
+    def __init__(self, *, object_first: bool = False) -> None:
+        self._object_first = object_first
+        self._lock = threading.Lock()
+        self._others: dict[str, None] = {}  # the servers that want the other form
+
+    def wants_object(self, auth_server: str) -> bool:
+        return (auth_server in self._others) is not self._object_first
+
+    def learn(self, auth_server: str, *, wants_object: bool) -> None:
+        """Remember the form that `auth_server` has accepted."""
+        with self._lock:
+            self._others.pop(auth_server, None)
+            if wants_object is not self._object_first:
+                self._others[auth_server] = None
+            if len(self._others) > _MOST_FORMS:
+                del self._others[next(iter(self._others))]
 
 
 class OpenPayments:
@@ -544,7 +573,7 @@ class OpenPayments:
         request had no effect, so nothing is requested twice.
         """
         if self.identity.directed:
-            own = {"jwk": public_jwk(self.identity).members()}
+            own = {"jwk": Jwk(self.identity.key_id, public_x(self.identity.private_key)).members()}
             return self._exchange.json(operation, "POST", auth_server, body={**body, "client": own})
         as_object = self._forms.wants_object(auth_server)
         try:

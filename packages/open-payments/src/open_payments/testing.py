@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 
 
 class Script:
     """Answers in order, or raises; keeps what was sent.
 
-    `now` is its clock: it stands still unless `takes`, the time of a call, or `sleep` moves it.
+    `now` is its clock, which `sleep`, and each call by `takes`, move.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urljoin
+from urllib.parse import urljoin
 
 MAX_URL: Final = 2048
 NAME_MAX: Final = 253  # characters of a host name (RFC 1123)
@@ -24,8 +24,6 @@ _PARTS: Final = re.compile(
     r"(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
     re.DOTALL,
 )
-# The path below which test stages have their wallets. All other stages refuse URLs below it.
-TEST_WALLETS: Final = "/test-wallets"
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 _SENT: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without the backslash
 _SIGNED: Final = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+")  # RFC 3986 without "#"
@@ -212,19 +210,6 @@ def joined(base: str, reference: str) -> str:
 def origin(url: str) -> str:
     """Return `scheme://host[:port]` of `target_uri(url)`. Raise ValueError as `target_uri` does."""
     return target(target_uri(url)).origin
-
-
-def of_stage(url: str, test_wallets: str) -> bool:
-    """Return whether a stage may request `url` from a wallet's server.
-
-    `test_wallets` is the address below which a test stage has its own wallets. It is "" on other
-    stages, which accept no wallet of a test stage. This function decodes the path, because a server
-    may do so.
-    """
-    path = f"{unquote(split(url).path)}/"
-    if not test_wallets:
-        return f"{TEST_WALLETS}/" not in path.lower()
-    return url.startswith(f"{test_wallets}/") and not _DOT_SEGMENT.search(path)
 
 
 def authority(url: str) -> str:

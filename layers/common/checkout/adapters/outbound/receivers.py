@@ -11,7 +11,7 @@ from typing import Final
 from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
 from checkout.ports import Receipt
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Request
+from open_payments.transports import Request
 from open_payments.transports.public import PublicTransport
 
 # Each of these characters would take six bytes in the JSON of the delivery log.

@@ -13,16 +13,15 @@ from functools import partial
 from typing import Final
 
 from checkout.adapters.vault import AesVault
+from checkout.domain.ground.grammar import of_stage
 from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.ports import Clock
-from open_payments.client_forms import ClientForms
 from open_payments.errors import NotSent, OpenPaymentsError, Refused
-from open_payments.keys import public_x
 from open_payments.models import ClientIdentity, Jwk
-from open_payments.protocol import OpenPayments
+from open_payments.protocol import ClientForms, OpenPayments
+from open_payments.signatures import public_x
 from open_payments.tokens import TokenKeeper
-from open_payments.transport import Request, Response, Transport
-from open_payments.urls import of_stage
+from open_payments.transports import Request, Response, Transport
 
 OnRefusal = Callable[[Merchant, Refused, bool | None], None]
 LOOK_FOR_KEY: Final = timedelta(seconds=2)
@@ -103,11 +102,11 @@ class SignedWallets:
 
 
 class StageTransport:
-    """Wraps an `open_payments.transport.Transport`, and sends only to wallets of this stage.
+    """Wraps an `open_payments.transports.Transport`, and sends only to wallets of this stage.
 
     Every request to a wallet's servers passes through this class. So the check covers every place
     where a wallet address can be entered, and every server that a wallet's answer refers to.
-    `test_wallets` is as in `urls.of_stage`.
+    `test_wallets` is as in `grammar.of_stage`.
     """
 
     def __init__(self, transport: Transport, test_wallets: str) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from urllib.parse import unquote
 
 from checkout.domain.ground.errors import UrlInvalid
 from open_payments.urls import (
@@ -30,6 +31,9 @@ ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
 TEST: Final = "test_"  # before the digits of keys and session ids of a test stage
 LIVE: Final = "live_"  # before the digits of keys of any other stage, whose session ids lack a mark
+# The path below which test stages have their wallets. All other stages refuse URLs below it.
+TEST_WALLETS: Final = "/test-wallets"
+_DOT_SEGMENT: Final = re.compile(r"/\.{1,2}(?:/|$)")
 BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
 
 
@@ -270,3 +274,16 @@ def _authority_problem(host: str, port: str | None) -> str | None:
 
 def _host_and_port(url: str) -> tuple[str, str | None]:
     return host_and_port(split(url).authority or "")
+
+
+def of_stage(url: str, test_wallets: str) -> bool:
+    """Return whether a stage may request `url` from a wallet's server.
+
+    `test_wallets` is the address below which a test stage has its own wallets. It is "" on other
+    stages, which accept no wallet of a test stage. This function decodes the path, because a server
+    may do so.
+    """
+    path = f"{unquote(split(url).path)}/"
+    if not test_wallets:
+        return f"{TEST_WALLETS}/" not in path.lower()
+    return url.startswith(f"{test_wallets}/") and not _DOT_SEGMENT.search(path)

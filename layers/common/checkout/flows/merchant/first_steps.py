@@ -12,8 +12,8 @@ from checkout.domain.merchant.record import Merchant, private_key_place
 from checkout.ports import SecretUnreadable
 from checkout.services import DashboardServices
 from open_payments import errors as op
-from open_payments.keys import public_x
 from open_payments.models import WalletAddress
+from open_payments.signatures import public_x
 
 # For both checks together, because a person waits for the page.
 TIME_BUDGET: Final = timedelta(seconds=3)

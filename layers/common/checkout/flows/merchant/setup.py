@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
 
+from checkout.domain.ground.grammar import of_stage
 from checkout.domain.ground.ids import new_merchant_id
 from checkout.domain.ground.names import is_plain_name, shown
 from checkout.domain.ground.typed_address import wallet_url
@@ -34,10 +35,9 @@ from checkout.flows.session import details
 from checkout.ports import SecretUnreadable, StaleMerchant
 from checkout.services import PayServices
 from open_payments import errors as op
-from open_payments.keys import load_private_key, public_x
 from open_payments.models import WalletAddress
 from open_payments.protocol import OpenPayments
-from open_payments.urls import of_stage
+from open_payments.signatures import load_private_key, public_x
 
 DEADLINE: Final = timedelta(seconds=30)
 IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record

@@ -25,7 +25,7 @@ from checkout.ports import StaleRecord
 from checkout.services import PayServices, Services
 from open_payments import errors as op
 from open_payments import interaction
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import AccessToken, WalletAddress
 
 if TYPE_CHECKING:

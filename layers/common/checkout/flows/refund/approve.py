@@ -39,7 +39,7 @@ from checkout.flows.refund.settle import nothing_sent
 from checkout.ports import StaleRecord
 from checkout.services import PayServices
 from open_payments import errors as op
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
 from open_payments.protocol import Access
 

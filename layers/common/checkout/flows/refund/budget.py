@@ -50,7 +50,7 @@ from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import PayServices
 from open_payments import errors as op
-from open_payments.limits import Interval, Limits
+from open_payments.interaction import Interval, Limits
 from open_payments.models import AccessToken, Amount, Quote
 
 # Approve

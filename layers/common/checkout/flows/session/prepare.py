@@ -51,7 +51,7 @@ from checkout.flows.session.lookup import apply_clock, load
 from checkout.ports import StaleRecord
 from checkout.services import PayServices
 from open_payments import errors as op
-from open_payments.limits import Limits
+from open_payments.interaction import Limits
 from open_payments.models import Quote, WalletAddress
 from open_payments.protocol import OpenPayments
 from open_payments.urls import authority

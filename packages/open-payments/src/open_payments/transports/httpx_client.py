@@ -1,7 +1,6 @@
 """A transport over your own `httpx.Client`, which does NOT refuse internal addresses.
 
-Use it where a proxy, a client certificate or a test needs it, and where strangers do not choose the
-servers: whoever types a wallet address chooses where `PublicTransport` would refuse to connect.
+Use it where strangers do not choose the servers, with a proxy, a client certificate or a mock.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import httpx
 
 from open_payments import __version__
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transport import Request, Response
-from open_payments.transports.requests import Stopped, built
+from open_payments.transports import Request, Response
+from open_payments.transports.connections import Stopped, built
 from open_payments.urls import target
 
 _MAX_ANSWER_BYTES: Final = 256 * 1024
@@ -31,7 +30,7 @@ _BEFORE: Final = (
 
 
 class HttpxTransport:
-    """`open_payments.transport.Transport` with `client`. Thread-safe, as `httpx.Client` is.
+    """`open_payments.transports.Transport` with `client`. Thread-safe, as `httpx.Client` is.
 
     Sends exactly the bytes that were signed: no cookie, no header and no authentication of `client`
     is added, and no redirect is followed. Do not give `client` a transport that repeats requests.

@@ -27,10 +27,9 @@ import httpx
 
 from open_payments import __version__
 from open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
-from open_payments.transport import Request, Response
+from open_payments.transports import Request, Response
 from open_payments.transports.addresses import Resolve, is_host
-from open_payments.transports.connections import Call, Connections, PublicBackend
-from open_payments.transports.requests import Stopped, built
+from open_payments.transports.connections import Call, Connections, PublicBackend, Stopped, built
 from open_payments.urls import Target, is_loopback, target
 
 # At the level DEBUG, httpcore would log response headers.
@@ -43,7 +42,7 @@ _NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 
 
 class PublicTransport:
-    """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
+    """`open_payments.transports.Transport` over the public internet. Thread-safe; one per process.
 
     `user_agent` is the value of User-Agent. Two parameters are for development only: `ca_file`
     (PEM) is trusted in addition to the public authorities, and `allow_loopback` permits loopback
