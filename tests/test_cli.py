@@ -78,7 +78,7 @@ def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
     assert cli.main(["re-encrypt"]) == 0
     first = capsys.readouterr().out
     assert "3 merchants checked, 3 encrypted again" in first
-    assert "Run it again in ten minutes" in first
+    assert "Run the command again in ten minutes" in first
     assert cli.main(["re-encrypt"]) == 0
     second = capsys.readouterr().out
     assert "3 merchants checked, 0 encrypted again" in second
@@ -96,7 +96,7 @@ def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
     environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
     assert cli.main(["re-encrypt"]) == 1
     told = capsys.readouterr()
-    assert told.err == "mer_lost: neither key opens its secrets; they are unchanged.\n"
+    assert told.err == "mer_lost: neither key can decrypt its secrets, so they are unchanged.\n"
     assert "2 merchants checked, 1 encrypted again" in told.out
 
 
@@ -218,4 +218,4 @@ def test_a_merchant_needs_no_key_file_and_may_be_paid_into_another_wallet(
     assert cli.main([*common, "--new-wallet", f"{HARBOR}/new-shop"]) == 0
     moved = capsys.readouterr().out
     assert f"merchant  {merchant}\nwallet    {HARBOR}/new-shop (USD)\n" in moved
-    assert "those under way go on as they began" in moved
+    assert "Payments that have already begun continue unchanged" in moved

@@ -369,7 +369,7 @@ def test_what_is_no_wallet_address_is_refused(
     assert shop.erase("https://wallet.example/alice?x=1") == 1
     assert "A wallet address has no ?" in capsys.readouterr().err
     assert shop.erase(f"{CEDAR}/nobody") == 0
-    assert "No record has this address" in capsys.readouterr().out
+    assert "No record contains this address" in capsys.readouterr().out
 
 
 class NeverFirst:

@@ -42,7 +42,7 @@ def test_the_reference_leads_to_the_session_its_merchant_and_what_is_next(
         f"session   {session.id}",
         f"merchant  {world.merchant.id} ({world.merchant.name})",
         "status    open",
-        "next      Nothing: it has ended, or ends by the clock.",
+        "next      Nothing: the session has ended, or ends when its time runs out.",
     ]
 
 
@@ -51,9 +51,7 @@ def test_a_session_that_waits_for_the_sweep_says_when(
 ) -> None:
     session = world.submit(world.create(expires_in_seconds=1800))
     assert find(world, reference(session)) == 0
-    assert (
-        "next      The sweep looks at it at 2026-03-01T12:30:00+00:00." in capsys.readouterr().out
-    )
+    assert "next      The sweep checks it at 2026-03-01T12:30:00+00:00." in capsys.readouterr().out
 
 
 def test_a_payment_in_doubt_names_the_providers_that_are_asked(

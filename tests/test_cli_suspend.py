@@ -47,7 +47,9 @@ def test_a_suspended_merchant_gets_a_clear_error_for_new_sessions_until_it_is_re
     merchant = world.merchant
     said = run("suspend", "--merchant", merchant.id)
     assert said == f"merchant  {merchant.id} ({merchant.name})\nstate     suspended\n"
-    with pytest.raises(MerchantSuspended, match="Payments that have begun finish"):
+    with pytest.raises(
+        MerchantSuspended, match="Payments that have already begun can still finish"
+    ):
         world.create()
     assert run("resume", "--wallet-address", merchant.wallet_address).endswith("sells\n")
     assert world.create().status is Status.OPEN
@@ -123,7 +125,9 @@ def test_a_key_that_the_index_does_not_show_yet_is_told_and_stopped_by_another_r
     services = replace(world.endpoints, api_keys=lagging)  # type: ignore[arg-type]
     assert cli.main(["pause"], lambda: services) == 1
     told = capsys.readouterr()
-    assert told.err == f"{world.merchant.id}: was being changed by others; run the command again.\n"
+    assert told.err == (
+        f"{world.merchant.id}: other requests were changing this merchant. Run the command again.\n"
+    )
     assert run("pause") == "1 merchants paused.\n"
     assert run("pause") == "0 merchants paused.\n"
 

@@ -229,7 +229,7 @@ def _paths() -> Object:
                 "Holds the amount. The refund is then paid from your refund budget; if there is "
                 "none, or it does not pay this one, you approve it in your own wallet, on the page "
                 "in `approval_url`. Needs a key with the scope `refund`. The session must have "
-                "ended with money. Refunds without an approval are canceled after 30 days.",
+                "ended and received money. Refunds without an approval are canceled after 30 days.",
                 *(answers.Refund, "The new refund.", _REFUND),
                 body=(CreateRefund, {"session": EXAMPLE_ID, "amount": 500}),
                 status=201,
@@ -262,7 +262,7 @@ def _paths() -> Object:
             "post": _post(
                 "requestRefundBudget",
                 "Request a refund budget",
-                "Moves no money: an owner approves the amount a month in your own wallet, on the "
+                "Moves no money: an owner approves the monthly amount in your own wallet, on the "
                 "page in `approval_url`. Refunds are then paid from it without an approval of "
                 "each. A budget that is in use stays so until then. Needs a key with the scope "
                 "`refund`.",

@@ -49,15 +49,15 @@ class CreateRefund(Form):
     session: Annotated[
         str,
         Field(
-            description="The id of a session that has ended with money.",
+            description="The id of an ended session that has received money.",
             examples=["cs_3kTMd0wvG8PZx5nNq2LrYb"],
         ),
     ]
     amount: Annotated[
         int | None,
         Field(
-            description="How much of what the session has received, in the currency's smallest "
-            "unit. All that is left, if it is absent.",
+            description="The amount to refund, in the currency's smallest unit. If absent, "
+            "everything that is left.",
             examples=[500],
             json_schema_extra={"minimum": 1},
         ),
@@ -69,20 +69,21 @@ class CreateRefund(Form):
         Field(
             strict=False,
             description="`as_paid`: the customer gets back what they paid for this amount, in "
-            "their own currency; if that is yours, at most what arrived. `at_cost`: it costs you "
-            "exactly the amount. By default `as_paid`, where it is known what the customer paid.",
+            "their own currency. If that is also your currency, they get at most what arrived at "
+            "your wallet. `at_cost`: the refund costs you exactly the amount. The default is "
+            "`as_paid` if it is known what the customer paid.",
         ),
     ] = None
     reason: Annotated[
-        Reason | None, Field(strict=False, description="Your reason. It is sent to nobody.")
+        Reason | None, Field(strict=False, description="Your reason. It is not sent to anyone.")
     ] = None
     customer_wallet: Annotated[
         str | None,
         Field(
             min_length=1,
             max_length=WALLET_MAX,
-            description="Another wallet than the one that paid. Required if that is not known: "
-            "the money came from outside.",
+            description="A wallet other than the one that paid. Required if it is not known which "
+            "wallet paid, because the money came from outside.",
         ),
     ] = None
     paid_elsewhere: Annotated[
@@ -90,9 +91,9 @@ class CreateRefund(Form):
         Field(
             min_length=1,
             max_length=ELSEWHERE_MAX,
-            description="Nothing is sent: you have paid the customer back by other means, and say "
-            "how. It lowers what is left to refund. Cancel it to take the note back. Your customer "
-            "does not see these words.",
+            description="Set this if you have paid the customer back by other means, and describe "
+            "how. Nothing is sent, but the amount left to refund becomes smaller. To undo this, "
+            "cancel the refund. Your customer does not see this text.",
             examples=["Bank transfer of 3 May"],
         ),
         AfterValidator(said),
@@ -117,7 +118,9 @@ class CreateRefund(Form):
 class ListRefunds(Form):
     """The filters and the position of a list of refunds."""
 
-    session: Annotated[str | None, Field(description="Only the refunds of this session.")] = None
+    session: Annotated[
+        str | None, Field(description="Return only the refunds of this session.")
+    ] = None
     limit: Annotated[
         int,
         Field(ge=1, le=PAGE_MAX, description="The maximum number of refunds."),
@@ -187,7 +190,7 @@ class RequestBudget(Form):
     amount: Annotated[
         int,
         Field(
-            description="The amount a month, in the smallest unit of your wallet's currency.",
+            description="The amount per month, in the smallest unit of your wallet's currency.",
             examples=[50000],
             json_schema_extra={"minimum": 1},
         ),

@@ -63,7 +63,9 @@ REFERENCE_MAX: Final = 200  # characters
 AMOUNT_FORM: Final = (
     "An amount is a whole number in the currency's smallest unit, without quotes: 9.99 USD is 999."
 )
-NULL_CHARACTER: Final = "The character U+0000 is not taken: many databases cannot store it."
+NULL_CHARACTER: Final = (
+    "The character U+0000 is not allowed, because many databases cannot store it."
+)
 _CURRENCY: Final = re.compile(r"^[A-Za-z]{3}$")
 
 Scalar = Annotated[
@@ -189,9 +191,9 @@ class ProductData(Form):
     image: Annotated[
         str,
         Field(
-            description="Address of a picture, https at a host with a public name, at most "
-            f"{PICTURE_URL_MAX} characters. The page shows the pictures of the first two items "
-            "that have one, in a small square.",
+            description="URL of a picture: https, at a host with a public name, at most "
+            f"{PICTURE_URL_MAX} characters. The page shows pictures only for the first two items "
+            "that have one, each in a small square.",
             examples=["https://shop.example/beans.webp"],
             json_schema_extra=_without_default,
         ),
@@ -205,8 +207,8 @@ class PriceData(Form):
         str,
         Field(
             pattern=_CURRENCY.pattern,
-            description="Three-letter asset code of your wallet, in any case; kept in lowercase. "
-            "The same for all line items.",
+            description="Three-letter code of your wallet's currency, in upper or lower case; "
+            "stored in lowercase. It must be the same for all line items.",
             examples=["usd"],
         ),
         BeforeValidator(_letters),
@@ -230,7 +232,7 @@ class NewLineItem(Form):
 
     price_data: PriceData
     quantity: Annotated[
-        int, Field(ge=1, le=QUANTITY_MAX, description="1 if it is absent.", examples=[2])
+        int, Field(ge=1, le=QUANTITY_MAX, description="If absent, 1.", examples=[2])
     ] = 1
 
     def line_item(self) -> LineItem:
@@ -275,7 +277,7 @@ Wish = Literal["optional", "required"]
 
 def _asked(text: str) -> Any:
     return Field(
-        description=f"{text}; not asked if it is absent.",
+        description=f"{text}; if absent, the page does not ask for it.",
         json_schema_extra=_without_default,
     )
 
@@ -290,21 +292,26 @@ class CollectQuestion(Form):
     ]
     kind: Annotated[
         Literal["text", "numeric", "dropdown"],
-        Field(description="The answer: a text, digits, or one of `options`."),
+        Field(description="The kind of answer: a text, digits, or one of `options`."),
     ]
-    required: Annotated[bool, Field(description="Whether it must be answered.")] = True
+    required: Annotated[bool, Field(description="Whether the customer must answer.")] = True
     options: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=OPTION_MAX), AfterValidator(printable)]],
-        Field(max_length=OPTIONS_MAX, description="The choices of a `dropdown`, and only of it."),
+        Field(
+            max_length=OPTIONS_MAX,
+            description="The choices of a `dropdown`. Not allowed for other kinds.",
+        ),
     ] = []
 
     def question(self, number: int) -> Question:
         """Return the question of the domain. Raise ParameterInvalid."""
         kind, param = QuestionKind(self.kind), f"collect.questions[{number}].options"
         if (kind is QuestionKind.DROPDOWN) is not bool(self.options):
-            raise ParameterInvalid("Give choices to a dropdown, and only to one.", param=param)
+            raise ParameterInvalid(
+                "A dropdown must have choices; other kinds must not.", param=param
+            )
         if len(set(self.options)) != len(self.options):
-            raise ParameterInvalid("Each choice must be another one.", param=param)
+            raise ParameterInvalid("Each choice must be different.", param=param)
         return Question(
             key=f"question{number + 1}",
             label=self.label,
@@ -326,8 +333,8 @@ class CollectDetails(Form):
         list[Annotated[str, AfterValidator(storable)]],
         Field(
             max_length=300,
-            description="The countries of the shipping address, in two letters each; all if it is "
-            "absent.",
+            description="The countries that a shipping address can be in, as two-letter codes. If "
+            "absent, all countries.",
             examples=[["DE", "AT"]],
         ),
     ] = []
@@ -342,7 +349,7 @@ class CollectDetails(Form):
         asked = {each: wish for each, wish in wishes.items() if wish}
         if self.ships_to and Place.SHIPPING not in asked:
             raise ParameterInvalid(
-                "Countries are asked with the shipping address; ask for it, too.",
+                "Countries apply only to a shipping address, so ask for the shipping address, too.",
                 param="collect.ships_to",
             )
         required = {each for each, wish in asked.items() if wish == "required"}
@@ -354,7 +361,9 @@ class CollectDetails(Form):
             email_known=email_known,
         )
         if not found:
-            raise ParameterInvalid("Ask for something, or leave this out.", param="collect")
+            raise ParameterInvalid(
+                "Ask for at least one thing, or leave out this parameter.", param="collect"
+            )
         return found
 
 
@@ -395,15 +404,15 @@ class CreateSession(Form):
         Field(
             ge=300,
             le=86_400,
-            description="How long the session can be paid, in seconds; 86400 if it is absent.",
+            description="How long the session can be paid, in seconds. If absent, 86400.",
         ),
     ] = 86_400
     locale: Annotated[
         str,
         Field(
-            description="The language of the customer's pages: "
-            f"{', '.join(LANGUAGES)}, or a variety of one, such as `pt-BR`. Without it the "
-            "customer's browser decides. It is not part of the session that is returned.",
+            description=f"The language of the customer's pages: {', '.join(LANGUAGES)}, or a "
+            "variety such as `pt-BR`. If absent, the customer's browser decides. The returned "
+            "session does not contain it.",
             examples=["pt-BR"],
             json_schema_extra=lambda schema: (
                 schema.pop("default"),
@@ -425,9 +434,10 @@ class CreateSession(Form):
     collect: Annotated[
         CollectDetails | None,
         Field(
-            description="Details that the page asks of the customer before the wallet. They are "
-            "stored encrypted; the dashboard, its export, the receipt, and `customer_details` of a "
-            "session that is read show them. They are not part of the answer to this request.",
+            description="Details that the page asks the customer for, before it asks for the "
+            "wallet. They are stored encrypted. They are shown in the dashboard, its export, the "
+            "receipt, and in `customer_details` when you read the session, but not in the response "
+            "to this request.",
             json_schema_extra=_without_default,
         ),
     ] = None

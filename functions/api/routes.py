@@ -198,6 +198,6 @@ def _kept(request: Request, answer: dict[str, Any]) -> Response:
     """Return `answer`, cacheable, or 406, as wallets do, if the client does not accept JSON."""
     accepted = request.headers.get("accept") or "*/*"
     if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
-        return Response("This address has JSON only.", 406, media_type="text/plain")
+        return Response("This address returns only JSON.", 406, media_type="text/plain")
     may_be_kept(request, _KEPT)
     return JSONResponse(answer)

@@ -76,7 +76,7 @@ async def callback(request: Page) -> Response:
     services, key = request.services, request.key
     returned = callback_of(request.http)
     if returned.result is not None:  # the wallet does not sign it, so do not rely on it
-        return _page(request, alert="You did not approve the budget.")
+        return _page(request, alert="The budget was not approved.")
     before = budget_request.find(services, key)
     done = budget.finish(
         services.paying(), key, interact_ref=returned.interact_ref, presented_hash=returned.hash

@@ -56,7 +56,7 @@ def parts(content_type: str, raw: bytes) -> dict[str, bytes]:
     """Return the fields by name. Raise ParameterInvalid for a malformed form."""
     boundary = _BOUNDARY.search(content_type)
     if boundary is None:
-        raise ParameterInvalid("The form names no boundary between its parts.")
+        raise ParameterInvalid("The Content-Type of the form has no boundary.")
     found: dict[str, bytes] = {}
     for part in (b"\r\n" + raw).split(b"\r\n--" + boundary[1].encode())[1:]:
         head, _, content = part.partition(b"\r\n\r\n")

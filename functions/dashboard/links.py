@@ -121,7 +121,7 @@ async def list_links(request: Page) -> Response:
     return _list(request)
 
 
-@router.form("", Door(Right.MANAGE, "asks customers for money"), again=_list)
+@router.form("", Door(Right.MANAGE, "creates a page that asks customers for money"), again=_list)
 async def create(request: Form) -> Response:
     def act(reserve: Reserve[PaymentLink] | None) -> PaymentLink:
         return manage.create(

@@ -53,7 +53,7 @@ STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",
     RefundStatus.SENDING: "Sending",
     RefundStatus.SUCCEEDED: "Refunded",
-    RefundStatus.FAILED: "Failed after a part",
+    RefundStatus.FAILED: "Failed, partly sent",
     RefundStatus.CANCELED: "Canceled",
     RefundStatus.PAID_ELSEWHERE: "Paid back elsewhere",
 }
@@ -70,17 +70,19 @@ PLANNED: Final = ("To be sent", "processing")
 PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.CUSTOMER_WALLET_UNREACHABLE: "The customer's wallet did not answer.",
     RefundProblem.CUSTOMER_WALLET_REFUSED: "The customer's wallet refused the money.",
-    RefundProblem.MERCHANT_WALLET_ERROR: "Your wallet did not answer, or refused.",
+    RefundProblem.MERCHANT_WALLET_ERROR: "Your wallet did not answer, or refused the request.",
     RefundProblem.APPROVAL_UNUSABLE: "Your last approval could not be used. Nothing was sent.",
-    RefundProblem.PRICE_CHANGED: "It had become more expensive than you approved. Nothing was "
-    "sent; look at the new price.",
-    RefundProblem.OVER_BUDGET: "It is more than your refund budget has left this month.",
-    RefundProblem.TOO_DEAR: "It costs more than your refund budget may pay for it without you.",
+    RefundProblem.PRICE_CHANGED: "The price had risen above what you approved. Nothing was sent. "
+    "Look at the new price.",
+    RefundProblem.OVER_BUDGET: "This refund costs more than your refund budget has left this "
+    "month.",
+    RefundProblem.TOO_DEAR: "This refund costs more above its amount than your refund budget "
+    "allows without your approval.",
     RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
-    RefundProblem.OTHER_WALLET: "It goes to another wallet than the one that paid, so your refund "
-    "budget did not pay it without you.",
-    RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
-    "the customer's wallet did not take it. Nothing was sent.",
+    RefundProblem.OTHER_WALLET: "This refund goes to a different wallet than the one that paid, so "
+    "it needs your approval.",
+    RefundProblem.NOT_SENT: "Your wallet did not pay. Perhaps it did not have enough money, or the "
+    "customer's wallet did not accept the payment. Nothing was sent.",
     RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
     RefundProblem.NOT_APPROVED: "Nobody approved it within 30 days.",
 }
@@ -90,20 +92,21 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.NOTED: "It was noted that the customer was paid back elsewhere",
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
-    RefundEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
+    RefundEvent.APPROVAL_KEPT: "Your wallet could not process the approval at that moment; the "
+    "approval was kept",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",
-    RefundEvent.CLAIM_OFFERED: "A link was made on which the customer names another wallet",
+    RefundEvent.CLAIM_OFFERED: "A link was created with which the customer can name another wallet",
     RefundEvent.CLAIMED: "The customer has named another wallet",
-    RefundEvent.BUDGET_CHOSEN: "It is to be paid from your refund budget",
-    RefundEvent.BUDGET_WAITS: "It was to be tried again from your refund budget",
-    RefundEvent.BUDGET_PASSED: "Your refund budget did not pay it",
+    RefundEvent.BUDGET_CHOSEN: "The payment from your refund budget was scheduled",
+    RefundEvent.BUDGET_WAITS: "Another attempt to pay it from your refund budget was scheduled",
+    RefundEvent.BUDGET_PASSED: "It could not be paid from your refund budget",
     RefundEvent.BUDGET_INTENDED: "The payment was sent to your wallet, from your refund budget",
     RefundEvent.PAYMENT_INTENDED: "The payment was sent to your wallet",
     RefundEvent.PAYMENT_CREATED: "Your wallet accepted the payment",
-    RefundEvent.ROTATION_STARTED: "The access to the payment was about to be renewed",
+    RefundEvent.ROTATION_STARTED: "Started to renew the access to the payment",
     RefundEvent.TOKEN_RENEWED: "The access to the payment was renewed",
     RefundEvent.TOKEN_LOST: "Your wallet has ended the access to the payment",
-    RefundEvent.NOTHING_SENT: "It is certain that nothing was sent",
+    RefundEvent.NOTHING_SENT: "It was proven that nothing was sent",
     RefundEvent.SUCCEEDED: "Refunded",
     RefundEvent.FAILED: "Ended after a part was sent",
     RefundEvent.CANCEL_REQUESTED: "The refund was canceled",
@@ -121,21 +124,21 @@ BAD: Final = frozenset[str](
     }
 )
 WAITING: Final = (
-    "The payment may have been sent. Your wallet is asked until it shows the result. If it shows "
-    "nothing, that takes up to 15 minutes; nothing is ever sent twice."
+    "The payment may have been sent. We ask your wallet until it shows the result. If it shows no "
+    "payment, this takes up to 15 minutes. Nothing is ever sent twice."
 )
 REDEEMING: Final = (
-    "You have approved it, and your wallet is being asked for it. If nothing is sent within a "
-    "minute, you can approve it again here."
+    "You have approved this refund, and we are asking your wallet to pay it. If nothing is sent "
+    "within a minute, you can approve it again here."
 )
-TO_BE_PAID: Final = "It is paid from your refund budget within a minute or two."
+TO_BE_PAID: Final = "This refund will be paid from your refund budget within a minute or two."
 TRIED_AGAIN: Final = (
-    "A wallet did not answer. It is tried again from your refund budget for a day and a half, then "
-    "it waits for your approval. You need not wait: you can approve it yourself, or cancel it."
+    "A wallet did not answer. The refund is tried again from your refund budget for a day and a "
+    "half, and then waits for your approval. You can also approve or cancel it now."
 )
 READ_AGAIN: Final = (
-    "Your wallet has ended our access to this payment, so we cannot see its result. Approve "
-    "once more: this approval can only read your payments, and pays nothing."
+    "Your wallet has ended our access to this payment, so we cannot see its result. Approve once "
+    "more. This approval only allows us to read your payments, and pays nothing."
 )
 UNCONFIRMED: Final = (
     "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
@@ -145,22 +148,24 @@ BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
     MandateStatus.PENDING: (
         "Not approved yet",
         "",
-        "Each refund waits for an approval in your wallet. With a budget they are paid at once.",
+        "Each refund waits for an approval in your wallet. With a budget, refunds are paid at "
+        "once.",
     ),
     MandateStatus.ACTIVE: (
         "Active",
         "completed",
-        "Refunds are paid from it without an approval of each. One that does not fit, or that "
-        "costs more than the budget may add to its amount, waits for its own.",
+        "Refunds are paid from the budget, without an approval for each one. A refund that exceeds "
+        "the budget, or that costs more above its amount than the budget allows, waits for its own "
+        "approval.",
     ),
     MandateStatus.LOST: (
-        "To be approved again",
+        "Needs a new approval",
         "attention",
-        "The connection broke while the access to your wallet was renewed, so it has to be "
-        "approved again. Until then each refund waits for its own approval.",
+        "The connection was lost while the access to your wallet was renewed, so you have to "
+        "approve the budget again. Until then, each refund waits for its own approval.",
     ),
     MandateStatus.REVOKED: (
-        "To be approved again",
+        "Needs a new approval",
         "attention",
         "Your wallet has ended the access. Until you approve it again, each refund waits for its "
         "own approval.",
@@ -168,18 +173,20 @@ BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
     MandateStatus.ENDED: (
         "Ended",
         "canceled",
-        "You have ended it. Each refund waits for an approval in your wallet.",
+        "You have ended the budget. Each refund waits for an approval in your wallet.",
     ),
 }
 SILENT: Final = (
-    "Your wallet has not answered for a day. Refunds are tried again, then wait for an approval."
+    "Your wallet has not answered for a day. Refunds are tried again for a while, and then wait "
+    "for your approval."
 )
 BUDGET_STEP: Final[Mapping[str, str]] = {
-    MandateEvent.BEGUN: "The budget was begun",
+    MandateEvent.BEGUN: "The setup of the budget began",
     MandateEvent.REQUESTED: "Your server asked for a budget",
     MandateEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     MandateEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
-    MandateEvent.APPROVAL_KEPT: "Your wallet could not take the approval just then; it was kept",
+    MandateEvent.APPROVAL_KEPT: "Your wallet could not process the approval at that moment; the "
+    "approval was kept",
     MandateEvent.APPROVAL_LOST: "The approval could not be used",
     MandateEvent.APPROVED: "You approved it",
     MandateEvent.ROTATED: "The access to your wallet works again",
@@ -273,7 +280,11 @@ def _page(
 
 @router.form(
     "/transactions/{session_id}/refund",
-    Door(Right.REFUND, "money to a customer, from the budget without a person", doors.COUNTED),
+    Door(
+        Right.REFUND,
+        "sends money to a customer from the budget, without an approval",
+        doors.COUNTED,
+    ),
     again=transaction_page,
 )
 async def request_refund(request: Form, session_id: str) -> Response:
@@ -321,7 +332,7 @@ async def prepare(request: Form, refund_id: str) -> Response:
 
 @router.form(
     "/refunds/{refund_id}/budget",
-    Door(Right.OWN, "money to a customer, without a limit"),
+    Door(Right.OWN, "sends money to a customer, without a limit"),
     again=_page,
 )
 async def pay_from_budget(request: Form, refund_id: str) -> Response:
@@ -334,7 +345,7 @@ async def pay_from_budget(request: Form, refund_id: str) -> Response:
 
 @router.form(
     "/refunds/{refund_id}/cancel",
-    Door(Right.REFUND, "keeps a refund from its customer, takes a note back", doors.OWN),
+    Door(Right.REFUND, "withholds a refund from its customer, or removes a note", doors.OWN),
     again=_page,
 )
 async def cancel(request: Form, refund_id: str) -> Response:
@@ -345,7 +356,9 @@ async def cancel(request: Form, refund_id: str) -> Response:
 
 @router.form(
     "/refunds/{refund_id}/claim",
-    Door(Right.REFUND, "lets anybody with the link name the wallet of a refund", doors.OWN),
+    Door(
+        Right.REFUND, "lets anybody with the link choose the wallet that gets a refund", doors.OWN
+    ),
     again=_page,
 )
 async def offer_claim(request: Form, refund_id: str) -> Response:
@@ -359,7 +372,7 @@ async def offer_claim(request: Form, refund_id: str) -> Response:
 
 @router.page(
     "/refunds/{refund_id}/callback",
-    Door(Right.REFUND, "money to a customer, as the shop's wallet has approved", doors.OWN),
+    Door(Right.REFUND, "sends money to a customer, as approved in the shop's wallet", doors.OWN),
 )
 async def callback(request: Page, refund_id: str) -> Response:
     """Continue the approval with the parameters of the redirect from the merchant's wallet."""
@@ -369,7 +382,7 @@ async def callback(request: Page, refund_id: str) -> Response:
     refunds.get(services, key, refund_id)
     returned = callback_of(request.http)
     if returned.result is not None:  # the wallet does not sign it, so do not rely on it
-        return _page(request, refund_id, alert="You did not approve the refund.")
+        return _page(request, refund_id, alert="The refund was not approved.")
     done = approve.finish(
         services.paying(),
         key,

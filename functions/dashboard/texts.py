@@ -18,12 +18,12 @@ from checkout.flows.notices import Case
 from open_payments.errors import Reason
 
 USED_ALREADY: Final = (
-    "This form was already sent, with other values. Look at its result. If you want this, too, "
-    "send it again from this page."
+    "This form was already sent with other values. Check the result of the first one. If you also "
+    "want this one, send it again from this page."
 )
 SENT_TWICE: Final = (
-    "This form was sent twice, and its action was done once. A key, link or secret is only in the "
-    "first answer. If you have not seen it, replace or withdraw it here."
+    "This form was sent twice, but the action was done only once. A key, link or secret was shown "
+    "only in the first response. If you did not see it, replace or withdraw it here."
 )
 
 STATUS: Final[dict[Status, str]] = {
@@ -56,14 +56,14 @@ SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
-    "end": ((Scope.WRITE, Scope.MANAGE), "Create, end, webhooks, not read"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end sessions, webhooks, no reading"),
 }
 
 # For a browser that signed in with a key without the scope `refund`.
 KEY_MOVES_NO_MONEY: Final = (
-    "This API key may not refund, so it neither moves money nor manages people here. Sign in as an "
-    "owner with a passkey. If there is no owner yet, ask the operator for an invitation: `checkout "
-    "invite`."
+    "This API key does not have the scope `refund`, so it can neither move money nor manage people "
+    "here. Sign in as an owner with a passkey. If there is no owner yet, ask the operator for an "
+    "invitation: `checkout invite`."
 )
 
 # The text of the next step in each stage of a session.
@@ -72,15 +72,16 @@ WAITING: Final[dict[str, str]] = {
     "preparing": "Asking the wallet providers for the price and for the approval page.",
     "awaiting_approval": "Waiting for the customer to approve the payment at their wallet "
     "provider.",
-    "continuing": "The customer has approved the payment. The approval is being redeemed.",
+    "continuing": "The customer has approved the payment. We are completing the approval with the "
+    "wallet.",
     "paying": "The payment was sent to the customer's wallet. Its result is being checked.",
     "closing": "The incoming payment is being closed, to find out for certain whether any money "
     "has arrived.",
     "processing": "The customer's wallet has accepted the payment. Waiting for the money to arrive "
     "in your wallet.",
     "found": (
-        "Money has arrived in your wallet without an approval on the checkout page. Checking "
-        "whether the whole amount has arrived."
+        "Money has arrived in your wallet without an approval on the checkout page. We are "
+        "checking whether it is the whole amount."
     ),
     "partly_paid": "A part of the money has arrived. The rest may still arrive until the incoming "
     "payment is closed or expires.",
@@ -90,10 +91,10 @@ WAITING: Final[dict[str, str]] = {
     ),
     "completed": "Complete: the money is in your wallet.",
     "short": (
-        "Complete: slightly less than asked has arrived (see Received), within your tolerance, so "
-        "it counts as paid."
+        "Complete: slightly less than the price has arrived (see Received). The difference is "
+        "within your tolerance, so the session is paid."
     ),
-    "accepted": "Complete: less than asked has arrived (see Received), and you accepted it as "
+    "accepted": "Complete: less than the price has arrived (see Received), and you accepted it as "
     "paid.",
     "instructed": "Complete: the customer's wallet has accepted the payment.",
     "expired": "Expired: its time ran out, or you expired it. It can no longer be paid.",
@@ -110,19 +111,21 @@ STEP: Final[Mapping[str, str]] = {
     Event.PREPARATION_FAILED: "The preparation failed",
     Event.RETURN_REPORTED: "The customer's browser came back from the wallet without an approval",
     Event.APPROVAL_CLAIMED: "The customer came back from their wallet with an approval",
-    Event.APPROVAL_KEPT: "The wallet could not take the approval just then; it was kept",
+    Event.APPROVAL_KEPT: "The wallet could not process the approval at that moment; the approval "
+    "was kept",
     Event.APPROVAL_LOST: "The approval could not be used",
     Event.PAYMENT_INTENDED: "The payment was sent to the customer's wallet",
     Event.PAYMENT_REFUSED: "The customer's wallet refused the payment",
     Event.PAYMENT_CREATED: "The customer's wallet accepted the payment",
     Event.CHECKED: "The payment was checked",
     Event.PART_ARRIVED: "A part of the money arrived",
-    Event.CLOSING_STARTED: "Started to close the incoming payment, so that nothing can arrive late",
+    Event.CLOSING_STARTED: "Started to close the incoming payment, so that no money can arrive "
+    "late",
     Event.CLOSED: "The incoming payment was closed",
-    Event.PAYMENT_DISPROVED: "It is certain that no money arrived; the session can be paid again",
+    Event.PAYMENT_DISPROVED: "It was proven that no money arrived; the session can be paid again",
     Event.RECONCILED: "Paid",
-    Event.MONEY_FOUND: "Money was found in your wallet that was not paid through the checkout page",
-    Event.ACCEPTED_AS_PAID: "You accepted as paid what had arrived",
+    Event.MONEY_FOUND: "Money that was not paid through the checkout page was found in your wallet",
+    Event.ACCEPTED_AS_PAID: "You accepted the received amount as paid",
     Event.GIVEN_UP: "You gave the session up",
     Event.LATE_PAYMENT: "Money arrived after the session had ended",
     Event.EXPIRY_PASSED: "The session expired",
@@ -130,7 +133,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.CANCEL_REQUESTED: "You canceled the session",
     Event.REFUND_REQUESTED: "A refund was requested",
     Event.PAID_ELSEWHERE: "It was noted that the customer was paid back elsewhere",
-    Event.REFUND_SETTLED: "A refund ended, and what it did not send can be refunded again",
+    Event.REFUND_SETTLED: "A refund ended; any part that was not sent can be refunded again",
     Event.DETAILS_GIVEN: "The customer gave the details that you ask for",
     Event.METADATA_CHANGED: "You changed the metadata",
     Event.ERASED: "The customer's wallet was erased on request",
@@ -276,12 +279,12 @@ KIND: Final[Mapping[str, str]] = {
     Reason.INSUFFICIENT_GRANT: "the approval does not cover the payment",
     Reason.BEYOND_LIMITS: "the approval does not cover the payment",
     Reason.INVALID_QUOTE: "the price is no longer valid",
-    Reason.UNKNOWN_QUOTE: "the price is not known there",
-    Reason.INVALID_RECEIVER: "the incoming payment cannot be paid from there",
+    Reason.UNKNOWN_QUOTE: "the provider does not know this price",
+    Reason.INVALID_RECEIVER: "the incoming payment cannot be paid from this wallet",
     Reason.AMOUNT_TOO_SMALL: "the amount is too small",
     Reason.INVALID_AMOUNT: "the amount is not valid there",
     Reason.NOT_FOUND: "not found",
-    Reason.NOT_OURS: "made by another client",
+    Reason.NOT_OURS: "created by another client",
     Reason.BUSY: "the provider was busy",
     Reason.OTHER: "the provider gave no known reason",
 }
@@ -300,32 +303,32 @@ CONNECTION: Final[Mapping[str, str]] = {
 
 # Why a wallet refused the merchant's key, by the reason: the problem and its remedy.
 KEY_REFUSED: Final[Mapping[str, str]] = {
-    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Look "
-    "into your wallet's settings. If the key is missing, register it again, or create a new one "
-    "and have it replaced here (checkout setup --replace-key). If it is there, the provider could "
-    "not read it at that moment.",
+    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Check "
+    "your wallet's settings. If the key is missing there, register it again, or create a new key "
+    "and ask your operator to replace it here (checkout setup --replace-key). If the key is there, "
+    "the provider could not read it at that moment.",
     Reason.BAD_SIGNATURE: "A wallet provider says that our signature does not match the key at "
-    "your wallet address. Create a new key in your wallet's settings and have it replaced here "
-    "(checkout setup --replace-key).",
+    "your wallet address. Create a new key in your wallet's settings, and ask your operator to "
+    "replace it here (checkout setup --replace-key).",
 }
 
 # Problems that need the merchant: a description with amounts, and the remedy.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
         "Only part of the money has arrived: {received} of {asked}.",
-        "Do not deliver the goods yet. If the amount that has arrived is enough for you, accept "
-        "it as paid. If not, give the session up; then you can refund what has arrived.",
+        "Do not deliver the goods yet. If the amount that has arrived is enough for you, accept it "
+        "as paid. If not, give the session up. You can then refund the amount that has arrived.",
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
         "Do not deliver the goods, and do not ask for another payment yet. Look up the incoming "
-        "payment (below) in your own wallet, and trust what it shows. We ask again every hour, "
-        "and update this page as soon as there is an answer.",
+        "payment (below) in your own wallet, and trust what it shows. We ask the provider again "
+        "every hour, and update this page as soon as it answers.",
     ),
     Attention.LATE_PAYMENT: (
         "Money arrived after the session had ended: {received}.",
-        "The session stays as it is. Either refund the money, below, or deliver the goods, as you "
-        "agree with your customer. This service does neither by itself.",
+        "The session stays as it is. Agree with your customer whether you refund the money (below) "
+        "or deliver the goods. This service does neither automatically.",
     ),
 }
 # The texts of each case that needs a person, and of its remedy.
@@ -333,7 +336,7 @@ TOPIC: Final[dict[Topic, str]] = {
     Topic.PAYMENTS: "Payments: a part, too much, too late, no clear answer, or a withdrawal",
     Topic.WALLET: "Your wallet: a provider refuses its key",
     Topic.WEBHOOKS: "Webhooks: an endpoint fails, or is disabled",
-    Topic.ENDS: "Ends: an API key in use ends soon, or the refund budget has ended",
+    Topic.ENDS: "Keys and budget: an API key in use ends soon, or the refund budget has ended",
 }
 PACE: Final[dict[Pace, str]] = {
     Pace.AT_ONCE: "Within five minutes",
@@ -362,34 +365,36 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
     ),
     Case.BUDGET_REQUESTED: (
         "Your server asks for a refund budget:",
-        "Approve the amount a month in your wallet, or another one.",
+        "Approve the requested monthly amount, or a different one, in your wallet.",
     ),
     Case.WALLET_KEY: (
-        "A wallet provider has refused your wallet's key, and no price was made since:",
-        "Look into your wallet's settings. If the key is missing there, register it again, or "
-        "create a new one and have it replaced here (checkout setup --replace-key). If it is "
-        "there, or if this service has made it, that provider could not read it.",
+        "A wallet provider has refused your wallet's key, and no price could be requested since "
+        "then:",
+        "Check your wallet's settings. If the key is missing there, register it again, or create a "
+        "new key and ask your operator to replace it here (checkout setup --replace-key). If the "
+        "key is there, or if this service has created it, the provider could not read it.",
     ),
     Case.ENDPOINT_SET: (
-        "Webhooks go to an address that somebody else has set within three days:",
-        "The audit log says who. If you do not know the address, remove the endpoint, and revoke "
-        "that key or member.",
+        "In the last three days, somebody else has set an address that webhooks go to:",
+        "The audit log shows who did it. If you do not know the address, remove the endpoint, and "
+        "revoke the key or member that set it.",
     ),
     Case.ENDPOINT_DISABLED: (
-        "A webhook endpoint is disabled, because your server answered 410:",
+        "A webhook endpoint is disabled, because your server answered 410 (gone):",
         "It gets nothing until you enable it again.",
     ),
     Case.ENDPOINT_FAILING: (
         "A webhook endpoint fails:",
-        "Its last attempts have all failed. Mend your server; a test event that arrives ends this.",
+        "Its last attempts have all failed. Fix your server. This warning ends when a test event "
+        "arrives.",
     ),
     Case.BUDGET_OVER: (
-        "Your wallet has ended the refund budget, or does not answer for it:",
+        "Your wallet has ended the refund budget, or no longer answers requests about it:",
         "Refunds wait for your approval until you approve a new budget.",
     ),
     Case.KEY_ENDS: (
         "An API key that your server uses ends soon:",
-        "Put a newer key into your server before.",
+        "Put a newer key into your server before this one ends.",
     ),
 }
 # The same cases on the banner of each page: the text, and the verb of its link. {} stands for a sum
@@ -411,14 +416,15 @@ NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
 # A completed session that has received more than was asked for.
 OVERPAID: Final = (
     "More money has arrived than was asked for: {received} of {asked}.",
-    "The session is paid: deliver. Send the rest back, from your wallet to your customer's, as you "
-    "agree with them. This service never sends money back.",
+    "The session is paid, so deliver the goods. Send the rest back, from your wallet to your "
+    "customer's, as you agree with them. Nothing is sent back automatically.",
 )
 # The text for the flag UNDECIDED after the session has ended.
 UNACCOUNTED: Final = (
     "Your wallet provider has given no clear answer for a week.",
-    "So it is not certain how much this ended session has received. Look up the incoming payment "
-    "(below) in your own wallet, and trust what it shows. We do not ask again.",
+    "So it is not certain how much money this ended session has received. Look up the incoming "
+    "payment (below) in your own wallet, and trust what it shows. We do not ask the provider "
+    "again.",
 )
 
 # The texts about a new merchant's wallet and key, by first_steps.State.
@@ -428,17 +434,18 @@ WALLET_STATE: Final[Mapping[str, str]] = {
     "unknown": "Your wallet provider did not answer just now. Reload the page to try again.",
 }
 KEY_STATE: Final[Mapping[str, str]] = {
-    "fine": "Your wallet lists this key, and it is ours.",
+    "fine": "Your wallet lists this key, and it is the one that this service uses.",
     "wrong": "Your wallet does not list this key. Register it again in your wallet's settings, or "
-    "have it replaced here (checkout setup --replace-key).",
-    "unknown": "It could not be checked just now.",
+    "ask your operator to replace it here (checkout setup --replace-key).",
+    "unknown": "The key could not be checked just now.",
 }
 SERVICE_KEY_STATE: Final[Mapping[str, str]] = {
-    "fine": "This service has made it for you. Wallets find it at our own address.",
-    "wrong": "This service has made it for you, but it is not at our own address. Tell your "
-    "operator: no wallet can verify your requests.",
-    "unknown": "This service has made it for you. It could not be read just now as wallets read "
-    "it. If that stays so, tell your operator.",
+    "fine": "This service has created the key for you. Wallets find it at an address of this "
+    "service.",
+    "wrong": "This service has created the key for you, but it is missing at the address where "
+    "wallets look for it. Tell your operator, because no wallet can verify your requests.",
+    "unknown": "This service has created the key for you, but we could not read it just now in the "
+    "way that wallets do. If this continues, tell your operator.",
 }
 
 DELIVERY: Final[dict[EventStatus, str]] = {
@@ -449,7 +456,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
 NOT_SENT: Final = "Not sent"  # no endpoint requested the event, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
-    Format.STRIPE: "As Stripe's libraries read it",
+    Format.STRIPE: "In the format that Stripe's libraries read",
 }
 FORM_SAMPLES: Final[Mapping[Format, str]] = {
     Format.NATIVE: '{"id": "cs_…", "status": "completed", "amount_total": 2000, "currency": "usd", '
@@ -471,5 +478,5 @@ OVERLAPS: Final[dict[str, str]] = {
     "3600": "1 hour",
     "259200": "3 days",
     "604800": "7 days",
-    "0": "Not at all: end it now",
+    "0": "No overlap: end the old one now",
 }

@@ -133,7 +133,7 @@ async def write_note(request: Form, session_id: str) -> Response:
 
 @router.form(
     "/dealt-with",
-    Door(Right.MANAGE, "whether a payment needs somebody"),
+    Door(Right.MANAGE, "marks whether a payment still needs a person"),
     again=transaction_page,
 )
 async def deal_with(request: Form, session_id: str) -> Response:
@@ -145,7 +145,7 @@ async def deal_with(request: Form, session_id: str) -> Response:
 
 @router.form(
     "/withdrawal",
-    Door(Right.MANAGE, "whether a withdrawal is answered"),
+    Door(Right.MANAGE, "marks whether a withdrawal is answered"),
     again=transaction_page,
 )
 async def answer_withdrawal(request: Form, session_id: str) -> Response:
@@ -165,7 +165,7 @@ async def cancel(request: Form, session_id: str) -> Response:
     return _end(request, session_id, close.cancel, Action.SESSION_CANCELED)
 
 
-@router.form("/accept_as_paid", Door(Right.MANAGE, "takes less money as paid"))
+@router.form("/accept_as_paid", Door(Right.MANAGE, "accepts a smaller amount as paid"))
 async def accept_as_paid(request: Form, session_id: str) -> Response:
     return _end(request, session_id, close.accept_as_paid, Action.SESSION_ACCEPTED)
 
@@ -387,7 +387,7 @@ def _difference(session: Session) -> str | None:
     if not session.received or missing == 0:
         return None
     difference = readable(replace(session.receive, value=abs(missing)))
-    return f"{difference} {'less' if missing > 0 else 'more'} than asked"
+    return f"{difference} {'less' if missing > 0 else 'more'} than the price"
 
 
 def _missing(session: Session) -> int:

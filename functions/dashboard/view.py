@@ -187,8 +187,10 @@ def _without_answer(error: str) -> str:
         return f"Your server was not reached: {said} ({host})"
     if name == "TimeoutError":
         seconds = int(TIMEOUT.total_seconds())
-        return f"Your server took the request and did not answer within {seconds} seconds ({host})"
-    return f"Your server took the request and gave no answer: {said} ({host})"
+        return (
+            f"Your server received the request but did not answer within {seconds} seconds ({host})"
+        )
+    return f"Your server received the request but gave no answer: {said} ({host})"
 
 
 def limits_of(key: Actor) -> str | None:

@@ -329,7 +329,7 @@ def _setting(
 checks = PageRouter(prefix="/webhooks/check")
 _SECRET: Final = {
     "current": "your current secret",
-    "before": "your previous secret, which is still valid for a while",
+    "before": "your previous secret, which is still valid",
     "ended": "a secret that you have replaced and that is no longer valid",
 }
 # The text of each finding of the checker, with placeholders for values.
@@ -338,8 +338,8 @@ _TEXT: Final[dict[str, str]] = {
         "The signature is valid: it was made with {secret}, over exactly this body, at the time "
         "in the header."
     ),
-    "old": "It was signed {seconds} seconds ago. Libraries accept up to 300 seconds: a server that "
-    "verifies later than that, or whose clock is fast, rejects it.",
+    "old": "This webhook was signed {seconds} seconds ago. Libraries accept up to 300 seconds, so "
+    "a server that verifies it later, or whose clock is fast, rejects it.",
     "future": "Its timestamp is {seconds} seconds ahead of our clock. Libraries accept up to 300.",
     "time_changed": (
         "The timestamp is off by {seconds} seconds: the signature was made with {secret} for "
@@ -347,21 +347,22 @@ _TEXT: Final[dict[str, str]] = {
     ),
     "body": "The body was changed before your server verified it: the signature was made with "
     "{secret} over other bytes. Verify the raw bytes of the request, before you parse them.",
-    "signature_changed": "The signature itself was changed: its character {position} is wrong. The "
-    "body and the time match what {secret} has signed.",
+    "signature_changed": "The signature itself was changed: character {position} is wrong. The "
+    "body and the time match what was signed with {secret}.",
     "secret": "The signature was not made with any of your secrets. Compare the secret on your "
     "server with the one that was shown here, or create a new one.",
     "body_differs": "The body also differs from the one that we sent.",
-    "unknown": "The signature matches none of your secrets, and there is no event here to compare "
-    "the body with. Also paste the line Checkout-Event-Id (or webhook-id).",
+    "unknown": "The signature matches none of your secrets, and without the event we cannot "
+    "compare the body. Also paste the line Checkout-Event-Id (or webhook-id).",
     "no_signature": "There is no v1 signature in the header.",
     "no_time": "The header's timestamp is not a number of seconds.",
-    "no_event_id": "The line webhook-id is missing: it is part of what was signed.",
+    "no_event_id": "The line webhook-id is missing. It is part of the signed text.",
 }
 _CHANGE: Final = {
-    "bom": "Yours begins with a byte order mark.",
-    "spaces": "Yours has spaces or line breaks around it.",
-    "written_anew": "Yours is the same JSON, serialized again with different spaces or escapes.",
+    "bom": "The pasted body begins with a byte order mark.",
+    "spaces": "The pasted body has spaces or line breaks around it.",
+    "written_anew": "The pasted body is the same JSON, but serialized again with different spaces "
+    "or escapes.",
 }
 
 

@@ -246,7 +246,7 @@ def test_an_accept_header_chooses_json_or_nothing(
     assert "set-cookie" not in answer.headers
     kept = "public, max-age=60" if status == 200 else "no-store"
     assert answer.headers["cache-control"] == head.headers["cache-control"] == kept
-    assert status != 406 or answer.body == "This address has JSON only."
+    assert status != 406 or answer.body == "This address returns only JSON."
     assert status != 200 or answer.headers["content-type"] == "application/json"
 
 

@@ -319,7 +319,10 @@ def test_an_unproven_shop_signs_in_and_keeps_its_house(attack: Attack) -> None:
         def attempt(case: tuple[str, dict[str, str]]) -> None:
             answer = place.owner.post(*case)
             assert attack.answered(answer.status) == 403
-            assert "is not confirmed yet. Its owner confirms it at /dashboard" in answer.page.main
+            assert (
+                "is not confirmed yet. Until its owner confirms it at /dashboard"
+                in answer.page.main
+            )
 
         attack.each({path: (path, fields) for path, fields in refused.items()}, attempt)
         assert "is not confirmed yet" in place.owner.get("/notices").page.main
@@ -348,7 +351,7 @@ def test_the_api_says_that_the_wallet_is_to_be_confirmed_not_that_the_operator_a
             return answer.json["error"]
 
         assert error()["code"] == "merchant_unproven"
-        assert "Its owner confirms it at /dashboard" in error()["message"]
+        assert "Until its owner confirms it at /dashboard" in error()["message"]
         suspension.suspend(place.shop.services, place.merchant.id)
         assert error()["code"] == "merchant_suspended"
 

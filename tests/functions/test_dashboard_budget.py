@@ -95,7 +95,7 @@ def test_a_price_that_was_shown_is_paid_with_one_click_and_never_more(
     assert balance(world, world.shop) == had - cost.value
     again = owner.post(f"{path}/budget")
     assert again.status == 400
-    assert "This refund does not wait to be sent." in again.page.main
+    assert "This refund is not waiting to be sent." in again.page.main
 
 
 def test_a_refund_over_the_budget_asks_for_one_approval_and_says_why(
@@ -161,11 +161,11 @@ def test_an_owner_ends_it_and_its_grant_is_left_to_be_canceled(
 ) -> None:
     approve(world, owner)
     assert path_of(owner.post("/budget/end").location) == "/budget"
-    assert "You have ended it." in owner.get("/budget").page.main
+    assert "You have ended the budget." in owner.get("/budget").page.main
     assert mandate(world).token is None
     assert len(world.tasks.left) == 1
     answer = owner.post("/budget/end")
-    assert (answer.status, "no budget that could be ended" in answer.page.main) == (400, True)
+    assert (answer.status, "no budget to end" in answer.page.main) == (400, True)
     assert actions(world) == ["budget_approved", "budget_asked", "budget_ended"]
 
 
@@ -173,7 +173,7 @@ def test_a_declined_approval_says_so_and_changes_nothing(world: World, owner: Br
     approve(world, owner)
     owner.post("/budget", {"amount": "700"})
     page = owner.get("/budget/callback?result=grant_rejected").page.main
-    assert "You did not approve the budget." in page
+    assert "The budget was not approved." in page
     assert "of 500.00 USD a month" in page
 
 

@@ -58,7 +58,10 @@ REFUND = {"scopes": "refund"}
         (REFUND | {"once": "a lot"}, "This is not an amount of USD"),
         (REFUND | {"day": "-1"}, "This is not an amount of USD"),
         (REFUND | {"day": "999999999999999"}, "A limit must be at most"),
-        ({"once": "5", "scopes": "read"}, "Only a key that may refund has these limits."),
+        (
+            {"once": "5", "scopes": "read"},
+            "Only a key with the scope `refund` can have these limits.",
+        ),
     ],
 )
 def test_a_wrong_field_makes_no_key_and_is_said(
@@ -191,7 +194,7 @@ def test_a_key_with_an_end_makes_none_that_outlives_it(shop: Dashboard, browser:
     for ends in ("", str(day + timedelta(days=1))):
         answer = ending.post("/keys", {"name": "Longer", "ends": ends})
         assert answer.status == 400
-        assert "cannot end later" in answer.page.one("div", role="alert").text[0]
+        assert "cannot expire later" in answer.page.one("div", role="alert").text[0]
     assert ending.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"}).status == 400
     assert ending.post("/keys", {"name": "As long", "ends": str(day)}).status == 200
     names = sorted(each.name for each in keys(shop))

@@ -276,7 +276,7 @@ def test_who_writes_over_a_newer_note_is_told_and_keeps_what_was_typed(
     browser.post(f"{way}/note", {"text": "first", "tags": "", "read": "0"})
     late = browser.post(f"{way}/note", {"text": "mine", "tags": "a", "read": "0"})
     assert late.status == 409
-    assert "Somebody else has changed the note meanwhile" in late.page.main
+    assert "Somebody else has changed the note in the meantime" in late.page.main
     assert "mine" in late.page.one("textarea", id="text").text
     again = {"text": "mine", "tags": "a", "read": "1"}
     with monkeypatch.context() as patched:

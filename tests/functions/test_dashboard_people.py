@@ -552,7 +552,7 @@ def test_a_member_with_a_limit_also_refunds_and_changes_nothing_else(shop: Dashb
     [
         ("-1", "This is not an amount of USD."),
         ("x", "This is not an amount of USD."),
-        ("1.001", "“1.001” is not clear. Type 1001.00."),
+        ("1.001", "“1.001” can be read in two ways. Type 1001.00."),
         ("9" * 30, "This is not an amount of USD."),
         ("9" * 15, "A limit must be at most"),
     ],
@@ -575,7 +575,7 @@ def test_a_member_with_a_limit_is_shown_the_form_to_refund(shop: Dashboard) -> N
     limit(shop, "10", "50")
     assert browser.get(way).page.all("form", action=f"/dashboard{way}/refund")
     refused = browser.post(f"{way}/refund", {"amount": "10.01", "how": "price"})
-    assert "Your limit is 10.00 USD at once." in refused.page.main
+    assert "Your limit for a single refund is 10.00 USD." in refused.page.main
 
 
 def test_a_developer_also_changes_keys_and_webhooks(shop: Dashboard) -> None:

@@ -93,7 +93,7 @@ def test_a_refund_whose_approval_is_being_redeemed_offers_no_other_way(
     world.transport.before = on("POST", "/continue/", lambda: pages.append(owner.get(path)))
     owner.get(back)
     [page] = [each.page for each in pages]
-    assert "your wallet is being asked for it" in page.main
+    assert "we are asking your wallet to pay it" in page.main
     assert "Look again" in page.main
     for way in ("Approve in your wallet", "Ask for the price", "Cancel"):
         assert way not in page.main
@@ -135,7 +135,7 @@ def test_a_declined_approval_says_so_and_the_refund_still_waits(
 ) -> None:
     path, made = request_all(owner, sold), payments(world)
     page = owner.get(f"{path}/callback?result=grant_rejected").page
-    assert "You did not approve the refund." in page.main
+    assert "The refund was not approved." in page.main
     assert "Waiting for your approval" in page.main
     assert payments(world) == made
     assert owner.get(f"{path}/callback?hash=x").status == 400
@@ -184,13 +184,13 @@ def test_a_form_without_a_name_of_ours_is_done_each_time(
 @pytest.mark.parametrize(
     ("form", "typed", "says"),
     [
-        ("refund", {"amount": "20.01"}, "2000 USD (in its smallest unit) are left"),
+        ("refund", {"amount": "20.01"}, "Only 2000 USD (in its smallest unit) of this session"),
         ("refund", {"amount": "a lot"}, "This is not an amount of USD."),
         ("refund", {"amount": "0"}, "must be at least 1"),
         ("refund", {"mode": "free"}, "Choose one of the form"),
         ("paid_elsewhere", {"how": "  "}, "Say how you have paid your customer back"),
         ("paid_elsewhere", {"how": "x" * 201}, "at most 200 characters"),
-        ("paid_elsewhere", {"amount": "20.01"}, "are left to refund"),
+        ("paid_elsewhere", {"amount": "20.01"}, "can still be refunded"),
         ("paid_elsewhere", {"amount": "much"}, "This is not an amount"),
     ],
 )
@@ -319,8 +319,11 @@ def test_a_link_for_the_customer_is_shown_once_and_their_wallet_is_approved(
     link = "".join(secret.text)
     assert re.fullmatch(rf"https://pay\.example/pay/{sale.id}/claim/[0-9A-Za-z]{{43}}", link)
     assert link not in owner.get(path).page.main
-    assert "A link was made" in owner.get(path).page.main
-    assert "Made a link on which a customer names another wallet" in owner.get("/audit").page.main
+    assert "A link was created" in owner.get(path).page.main
+    assert (
+        "Created a link with which a customer can name another wallet"
+        in owner.get("/audit").page.main
+    )
     alternative_wallet.take(world.services, sale.id, link.rpartition("/")[2], carol, client=None)
     page = owner.get(path).page.main
     made_by = world.key().label

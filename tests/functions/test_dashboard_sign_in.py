@@ -37,7 +37,7 @@ def test_a_page_without_a_sign_in_leads_to_it_and_back(shop: Dashboard) -> None:
 def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(stranger: Browser) -> None:
     answer = stranger.post("/sign-in", {"api_key": "sk_live_" + "x" * 43, "next": "/audit"})
     assert answer.status == 401
-    assert "unknown, revoked or ended" in answer.page.main
+    assert "unknown, was revoked, or has expired" in answer.page.main
     ways = answer.page.all("input", name="next")
     assert {each.attributes["value"] for each in ways} == {"/audit"}
     assert "sk_xxx" not in answer.body

@@ -188,7 +188,7 @@ def test_there_are_words_for_every_end_failure_and_report() -> None:
         ("not sent: x: ConnectionRefusedError", "was not reached: the connection was refused (x)"),
         ("not sent: x: TimeoutError", "Your server was not reached: no connection in time (x)"),
         ("no answer: x:8443: TimeoutError", "did not answer within 10 seconds (x:8443)"),
-        ("no answer: x: Some", "Your server took the request and gave no answer: Some (x)"),
+        ("no answer: x: Some", "Your server received the request but gave no answer: Some (x)"),
         ("not sent: the URL is not https", "No response: not sent: the URL is not https"),
         ("timed out", "No response: timed out"),
     ],

@@ -334,7 +334,7 @@ def test_what_needs_attention_is_explained_with_what_to_do(
     alert = "".join(page.one("div", role="alert").text)
     assert what.format(received="7.00 USD", asked="20.00 USD") in alert
     assert todo in alert
-    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
+    assert "Received 7.00 USD 13.00 USD less than the price" in page.main
     assert "Needs attention" in browser.get().page.main
 
 
@@ -344,7 +344,7 @@ def test_money_beyond_the_price_is_flagged_with_what_to_do(
     over = shop.store(status=Status.COMPLETED, received=2002)
     shop.store(status=Status.COMPLETED, received=2000)
     page = browser.get(f"/transactions/{over.id}").page
-    assert "Received 20.02 USD 0.02 USD more than asked" in page.main
+    assert "Received 20.02 USD 0.02 USD more than the price" in page.main
     alert = "".join(page.one("div", role="alert").text)
     assert "More money has arrived than was asked for: 20.02 USD of 20.00 USD." in alert
     assert "Send the rest back" in alert
@@ -492,7 +492,7 @@ def test_a_part_of_the_money_is_accepted_as_paid_and_noted(
 ) -> None:
     session = shop.store(status=Status.PROCESSING, **PART, check_at=NOW + timedelta(hours=1))
     page = browser.get(f"/transactions/{session.id}").page
-    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
+    assert "Received 7.00 USD 13.00 USD less than the price" in page.main
     browser.post(f"/transactions/{session.id}/accept_as_paid")
     after = shop.stored(session.id)
     assert (after.status, after.received) == (Status.COMPLETED, 700)
@@ -522,7 +522,7 @@ def test_giving_up_first_closes_the_incoming_payment_and_then_ends_the_session(
     assert shop.stored(closed.id).status is Status.EXPIRED
     page = browser.get(path).page
     assert texts.WAITING["given_up"] in page.main
-    assert "Received 7.00 USD 13.00 USD less than asked" in page.main
+    assert "Received 7.00 USD 13.00 USD less than the price" in page.main
     log = browser.get("/audit").page.main
     assert f"Started to close an incoming payment {session.id}" in log
     assert f"Gave a session up {closed.id}" in log

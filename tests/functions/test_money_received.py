@@ -40,7 +40,7 @@ def test_one_unit_short_is_paid_and_says_so(visitor: Customer) -> None:
     assert "Shop received $19.99" in page.main
     told = of_merchant(visitor.world, session).main
     assert texts.WAITING["short"] in told
-    assert "Received 19.99 USD 0.01 USD less than asked" in told
+    assert "Received 19.99 USD 0.01 USD less than the price" in told
     assert "Needs attention" not in told
 
 

@@ -148,7 +148,7 @@ def test_a_country_without_addresses_is_refused(api: StripeApi, value: str) -> N
     answer = api.form(SESSIONS, a_purchase(shipping_address_collection=countries))
     param = "shipping_address_collection[allowed_countries][1]"
     assert refused(answer) == ("parameter_invalid", param)
-    assert "write its two letters" in answer.json["error"]["message"]
+    assert "Use two letters" in answer.json["error"]["message"]
 
 
 def changed(field: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -373,8 +373,8 @@ def test_a_native_endpoint_of_the_dashboard_is_shown_with_native_names(api: Stri
         ("stripe", "checkout.session.complete", "no such type. Did you mean `checkout.session.com"),
         ("native", "checkout.session.cancelled", "Did you mean `checkout.session.canceled`?"),
         ("stripe", "checkout.session.canceled", "this type is called `checkout.session.expired`."),
-        ("native", "ping", "sent by hand"),
-        ("stripe", "zzz", "There is no such type. Sent in the form `stripe` are c"),
+        ("native", "ping", "you send it yourself"),
+        ("stripe", "zzz", "There is no such type. In the format `stripe`, these are sent: c"),
     ],
 )
 def test_a_type_that_is_none_is_answered_with_the_name_that_was_meant(

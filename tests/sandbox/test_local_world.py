@@ -130,7 +130,7 @@ def test_a_demo_that_does_not_refund_or_complete_says_why_and_fails(
     world = Dev(tmp_path, base)
     wallets = f"https://localhost:{world.place.wallets_port + 1}"
     for wallet, amount, why in (
-        ("alice", "20.01", "2000 USD (in its smallest unit) are left"),
+        ("alice", "20.01", "Only 2000 USD (in its smallest unit) of this session"),
         ("alice", "much", "This is not an amount"),
         ("refund-gone", "5.00", "There is no wallet at the customer's address any more"),
     ):

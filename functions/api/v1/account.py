@@ -115,7 +115,7 @@ def _price(call: Call, prefix: str, named: str, *, whole: bool) -> Any:
     Raises ResourceMissing, also for another merchant's.
     """
     missing = ResourceMissing(
-        f"There is no such object: '{named[:100]}'. Prices and products are those of the line "
+        f"There is no such object: '{named[:100]}'. Prices and products exist only within the line "
         "items of your sessions."
     )
     session_id, place = item_of(named, prefix) or ("", 0)

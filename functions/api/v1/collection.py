@@ -87,7 +87,8 @@ def _questions(fields: list[dict[str, Any]]) -> tuple[Question, ...]:
     for number, each in enumerate(questions):
         if each.key in keys:
             raise ParameterInvalid(
-                "Each custom field must have another key.", param=f"custom_fields[{number}][key]"
+                "Each custom field must have a different key.",
+                param=f"custom_fields[{number}][key]",
             )
         keys.add(each.key)
     return tuple(questions)
@@ -129,7 +130,9 @@ def _options(given: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...
         place = f"{where}[{number}]"
         value = _code(each, "value", OPTION_MAX, place)
         if value in found:
-            raise ParameterInvalid("Each option must have another value.", param=f"{place}[value]")
+            raise ParameterInvalid(
+                "Each option must have a different value.", param=f"{place}[value]"
+            )
         found[value] = _shown(each, "label", OPTION_MAX, place)
     return tuple(found.items())
 
@@ -152,7 +155,7 @@ def _code(given: Mapping[str, Any], name: str, longest: int, where: str) -> str:
     found: str = _required(given, name, where)
     if len(found) > longest or not (found.isascii() and found.isalnum()):
         raise ParameterInvalid(
-            f"This is 1 to {longest} letters of A to Z, a to z, and digits.",
+            f"This must be 1 to {longest} characters: the letters A to Z and a to z, and digits.",
             param=f"{where}[{name}]",
         )
     return found

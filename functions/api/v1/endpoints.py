@@ -195,14 +195,14 @@ def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
 def _no_type(name: str, form: Format, sent: list[str]) -> str:
     """Return the sentences for an unknown type: the most similar type, then all types."""
     if name == PING:
-        return "`ping` is sent by hand, from the dashboard, to any endpoint: leave it out."
+        return "Leave out `ping`: you send it yourself, from the dashboard, to any endpoint."
     if name in (*ALWAYS, *OPTIONAL):
         return f"In Stripe's form this type is called `{stripe_name(name)}`."
     near = like(name, sent)
     return (
-        f"There is no such type.{f' Did you mean `{near}`?' if near else ''} Sent in the form "
-        f"`{form}` are {', '.join(sent)}; other types of Stripe's may be asked for, and never "
-        "happen."
+        f"There is no such type.{f' Did you mean `{near}`?' if near else ''} In the format "
+        f"`{form}`, these are sent: {', '.join(sent)}. Other types of Stripe's can be requested, "
+        "but never happen here."
     )
 
 

@@ -139,7 +139,7 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
         if not name.startswith(within) or deep or not _expands(kind, inside):
             can = ", ".join(f"`{within}{each}`" for each in _existing(kind))
             raise ParameterInvalid(
-                f"This property cannot be expanded ({name[:100]}). Can be expanded: {can}.",
+                f"This property cannot be expanded ({name[:100]}). You can expand: {can}.",
                 param=f"expand[{number}]",
             )
 

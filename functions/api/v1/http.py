@@ -65,8 +65,8 @@ async def call(injected: Injected, request: Request) -> Call:
     for name in _OTHER_ACCOUNT:
         if request.headers.get(name, own) != own:
             raise PermissionMissing(
-                f"There are no connected accounts here: send no header {name}, and the API key of "
-                "the merchant who is to be paid."
+                f"There are no connected accounts here. Leave out the header {name}, and use the "
+                "API key of the merchant who is to be paid."
             )
     return Call(injected, key, request)
 

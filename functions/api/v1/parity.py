@@ -57,7 +57,7 @@ def _refused(path: str, text: str) -> Parameter:
 
 
 _ONE_TIME: Final = "There are one-time payments only."
-_NO_TAX: Final = "No tax is calculated here: put it into the prices."
+_NO_TAX: Final = "No tax is calculated here: include the tax in the prices."
 _NO_CUSTOMER: Final = "There are no customer records."
 _NO_CONNECT: Final = "The money goes to one wallet, without fees or transfers."
 _NO_SHIPPING: Final = "Shipping has no price of its own here: put it into a line item."
@@ -66,7 +66,7 @@ _NO_TAX_ID: Final = "The page asks for no tax number; ask with `custom_fields`."
 _NO_BUSINESS: Final = "The page asks for no business name; ask with `custom_fields`."
 _NO_CONSENT: Final = "The page asks for no consent."
 _NO_DEFAULT: Final = "The page fills in no answer: customers give their own."
-_ALWAYS_WALLET: Final = "Customers pay from an Open Payments wallet, whatever is listed."
+_ALWAYS_WALLET: Final = "Customers always pay from an Open Payments wallet, whatever you list here."
 _HOSTED: Final = "There is the hosted page only."
 _LOOK: Final = "The look of the page is set in the dashboard."
 _TEXT_LOST: Final = "The page would not show it."
@@ -86,7 +86,7 @@ CREATE_SESSION: Final = (
         "An address. Returned; the page then does not ask for it. No mail is sent.",
     ),
     _taken("currency", "Must be that of the line items."),
-    _taken("expires_at", "5 minutes to 24 hours ahead.", ParameterKind.INTEGER),
+    _taken("expires_at", "Must be 5 minutes to 24 hours in the future.", ParameterKind.INTEGER),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
     _taken("submit_type", "Returned. The button's text does not change."),
     _taken("locale", "A language of the page; `auto` and any other leave it to the browser."),
@@ -94,7 +94,7 @@ CREATE_SESSION: Final = (
     _taken("line_items[][quantity]", "Required, 1 to 1 000 000.", ParameterKind.INTEGER),
     _taken("line_items[][price_data][currency]", "Required. The currency of your wallet."),
     _taken("line_items[][price_data][unit_amount]", "In Stripe's units.", ParameterKind.INTEGER),
-    _taken("line_items[][price_data][unit_amount_decimal]", "If it is a whole number."),
+    _taken("line_items[][price_data][unit_amount_decimal]", "Accepted if it is a whole number."),
     _taken(
         "line_items[][price_data][product_data][name]",
         "Required; up to 5000 characters, of which pages show 200.",
@@ -104,7 +104,8 @@ CREATE_SESSION: Final = (
         "Up to 40 000 characters, of which pages show 1000.",
     ),
     _taken(
-        "line_items[][price_data][product_data][images][]", "The page shows the first with https."
+        "line_items[][price_data][product_data][images][]",
+        "The page shows the first picture whose URL is https.",
     ),
     _taken("line_items[][price_data][product_data][metadata][*]", "Returned with the product."),
     _taken("line_items[][metadata][*]", "Returned with the line item."),
@@ -219,8 +220,10 @@ CREATE_SESSION: Final = (
     _ignored("customer_creation", _NO_CUSTOMER, "if_required"),
     _ignored("invoice_creation[enabled]", _NO_INVOICE, "false"),
     _refused("invoice_creation", _NO_INVOICE),
-    _ignored("after_expiration[recovery][enabled]", "An expired session stays so.", "false"),
-    _refused("after_expiration", "An expired session stays so."),
+    _ignored(
+        "after_expiration[recovery][enabled]", "An expired session cannot be recovered.", "false"
+    ),
+    _refused("after_expiration", "An expired session cannot be recovered."),
     _ignored("origin_context", "The page is the same everywhere."),
     _ignored("integration_identifier", "It is for Stripe's own statistics."),
     _ignored("ui_mode", _HOSTED, "hosted", "hosted_page"),
@@ -281,13 +284,13 @@ LIST_EVENTS: Final = (
 )
 _NEW_METADATA: Final = (
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
-    _taken("metadata", "Only an empty value.", ParameterKind.TEXT, ""),
+    _taken("metadata", "Only an empty value is accepted.", ParameterKind.TEXT, ""),
 )
 CREATE_REFUND: Final = (
     _taken("payment_intent", "The payment; or send its `charge`."),
     _taken("charge", "The charge of the payment."),
     _taken(
-        "amount", "In Stripe's units; all that is left, if it is absent.", ParameterKind.INTEGER
+        "amount", "In Stripe's units. If absent, everything that is left.", ParameterKind.INTEGER
     ),
     _taken(
         "reason",
@@ -316,7 +319,7 @@ LIST_REFUNDS: Final = (
     _refused("ending_before", "Refunds are listed from the newest on."),
 )
 _METADATA: Final = (
-    _taken("metadata[*]", "Changed or added; an empty value removes the key."),
+    _taken("metadata[*]", "Keys are changed or added; an empty value removes a key."),
     _taken("metadata", "Only empty: it removes all keys.", ParameterKind.TEXT, ""),
 )
 UPDATE_SESSION: Final = (
@@ -337,8 +340,8 @@ _ENDPOINT: Final = (
     ),
     _taken(
         "enabled_events[]",
-        "The types that it gets, or `*` for all: Stripe's names, or with the format `native` those "
-        "of /docs#events. Types of Stripe's that never happen here are taken, and ignored.",
+        "The types that it gets, or `*` for all: Stripe's names, or with the format `native` the "
+        "names in /docs#events. Types of Stripe's that never happen here are accepted and ignored.",
     ),
     Parameter(
         "description",
@@ -358,11 +361,15 @@ _ENDPOINT: Final = (
 )
 CREATE_ENDPOINT: Final = (
     *_ENDPOINT,
-    _taken("api_version", "Named in its events, whose shape is one. Only at the creation."),
+    _taken(
+        "api_version",
+        "Returned in the endpoint's events, whose shape is the same for every "
+        "version. Can be set only at creation.",
+    ),
     _ignored("connect", "There are no connected accounts.", "false"),
 )
 UPDATE_ENDPOINT: Final = (
     *(row for row in _ENDPOINT if row not in _NEW_METADATA),
     *_METADATA,
-    _taken("disabled", "Whether nothing is sent.", ParameterKind.BOOLEAN),
+    _taken("disabled", "If true, nothing is sent to the endpoint.", ParameterKind.BOOLEAN),
 )

@@ -265,7 +265,9 @@ def _item(
         place = f"{where}[price_data][unit_amount_decimal]"
         whole = _WHOLE.fullmatch(decimal)
         if whole is None or "unit_amount" in price:
-            raise ParameterInvalid("Send a whole number, and no unit_amount.", param=place)
+            raise ParameterInvalid(
+                "Send a whole number here, and leave out unit_amount.", param=place
+            )
         price["unit_amount"] = int(whole[1])
     if "unit_amount" in price and "currency" in price:
         price["unit_amount"] = from_stripe(

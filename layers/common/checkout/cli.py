@@ -122,7 +122,7 @@ def command_line() -> argparse.ArgumentParser:
         "--wallet-address", required=True, help="for example https://wallet.example/shop"
     )
     command.add_argument(
-        "--key-id", help="id of the wallet's developer key (a UUID); without one, a key is made"
+        "--key-id", help="id of the wallet's developer key (a UUID); without it, a key is created"
     )
     command.add_argument("--private-key", help="that key's file, PEM (PKCS#8, Ed25519)")
     command.add_argument("--by-make", action="store_true", help=argparse.SUPPRESS)
@@ -139,7 +139,7 @@ def command_line() -> argparse.ArgumentParser:
         "that the service makes",
     )
     again.add_argument(
-        "--new-wallet", metavar="URL", help="pay the merchant of this wallet into another one"
+        "--new-wallet", metavar="URL", help="change the wallet that the merchant is paid into"
     )
     command = commands.add_parser(
         "invite", help="make a link with which a person can sign in, or sign up with a new shop"
@@ -147,7 +147,8 @@ def command_line() -> argparse.ArgumentParser:
     _add_whose(command).add_argument(
         "--new-shop",
         action="store_true",
-        help="a shop of their own, for which they give wallet and name; needs SIGN_UP",
+        help="invite the person to sign up with a new shop, for which they give wallet and name; "
+        "needs SIGN_UP",
     )
     command.add_argument("--name", required=True, help="the person's name, for the audit log")
     command.add_argument(
@@ -184,7 +185,8 @@ def command_line() -> argparse.ArgumentParser:
         help="with --url: the form of the bodies (default: unchanged; native for a new endpoint)",
     )
     command = commands.add_parser(
-        "shards", help="spread a merchant's lists over shards, for hundreds of sessions a second"
+        "shards",
+        help="spread a merchant's lists over several shards, for hundreds of sessions a second",
     )
     _add_whose(command)
     command.add_argument(
@@ -220,12 +222,14 @@ def command_line() -> argparse.ArgumentParser:
         "suspend", help="stop a merchant's new sales; payments that have begun finish"
     )
     _add_whose(command)
-    command = commands.add_parser("resume", help="end a suspension, or the pause of all sales")
+    command = commands.add_parser(
+        "resume", help="end the suspension of a merchant, or the pause of all sales"
+    )
     _add_whose(command).add_argument(
         "--all", action="store_true", help="all merchants that `checkout pause` has suspended"
     )
     commands.add_parser("pause", help="suspend all merchants that are not suspended")
-    command = commands.add_parser("revoke", help="revoke an API key, with its next request")
+    command = commands.add_parser("revoke", help="revoke an API key; its next request is refused")
     command.add_argument(
         "key",
         metavar="KEY",
@@ -253,7 +257,9 @@ def _set_up(chosen: argparse.Namespace) -> int:
     if done.merchant.client is not None:
         print(f"client    {done.merchant.client} (wallets read its key there)")
     if done.api_key is None:
-        print("Payments from now on use this; those under way go on as they began.")
+        print(
+            "From now on, payments use this. Payments that have already begun continue unchanged."
+        )
         print("API keys are unchanged.")
     else:
         print(f"API key   {done.api_key}")
@@ -285,11 +291,20 @@ def _spread(services: DashboardServices, chosen: argparse.Namespace) -> int:
 def _re_encrypt() -> int:
     done = rotation.re_encrypt(wiring.pay_services(), on_progress=_print_progress)
     for merchant in done.unreadable:
-        print(f"{merchant}: neither key opens its secrets; they are unchanged.", file=sys.stderr)
+        print(
+            f"{merchant}: neither key can decrypt its secrets, so they are unchanged.",
+            file=sys.stderr,
+        )
     for merchant in done.busy:
-        print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
+        print(
+            f"{merchant}: other requests were changing this merchant. Run the command again.",
+            file=sys.stderr,
+        )
     if done.renewed:
-        print("Run it again in ten minutes: remove the old key when nothing is left to encrypt.")
+        print(
+            "Run the command again in ten minutes. When nothing is left to encrypt, remove the old "
+            "key."
+        )
     elif done.complete:
         print("All merchants' secrets are encrypted with the first key of ENCRYPTION_KEY.")
     return 0 if done.complete else 1
@@ -307,7 +322,9 @@ def _erase(services: DashboardServices, records: DynamoRecords, chosen: argparse
     if done.complete and done.erased:
         print("Nothing of this customer is left in the tables.")
     elif done.complete:
-        print("No record has this address or session. Give it as the dashboard shows it.")
+        print(
+            "No record contains this address or session. Give it exactly as the dashboard shows it."
+        )
     else:
         print("Run it again later: see docs/operating.md, Erase a customer.", file=sys.stderr)
     return 0 if done.complete else 1
@@ -379,7 +396,10 @@ def _print_state(merchant: Merchant) -> int:
 def _told(changed: suspension.Changed, done: str) -> int:
     print(f"{changed.done} merchants {done}.")
     for merchant in changed.again:
-        print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
+        print(
+            f"{merchant}: other requests were changing this merchant. Run the command again.",
+            file=sys.stderr,
+        )
     return 1 if changed.again else 0
 
 
@@ -391,13 +411,20 @@ def _revoke(services: DashboardServices, chosen: argparse.Namespace) -> int:
         key = services.api_keys.find(api_key_hash(chosen.key))
         found = [key] if key else []
     if len(found) != 1:
-        raise ResourceMissing("No such key." if not found else "Several keys end so: give it all.")
+        raise ResourceMissing(
+            "No such key."
+            if not found
+            else "Several keys end with these characters. Give the whole key."
+        )
     made = suspension.revoke(services, found[0])
     print(f"merchant  {found[0].merchant}")
     print(f"revoked   {found[0].label}")
     if made is not None:
         print(f"API key   {made.plain}")
-        print("It was the merchant's last lasting key: hand them this one. It is not shown again.")
+        print(
+            "This was the merchant's last key without an expiry date, so give them this new one. "
+            "It is not shown again."
+        )
     return 0
 
 

@@ -73,9 +73,9 @@ class Settings:
         default=(),
     )
     test_wallets: str = _setting(
-        "of a test stage: the address below which its wallets are, such as "
-        "`https://test.example/test-wallets`; it takes no others, and any other stage takes none "
-        "of them",
+        "only for a test stage: the address below which its wallets are, such as "
+        "`https://test.example/test-wallets`. A test stage accepts only these wallets, and all "
+        "other stages refuse them",
         default="",
     )
     sign_up: SignUp = _setting(
@@ -94,9 +94,9 @@ class Settings:
         default=30,
     )
     edge_secret: str = _setting(
-        "the secret that a CDN in front sends as Edge-Secret: requests without it are refused, "
-        "and with it X-Forwarded-For names the client; while it is replaced, the new one, a comma "
-        "and the old one",
+        "the secret that a CDN in front of the service sends as Edge-Secret. If set, requests "
+        "without it are refused, and the client address is taken from X-Forwarded-For. While it is "
+        "being replaced: the new secret, a comma and the old one",
         default="",
         repr=False,
     )
@@ -143,7 +143,8 @@ def load(environment: Mapping[str, str]) -> Settings:
     development = settings.allow_loopback_wallets or settings.extra_ca_file
     if development and in_lambda(environment):
         raise SettingsError(
-            "ALLOW_LOOPBACK_WALLETS and EXTRA_CA_FILE are for development: not to be set in Lambda."
+            "ALLOW_LOOPBACK_WALLETS and EXTRA_CA_FILE are for development only and must not be set "
+            "in Lambda."
         )
     return settings
 

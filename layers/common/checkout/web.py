@@ -207,7 +207,7 @@ def application(
         return render(request, problem_of(error, request_id(request)))
 
     async def unreadable(request: Request, error: Exception) -> Response:
-        unavailable = errors.Unavailable("A stored secret cannot be read.")
+        unavailable = errors.Unavailable("A stored secret cannot be decrypted.")
         unavailable.__cause__ = error
         return await foreseen(request, unavailable)
 
@@ -221,7 +221,7 @@ def application(
             return await foreseen(request, errors.ResourceMissing(said))
         if error.status_code == 405:
             methods = _allowed(request, request.scope["path"])
-            refused = errors.MethodNotAllowed(f"This address takes {' and '.join(methods)} only.")
+            refused = errors.MethodNotAllowed(f"This address accepts only {' and '.join(methods)}.")
             response = await foreseen(request, refused)
             response.headers["Allow"] = ", ".join(methods)
             return response
@@ -446,7 +446,8 @@ def require_json(content_type: str | None) -> None:
         raise errors.ContentTypeInvalid("Send the body as Content-Type: application/json.")
     if not good.issuperset(options):
         raise errors.ContentTypeInvalid(
-            "Send the body in UTF-8, and say no other charset: Content-Type: application/json."
+            "Send the body in UTF-8, and do not give another charset: Content-Type: "
+            "application/json."
         )
 
 

@@ -89,7 +89,7 @@ def test_it_is_read_exactly(typed: str, currency: str, minor: int) -> None:
 def test_three_digits_behind_the_only_sign_are_a_question(
     typed: str, currency: str, clear: str
 ) -> None:
-    with pytest.raises(ParameterInvalid, match=f"“{typed}” is not clear. {clear}"):
+    with pytest.raises(ParameterInvalid, match=f"“{typed}” can be read in two ways. {clear}"):
         read(typed, currency)
 
 

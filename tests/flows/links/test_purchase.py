@@ -300,7 +300,7 @@ class TestRows:
         sold = [begun(world, link, number) for number in range(19)]
         assert len({each.link for each in sold}) == 8
         assert world.left(link) == 0
-        with pytest.raises(Conflict, match="not enough left"):
+        with pytest.raises(Conflict, match="Not enough items are left"):
             begin(world, link, 20)
 
     def test_buyers_begin_at_different_rows(self, world: World) -> None:

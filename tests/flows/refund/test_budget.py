@@ -198,7 +198,7 @@ def test_an_approval_that_is_being_redeemed_is_left_alone(world: World) -> None:
         if not found:
             found.append(None)
             found[0] = allowed(world, callback)
-            with pytest.raises(RefundUnexpectedState, match="being redeemed"):
+            with pytest.raises(RefundUnexpectedState, match="being processed"):
                 budget.ask(world.services, world.key(), LIMIT)
 
     world.transport.before = on("POST", "/continue/", meanwhile)
@@ -489,7 +489,7 @@ def test_a_person_sees_the_price_and_pays_it_from_the_budget(world: World) -> No
     done = budget.choose(world.services, world.key(), refund.id)
     assert done.status is RefundStatus.SUCCEEDED
     assert [each.debit.value for each in from_budget(world)] == [700]
-    with pytest.raises(RefundUnexpectedState, match="does not wait"):
+    with pytest.raises(RefundUnexpectedState, match="is not waiting"):
         budget.choose(world.services, world.key(), refund.id)
 
 
@@ -607,7 +607,7 @@ def test_a_customers_wallet_that_cannot_read_our_keys_or_is_busy_is_asked_again(
     assert (waits.problem, waits.budget_tries) == (problem, 1)
     with pytest.raises(CheckoutError, match="Try again later") as told:
         prepare(world, waits)
-    assert "does not take" not in told.value.message
+    assert "does not accept" not in told.value.message
     world.transport.network = network
     world.clock.pass_time(60)
     assert swept(world, refund).status is RefundStatus.SUCCEEDED

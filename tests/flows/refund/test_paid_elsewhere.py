@@ -89,7 +89,7 @@ def test_refunds_and_notes_together_are_at_most_what_was_received(world: World) 
     with pytest.raises(AmountTooLarge, match="800 USD"):
         note(world, session, 801)
     assert note(world, session).amount == 800
-    with pytest.raises(RefundUnexpectedState, match="refunded already"):
+    with pytest.raises(RefundUnexpectedState, match="already refunded"):
         ask(world, session, 1)
 
 

@@ -257,7 +257,7 @@ def test_the_wallet_of_before_stays_the_merchants_own(world: World) -> None:
     to_other_wallet(world)  # and back
     assert wallet(world) == world.shop
     assert world.pay(world.create()).status is Status.COMPLETED
-    with pytest.raises(setup.SetupRefused, match="into this wallet already"):
+    with pytest.raises(setup.SetupRefused, match="already receives payments at this wallet"):
         setup.move_wallet(world.services, world.shop, setup.NewMerchant("", world.shop))
 
 

@@ -156,8 +156,8 @@ def assert_not_the_customers_fault(session: Session, answered: str) -> None:
     assert (attempt["outcome"], attempt["ended_by"]) == ("failed", "merchant_wallet")
     assert attempt["error"] == {
         "code": "merchant_wallet_error",
-        "message": "A wallet provider did not find your key at your wallet address: it was removed "
-        f"there, or could not be read. ({answered})",
+        "message": "A wallet provider did not find your key at your wallet address: the key was "
+        f"removed there, or could not be read. ({answered})",
     }
 
 

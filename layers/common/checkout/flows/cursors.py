@@ -52,7 +52,8 @@ def position_of(merchant: str, presented: str | None, ids: re.Pattern[str]) -> s
     shape = position_pattern(ids.pattern)
     if not shape.fullmatch(position) or checksum != _checksum(merchant, position):
         raise CursorInvalid(
-            "This is no cursor of this list. Send `next_cursor` of the page before, unchanged.",
+            "This is not a cursor for this list. Send `next_cursor` of the previous page "
+            "unchanged.",
             param="cursor",
         )
     return position

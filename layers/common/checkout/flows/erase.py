@@ -111,7 +111,7 @@ def _mark(services: DashboardServices, merchant_id: str, email: str) -> str | No
         return None if merchant is None else details.mark(services.vault, merchant, email)
     except SecretUnreadable:
         raise Unavailable(
-            f"The key of {merchant_id} for customers' details does not open."
+            f"The key of {merchant_id} for customers' details cannot be decrypted."
         ) from None
 
 

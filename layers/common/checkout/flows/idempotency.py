@@ -121,7 +121,7 @@ def replayed(fingerprint: str, held: Reservation) -> Answer:
     """
     if held.fingerprint != fingerprint:
         raise IdempotencyKeyReused(
-            "This Idempotency-Key was used with other parameters; use a new key.",
+            "This Idempotency-Key was already used with other parameters. Use a new key.",
             param="Idempotency-Key",
         )
     return Answer(held.status, held.body, replayed=True)

@@ -69,7 +69,10 @@ def admit_letter(
     for about, most in counted:
         today = f"{about} {now.date().isoformat()}"
         if not services.limits.take_letter(today, most=most, until=now + DAY):
-            raise RateLimited("Too many addresses today. Try again tomorrow.", retry_after=3600)
+            raise RateLimited(
+                "Too many e-mail addresses were entered today. Try again tomorrow.",
+                retry_after=3600,
+            )
 
 
 def admit_items(services: Services, link: str, client: str, items: int, *, left: int) -> None:

@@ -26,9 +26,11 @@ HIDDEN: Final = "(not shown)"
 AHEAD: Final = timedelta(days=30)  # sessions wait at most this long for the sweep
 DUE_MAX: Final = 100_000  # sessions of each shard
 _BY_HAND: Final = {
-    Attention.PARTIAL_PAYMENT: "A part arrived: the merchant accepts it as paid, or gives it up.",
+    Attention.PARTIAL_PAYMENT: "A part of the money arrived. The merchant has to accept it as "
+    "paid, or give the session up.",
     Attention.UNDECIDED: "A provider does not answer. The sweep goes on asking, once an hour.",
-    Attention.LATE_PAYMENT: "Money arrived after the end: the merchant delivers, or pays it back.",
+    Attention.LATE_PAYMENT: "Money arrived after the session had ended. The merchant has to "
+    "deliver, or pay it back.",
 }
 
 R = TypeVar("R")
@@ -97,10 +99,10 @@ def next_step(session: Session) -> str:
     if session.attention is not None:
         return _BY_HAND[session.attention]
     if session.needed_at is None:
-        return "Nothing: it has ended, or ends by the clock."
+        return "Nothing: the session has ended, or ends when its time runs out."
     at = session.needed_at.isoformat(timespec="seconds")
     if not session.payment_in_flight:
-        return f"The sweep looks at it at {at}."
+        return f"The sweep checks it at {at}."
     payee, payer = session.incoming_payment, session.customer
     asked = [*([payee.id] if payee else []), *([payer.resource_server] if payer else [])]
     hosts = dict.fromkeys(authority(each) for each in asked)

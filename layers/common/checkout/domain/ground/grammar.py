@@ -127,7 +127,7 @@ def redirect_url(
     # A placeholder here must be found before it is replaced: the id could pass as part of a host.
     if PLACEHOLDER.search(split(template).authority or ""):
         raise UrlInvalid(
-            "{CHECKOUT_SESSION_ID} may stand only in the path, query or fragment.", param=param
+            "{CHECKOUT_SESSION_ID} is allowed only in the path, query or fragment.", param=param
         )
     url = PLACEHOLDER.sub(session_id, template)
     problem = _problem(url, base_is_http=base_is_http)

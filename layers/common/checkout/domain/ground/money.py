@@ -81,8 +81,8 @@ def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale:
         value, rest = divmod(amount_total, 10**-shift)
         if rest:
             raise AmountNotRepresentable(
-                f"The wallet counts {asset_code} in steps of 10^-{asset_scale}, "
-                "and the total is not a whole number of them.",
+                f"The wallet uses {asset_code} with {asset_scale} decimals, so it cannot represent "
+                "the total exactly.",
                 param="line_items",
             )
     if value > 2**64 - 1:

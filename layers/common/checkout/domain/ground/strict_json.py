@@ -80,7 +80,7 @@ def _check(value: Any, *, depth: int) -> None:
     """Raise InvalidJson for a lone surrogate, or a container deeper than NESTING_MAX."""
     if isinstance(value, str):
         if re.search("[\ud800-\udfff]", value):
-            raise InvalidJson("A string in the body holds half a surrogate pair.")
+            raise InvalidJson("A string in the body contains a lone surrogate.")
     elif isinstance(value, dict | list):
         if depth == NESTING_MAX:
             raise _too_deep()

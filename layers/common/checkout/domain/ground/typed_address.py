@@ -54,7 +54,7 @@ _SENTENCES: Final = {
     AddressMistake.NUMBER: f"This is a number. {LOOKS}",
     AddressMistake.CRYPTO: f"This looks like a cryptocurrency address. {LOOKS}",
     AddressMistake.SECRET: (
-        "This looks like a recovery phrase or a private key. Never enter it on a page."
+        "This looks like a recovery phrase or a private key. Never type it into a web page."
     ),
     AddressMistake.NAME: f"This looks like a name without its provider. {LOOKS}",
 }

@@ -36,7 +36,7 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
             for whole, cut in ((whole, fraction.rstrip("0")) for whole, fraction in readings)
             if len(cut) <= digits
         )
-        raise ParameterInvalid(f"“{text}” is not clear. Type {clear}.", param=param)
+        raise ParameterInvalid(f"“{text}” can be read in two ways. Type {clear}.", param=param)
     whole, fraction = readings[-1] if readings else ("", "")
     if not readings or len(fraction) > digits:
         example = f"12.{'50000'[:digits]}" if digits else "12"

@@ -29,7 +29,7 @@ class Action(StrEnum):
     REFUND_REQUESTED = "refund_requested", "Requested a refund"
     PAID_ELSEWHERE = "paid_elsewhere", "Noted that a customer was paid back elsewhere"
     REFUND_CANCELED = "refund_canceled", "Canceled a refund"
-    CLAIM_OFFERED = "claim_offered", "Made a link on which a customer names another wallet"
+    CLAIM_OFFERED = "claim_offered", "Created a link with which a customer can name another wallet"
     BUDGET_ASKED = "budget_asked", "Asked the wallet for a refund budget"
     BUDGET_APPROVED = "budget_approved", "Approved a refund budget"
     BUDGET_ENDED = "budget_ended", "Ended the refund budget"
@@ -49,7 +49,7 @@ class Action(StrEnum):
     EVENTS_RESENT = "events_resent", "Resent all failed webhook events"
     LINK_CREATED = "link_created", "Created a payment link"
     LINK_STOPPED = "link_stopped", "Stopped a payment link"
-    LINK_STARTED = "link_started", "Let a payment link sell again"
+    LINK_STARTED = "link_started", "Restarted a payment link"
     LINK_STOCKED = "link_stocked", "Set the stock of a payment link"
     SETTINGS_CHANGED = "settings_changed", "Changed settings"
     SIGNED_UP = "signed_up", "Signed up with this shop"
@@ -59,8 +59,8 @@ class Action(StrEnum):
     MEMBER_JOINED = "member_joined", "Accepted an invitation"
     MEMBER_ROLE_CHANGED = "member_role_changed", "Changed a person's role"
     MEMBER_REVOKED = "member_revoked", "Revoked a person"
-    KEY_SIGN_IN_ALLOWED = "key_sign_in_allowed", "Let API keys sign in here"
-    KEY_SIGN_IN_ENDED = "key_sign_in_ended", "Ended the sign-in with API keys"
+    KEY_SIGN_IN_ALLOWED = "key_sign_in_allowed", "Turned on the sign-in with API keys"
+    KEY_SIGN_IN_ENDED = "key_sign_in_ended", "Turned off the sign-in with API keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

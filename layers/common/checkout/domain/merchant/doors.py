@@ -48,16 +48,16 @@ API: Final[Mapping[tuple[str, str], Door[Scope]]] = {
     ("POST", "/api/checkout/sessions/{session_id}/expire"): Door(Scope.MANAGE, "ends a session"),
     ("POST", "/api/checkout/sessions/{session_id}/cancel"): Door(Scope.MANAGE, "ends a session"),
     ("POST", "/api/checkout/sessions/{session_id}/accept_as_paid"): Door(
-        Scope.MANAGE, "takes less money as paid"
+        Scope.MANAGE, "accepts a smaller amount as paid"
     ),
     ("POST", "/api/checkout/sessions/{session_id}/give_up"): Door(Scope.MANAGE, "ends a session"),
     ("POST", "/api/checkout/refunds"): Door(
-        Scope.REFUND, "money to a customer, from the budget without a person", COUNTED
+        Scope.REFUND, "sends money to a customer from the budget, without an approval", COUNTED
     ),
     ("GET", "/api/checkout/refunds"): Door(Scope.READ, "customers' wallets"),
     ("GET", "/api/checkout/refunds/{refund_id}"): Door(Scope.READ, "customers' wallets"),
     ("POST", "/api/checkout/refunds/{refund_id}/cancel"): Door(
-        Scope.REFUND, "keeps a refund from its customer, takes a note back", OWN
+        Scope.REFUND, "withholds a refund from its customer, or removes a note", OWN
     ),
     ("GET", "/api/checkout/refund_budget"): Door(Scope.READ, "the budget"),
     ("POST", "/api/checkout/refund_budget"): Door(
@@ -81,13 +81,13 @@ API: Final[Mapping[tuple[str, str], Door[Scope]]] = {
     ("GET", "/v1/products"): Door(Scope.READ, "nothing: there is no catalog"),
     ("GET", "/v1/products/{product_id}"): Door(Scope.READ, "what is sold"),
     ("POST", "/v1/refunds"): Door(
-        Scope.REFUND, "money to a customer, from the budget without a person", COUNTED
+        Scope.REFUND, "sends money to a customer from the budget, without an approval", COUNTED
     ),
     ("GET", "/v1/refunds"): Door(Scope.READ, "customers' details"),
     ("GET", "/v1/refunds/{refund_id}"): Door(Scope.READ, "customers' details"),
     ("POST", "/v1/refunds/{refund_id}"): Door(Scope.REFUND, "a refund's metadata", OWN),
     ("POST", "/v1/refunds/{refund_id}/cancel"): Door(
-        Scope.REFUND, "keeps a refund from its customer, takes a note back", OWN
+        Scope.REFUND, "withholds a refund from its customer, or removes a note", OWN
     ),
     ("GET", "/v1/events"): Door(Scope.READ, "customers' details"),
     ("GET", "/v1/events/{event_id}"): Door(Scope.READ, "customers' details"),

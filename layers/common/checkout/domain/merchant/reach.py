@@ -15,12 +15,13 @@ from checkout.domain.ground.errors import CheckoutError, MerchantSuspended, Merc
 from checkout.domain.merchant.record import Merchant, Ownership
 
 SUSPENDED: Final = (
-    "The operator of this checkout has suspended your sales, or paused those of all merchants. "
-    "Payments that have begun finish. Ask the operator."
+    "The operator of this checkout has suspended your sales, or has paused the sales of all "
+    "merchants. Payments that have already begun can still finish. Ask the operator for the "
+    "reason."
 )
 UNPROVEN: Final = (
-    "Your shop's wallet is not confirmed yet. Its owner confirms it at /dashboard; until then your "
-    "shop reaches nobody."
+    "Your shop's wallet is not confirmed yet. Until its owner confirms it at /dashboard, the shop "
+    "cannot sell, invite people, or send e-mails or webhooks."
 )
 
 

@@ -157,7 +157,7 @@ def known_country(code: str, *, param: str) -> str:
     found = code.strip().upper()
     if found not in countries():
         raise ParameterInvalid(
-            f"{found[:20]} is no country; write its two letters, such as DE or US.", param=param
+            f"{found[:20]} is not a country code. Use two letters, such as DE or US.", param=param
         )
     return found
 

@@ -111,7 +111,8 @@ class NewSession(Purchase):
                 )
         if currency.upper() != key.asset_code.upper():
             raise CurrencyNotSupported(
-                f"Your wallet receives {key.asset_code}; {currency.upper()} cannot be charged.",
+                f"Your wallet receives {key.asset_code}, so you cannot charge in "
+                f"{currency.upper()}.",
                 param="line_items[0].price_data.currency",
             )
         return currency

@@ -39,16 +39,17 @@ MESSAGES: Final[Mapping[str, str]] = {
     Problem.PAYMENT_REFUSED: "The customer's wallet refused the payment, such as for lack of "
     "funds.",
     Problem.PAYMENT_FAILED: "The customer's wallet accepted the payment, but no money arrived.",
-    Outcome.DECLINED: "The customer declined, as their browser reported. The report is not signed.",
-    Outcome.TIMED_OUT: "The approval took too long, as the customer's browser reported. The report "
-    "is not signed.",
+    Outcome.DECLINED: "According to their browser, the customer declined. This report is not "
+    "signed.",
+    Outcome.TIMED_OUT: "According to the customer's browser, the approval took too long. This "
+    "report is not signed.",
 }
 
 # Messages if a wallet did not accept the merchant's key. They replace those above. The keys are the
 # reasons with which the detail begins.
 KEY_MESSAGES: Final[Mapping[str, str]] = {
-    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: it was "
-    "removed there, or could not be read.",
+    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: the "
+    "key was removed there, or could not be read.",
     Reason.BAD_SIGNATURE: "A wallet provider says that the key at your wallet address is not the "
     "one that this service signs with.",
 }

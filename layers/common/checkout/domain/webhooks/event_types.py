@@ -54,7 +54,7 @@ EVENTS: Final[Mapping[str, EventType]] = {
     PARTIALLY_PAID: EventType("Part of a payment arrived", optional=True, amount=True),
     LATE_PAYMENT: EventType("Money arrived after a session had ended", amount=True),
     REFUND_CREATED: EventType("A refund was requested", optional=True),
-    REFUND_UPDATED: EventType("A refund was made or canceled, or was not sent", optional=True),
+    REFUND_UPDATED: EventType("A refund was paid or canceled, or could not be sent", optional=True),
     REFUND_FAILED: EventType("A refund failed after a part was sent", optional=True),
     BUDGET_UPDATED: EventType(
         "The refund budget was approved or ended, or has to be approved again", optional=True

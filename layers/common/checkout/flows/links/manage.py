@@ -179,7 +179,10 @@ def set_stock(
     if not link.limited:
         raise ParameterInvalid("This link has no stock limit.", param="left")
     if read != str(link.left) or not services.links.set_left(link, wanted):
-        raise Conflict("An item was taken or came back in the meantime. Check what is left now.")
+        raise Conflict(
+            "An item was taken or returned to the stock in the meantime. Check how many are left "
+            "now."
+        )
     audit.note(services, key, Action.LINK_STOCKED, link.id)
 
 
@@ -189,11 +192,15 @@ def _collect(
     """Return the details that the link asks for, and which of them are required."""
     chosen = {each: wish for each in (*Detail, *Place) if (wish := asks.get(each, ""))}
     if set(chosen.values()) - {OPTIONAL, REQUIRED}:
-        raise ParameterInvalid("A detail is required or optional, or is not asked.", param="asks")
+        raise ParameterInvalid(
+            "Choose for each detail whether it is required, optional, or not requested.",
+            param="asks",
+        )
     countries = known_countries(re.split(r"[\s,;]+", ships_to), param="ships_to")
     if countries and Place.SHIPPING not in chosen:
         raise ParameterInvalid(
-            "Countries are asked with the shipping address; ask for it, too.", param="ships_to"
+            "Countries apply only to a shipping address, so ask for the shipping address, too.",
+            param="ships_to",
         )
     return Collect(
         asked=frozenset(chosen),
@@ -215,7 +222,7 @@ def _question(number: int, typed: TypedQuestion) -> Question:
             f"A question must be 1 to {LABEL_MAX} printable characters.", param=param
         )
     if typed.kind not in list(QuestionKind):
-        raise ParameterInvalid("Choose what the answer is.", param=param)
+        raise ParameterInvalid("Choose the kind of answer.", param=param)
     kind = QuestionKind(typed.kind)
     options = list(dict.fromkeys(filter(None, map(str.strip, typed.options.split(",")))))
     if kind is QuestionKind.DROPDOWN:
@@ -242,7 +249,8 @@ def _at_once(merchant: Merchant, typed: str, unit_amount: int) -> int | None:
     most = quantity_of(typed, AT_ONCE_MAX)
     if most is None:
         raise ParameterInvalid(
-            f"The number of items at once must be from 1 to {AT_ONCE_MAX}.", param="at_once"
+            f"The number of items that a customer can buy at once must be from 1 to {AT_ONCE_MAX}.",
+            param="at_once",
         )
     code, scale = merchant.asset_code, merchant.asset_scale
     to_wallet(unit_amount * most, currency=code, asset_code=code, asset_scale=scale)
@@ -268,7 +276,7 @@ def _image(services: DashboardServices, typed: str) -> str | None:
 def _name(typed: str) -> str:
     name = typed.strip()
     if not name:
-        raise ParameterMissing("Give the item a name, which your customers see.", param="name")
+        raise ParameterMissing("Give the item a name. Your customers see this name.", param="name")
     if not is_name(name, NAME_MAX):
         raise ParameterInvalid(
             f"The name must be 1 to {NAME_MAX} printable characters.", param="name"

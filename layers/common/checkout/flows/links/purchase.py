@@ -180,4 +180,4 @@ def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quanti
 
 
 def _refusal() -> CheckoutError:
-    return Conflict("This link has not enough left, or was stopped. Nothing was charged.")
+    return Conflict("Not enough items are left, or the sale was stopped. Nothing was charged.")

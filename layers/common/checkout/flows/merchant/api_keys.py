@@ -127,7 +127,9 @@ def create(
         raise ParameterInvalid("The expiry date must be in the future.", param="ends_at")
     _require_given(key, scopes, ends_at)
     if refund_cap is not None and Scope.REFUND not in scopes:
-        raise ParameterInvalid("Only a key that may refund has these limits.", param="scopes")
+        raise ParameterInvalid(
+            "Only a key with the scope `refund` can have these limits.", param="scopes"
+        )
     merchant = merchants.get(services.merchants, key.merchant)  # before its keys are counted
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
@@ -199,7 +201,7 @@ def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | 
     last = actor.lasts_until
     if last is not None and (ends_at is None or ends_at > last):
         raise ParameterInvalid(
-            "The key that you signed in with has an end, so a new key cannot end later.",
+            "The key that you signed in with has an expiry date, so a new key cannot expire later.",
             param="ends_at",
         )
 
@@ -299,8 +301,8 @@ def authenticate(
     scope = scope_of(method, route)
     if scope not in key.scopes:
         raise PermissionMissing(
-            f"This API key lacks the scope “{scope}”, which this needs. Make a key with it at "
-            "/dashboard/keys."
+            f"This API key lacks the scope “{scope}”, which this request needs. Create a key with "
+            "this scope at /dashboard/keys."
         )
     return key
 
@@ -316,8 +318,8 @@ def active_key(services: Services, presented: str) -> ApiKey:
     key = services.api_keys.find(api_key_hash(presented)) if known else None
     if key is None or not key.active_at(services.clock.now()):
         raise ApiKeyInvalid(
-            "This API key is unknown, revoked or ended. Send it whole, without quotes; make one at "
-            "/dashboard/keys."
+            "This API key is unknown, was revoked, or has expired. Send the complete key, without "
+            "quotes. You can create a key at /dashboard/keys."
         )
     services.api_keys.touch(key, services.clock.now())
     return key

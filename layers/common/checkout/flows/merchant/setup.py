@@ -57,8 +57,8 @@ class AlreadyMerchant(SetupRefused):
     def __init__(self, merchant: Merchant) -> None:
         super().__init__(
             f"{merchant.wallet_address} already belongs to merchant {merchant.id} "
-            f"({merchant.name}). Nothing was changed. Use --new-api-key to make another API key "
-            "for it, or --replace-key to store this private key and key id for it."
+            f"({merchant.name}). Nothing was changed. Use --new-api-key to create another API key "
+            "for this merchant, or --replace-key to replace its private key and key id with these."
         )
         self.merchant = merchant
 
@@ -183,7 +183,9 @@ def move_wallet(services: PayServices, wallet_address: str, new: NewMerchant) ->
     found = _checked(services, new)
     _require_same_asset(merchant, found.wallet)
     if found.wallet.id == merchant.wallet_address:
-        raise SetupRefused("The merchant is paid into this wallet already. Nothing was changed.")
+        raise SetupRefused(
+            "The merchant already receives payments at this wallet. Nothing was changed."
+        )
     _require_room(merchant)
     changed = merchant.changed_identity(
         wallet_address=found.wallet.id,
@@ -216,8 +218,9 @@ def _require_same_asset(merchant: Merchant, wallet: WalletAddress) -> None:
 def _require_room(merchant: Merchant) -> None:
     if len(merchant.former) >= IDENTITIES_MAX:
         raise SetupRefused(
-            f"This merchant has changed its client or wallet {IDENTITIES_MAX} times. Each is kept "
-            "for the payments made with it; set up another merchant."
+            f"This merchant has already changed its client or wallet {IDENTITIES_MAX} times, which "
+            "is the maximum, because each is kept for the payments made with it. Set up another "
+            "merchant."
         )
 
 
@@ -295,7 +298,9 @@ def _existing(services: PayServices, typed: str) -> Merchant:
     wallet = read_wallet(services, typed)
     merchant = services.merchants.find_by_wallet(wallet.id)
     if merchant is None:
-        raise SetupRefused(f"There is no merchant with the wallet {wallet.id}. Set it up first.")
+        raise SetupRefused(
+            f"There is no merchant with the wallet {wallet.id}. Set up the merchant first."
+        )
     return merchant
 
 
@@ -358,12 +363,13 @@ def _checked(services: PayServices, new: NewMerchant) -> _Found:
         )
     if all(key.x != public_x(private_key) for key in registered):
         raise SetupRefused(
-            f"The private key file is not the pair of the key {new.key_id} registered at "
-            f"{wallet.id}. Give a file and a key id that belong together."
+            f"The private key file does not match the key {new.key_id} registered at {wallet.id}. "
+            "Give a file and a key id that belong together."
         )
     if not wallet.public_name:
         raise SetupRefused(
-            f"The wallet {wallet.id} has no public name that can be shown. Wallets ask customers "
-            "to approve a payment to a named client only: set it in the wallet's settings."
+            f"The wallet {wallet.id} has no public name that can be shown. Wallets let customers "
+            "approve a payment only if the client has a name. Set the public name in the wallet's "
+            "settings."
         )
     return _Found(wallet, new.key_id, private_key)

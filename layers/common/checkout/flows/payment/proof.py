@@ -129,6 +129,6 @@ def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]
             return record, seen, False  # this read began too early to decide
     if seen.received == 0:
         problem = Problem.PAYMENT_FAILED
-        note = "nothing was received, and nothing can be any more"
+        note = "nothing was received, and nothing can arrive any more"
         record = move(services, record, Event.PAYMENT_DISPROVED, note=note, problem=problem)
     return record, seen, True

@@ -42,7 +42,9 @@ WITHIN: Final = timedelta(seconds=20)
 APPROVE_WITHIN: Final = timedelta(hours=1)
 _DONE: Final = "Your wallet is confirmed already, or the operator has suspended your shop."
 _ENDED: Final = "That took too long, or was sent twice. Confirm the wallet again."
-_TAKEN: Final = "This wallet has another shop here. Sign in to that one, or ask its owner."
+_TAKEN: Final = (
+    "This wallet already belongs to another shop here. Sign in to that shop, or ask its owner."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def begin(services: DashboardServices, actor: Actor, *, browser: str, client: st
     try:
         wallet = calls.client.get_wallet_address(merchant.wallet_address)
         if wallet.id != merchant.wallet_address:
-            raise op.UntrustedAnswer("the wallet has another address now")
+            raise op.UntrustedAnswer("the wallet now has a different address")
         grant, page = approval.ask(
             calls, wallet, limits=None, finish_uri=callback_url(services.base_url)
         )

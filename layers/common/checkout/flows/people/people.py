@@ -123,10 +123,12 @@ def invite_to(
     people = listed(services, merchant)
     active = [each for each in people.members if each.active]
     if len(active) + len(people.invitations) >= MEMBERS_MAX:
-        raise MemberUnexpectedState(f"You have {MEMBERS_MAX} members and open invitations.")
+        raise MemberUnexpectedState(
+            f"You already have {MEMBERS_MAX} members and open invitations, which is the maximum."
+        )
     if role is not Role.OWNER and not any(each.owns for each in active):
         raise MemberUnexpectedState(
-            "The first member must be an owner: invite yourself first, and accept."
+            "The first member must be an owner. Invite yourself first, and accept the invitation."
         )
     return _invited(services, merchant, name, role, invited_by, reserve)
 
@@ -213,7 +215,7 @@ def limit_refunds(
     Raise MemberUnexpectedState, Conflict.
     """
     if member.role is Role.OWNER:
-        raise MemberUnexpectedState("An owner refunds without a limit.")
+        raise MemberUnexpectedState("An owner's refunds cannot be limited.")
     _write(services, member, member.changed(refund_cap=cap))
     target = f"{member.id} {member.name}: refunds {_at_most(actor, cap)}"
     audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, target)
@@ -294,7 +296,7 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):
         raise MemberUnexpectedState(
-            "Then nobody could sign in. First an owner must accept an invitation."
+            "With this change, nobody could sign in. An owner must first accept an invitation."
         )
     off_at = None if allowed else services.clock.now()
     fields = {"key_sign_in_off_at": off_at}
@@ -310,7 +312,9 @@ def _write(services: DashboardServices, before: Member, after: Member) -> None:
         others = services.people.members_of(before.merchant)
         kept = next((each for each in others if each.owns and each.id != before.id), None)
         if kept is None:
-            raise MemberUnexpectedState("This is the last owner: make another member an owner.")
+            raise MemberUnexpectedState(
+                "This is the last owner. First make another member an owner."
+            )
     if not services.people.replace(after, kept):
         raise Conflict("Your people have changed in the meantime. Check them and try again.")
 

@@ -65,7 +65,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
         )
     except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
-            "A link can be made only while the refund waits for your approval."
+            "You can create a link only while the refund waits for your approval."
         ) from None
     return Offer(refund, f"{services.base_url}/pay/{refund.session}/claim/{token}")
 
@@ -107,7 +107,7 @@ def take(
     wallet = prepare.resolve(calls.client, url)
     if refund.give is not None and not refund.give.is_of(wallet):
         raise WalletInvalid(
-            f"This wallet holds {wallet.asset_code}; the refund is in {refund.give.asset_code}.",
+            f"This wallet uses {wallet.asset_code}, but the refund is in {refund.give.asset_code}.",
             param="wallet_address",
             mistake=CURRENCY,
         )

@@ -65,7 +65,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     # A refund that waits for the budget may also be approved by hand.
     waits = refund.approval_waits or refund.status is RefundStatus.NEEDS_APPROVAL
     if not waits or refund.lease_live(services.clock.now()):
-        raise RefundUnexpectedState("This refund does not wait for your approval.")
+        raise RefundUnexpectedState("This refund is not waiting for your approval.")
     merchant = (
         merchants.of(services.merchants, refund)
         if refund.payment_in_flight
@@ -133,8 +133,8 @@ def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dic
     give, debit = refund.fixed
     if give is not None and not give.is_of(customer):
         raise WalletInvalid(
-            f"The customer's wallet has another currency now than the {give.asset_code} that they "
-            "paid. Request the refund at cost."
+            f"The customer's wallet no longer uses {give.asset_code}, the currency that they paid "
+            "in. Request the refund at cost."
         )
     incoming = _incoming_payment(calls, refund, customer)
     try:
@@ -296,7 +296,7 @@ def _of_customer(error: op.OpenPaymentsError) -> CheckoutError:
         return WalletInvalid("There is no wallet at the customer's address any more.")
     if isinstance(error, op.Refused) and error.reason is not op.Reason.BUSY:
         return WalletUnavailable(
-            "The customer's wallet does not take this money: "
+            "The customer's wallet does not accept this money: "
             f"{error.answered or error.reason.value}."
         )
     return WalletUnreachable("The customer's wallet does not answer. Try again later.")

@@ -95,7 +95,8 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
         return write_decided(services, mandate, asked)
     except (StaleRecord, IllegalTransition):
         raise RefundUnexpectedState(
-            "An approval of the budget is being redeemed right now. Look at it again."
+            "An approval of the budget is being processed right now. Look at the budget again in a "
+            "moment."
         ) from None
 
 
@@ -246,9 +247,11 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
-        raise RefundUnexpectedState("This refund does not wait to be sent.")
+        raise RefundUnexpectedState("This refund is not waiting to be sent.")
     if refund.quote is None:
-        raise RefundUnexpectedState("Nobody has seen its price yet. Ask for the price first.")
+        raise RefundUnexpectedState(
+            "The price of this refund is not known yet. Ask for the price first."
+        )
     try:
         refund = move(
             services,

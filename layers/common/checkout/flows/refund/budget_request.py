@@ -77,7 +77,7 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
     require_unlimited(key)
     mandate = before = find(services, key)
     if mandate is None:
-        raise RefundUnexpectedState("There is no budget that could be ended.")
+        raise RefundUnexpectedState("There is no budget to end.")
 
     def ended(current: Mandate) -> Change[Mandate]:
         nonlocal before
@@ -87,7 +87,7 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
     try:
         mandate = write_decided(services, mandate, ended, reserve)
     except IllegalTransition:
-        raise RefundUnexpectedState("There is no budget that could be ended.") from None
+        raise RefundUnexpectedState("There is no budget to end.") from None
     except StaleRecord as stale:
         raise SessionBusy(_BUSY) from stale
     assert before is not None
@@ -112,7 +112,7 @@ def require_unlimited(key: Actor) -> None:
     """
     if key.refund_cap is not None:
         raise PermissionMissing(
-            "Your refunds are limited: an owner asks for the refund budget, and ends it."
+            "Your refunds are limited, so only an owner can request or end the refund budget."
         )
 
 

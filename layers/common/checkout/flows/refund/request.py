@@ -120,7 +120,7 @@ def _allowance(key: Actor, refund: Refund) -> Allowance | None:
         raise PermissionMissing(f"Your limits are in {key.asset_code}.")
     if cap.once is not None and refund.amount > cap.once:
         most = _readable(key, cap.once)
-        raise PermissionMissing(f"Your limit is {most} at once. Ask an owner.")
+        raise PermissionMissing(f"Your limit for a single refund is {most}. Ask an owner.")
     if cap.day is None:
         return None
     if refund.amount > cap.day:
@@ -152,8 +152,8 @@ def require_own(key: Actor, refund: Refund) -> None:
     """
     if not is_own(key, refund):
         raise PermissionMissing(
-            "Your refunds are limited, and this one was requested by somebody else, or is above "
-            "your limit. Ask an owner."
+            "Your refunds are limited, and this refund is above your limit or was requested by "
+            "somebody else. Ask an owner."
         )
 
 
@@ -276,7 +276,7 @@ def update_metadata(
         return writes.write_decided(services, refund, changed, reserve)
     except IllegalTransition:
         raise RefundUnexpectedState(
-            "This refund is being sent; its metadata can be changed when it has ended."
+            "This refund is being sent. You can change its metadata when it has ended."
         ) from None
     except StaleRecord:
         raise SessionBusy(
@@ -307,8 +307,8 @@ def _refund(
         raise AmountTooSmall("The amount of a refund must be at least 1.", param="amount")
     if amount > left:
         raise AmountTooLarge(
-            f"{left} {session.currency.upper()} (in its smallest unit) are left to refund of this "
-            "session.",
+            f"Only {left} {session.currency.upper()} (in its smallest unit) of this session can "
+            "still be refunded.",
             param="amount",
         )
     if len(session.refunds or ()) >= REFUNDS_MAX:
@@ -320,8 +320,8 @@ def _refund(
         mode = AmountMode.AT_COST
     if mode is AmountMode.AS_PAID and not session.paid_as_quoted:
         raise ParameterInvalid(
-            "It is not known what the customer paid in their own currency: late money, a part, or "
-            "a payment from outside. Use at_cost.",
+            "It is not known what the customer paid in their own currency, because the money "
+            "arrived late, in part, or from outside. Use at_cost.",
             param="amount_mode",
         )
     now = services.clock.now()
@@ -357,7 +357,8 @@ def _no_payment(asked: NewRefund) -> None:
     for name, value in (("customer_wallet", asked.wallet), ("amount_mode", asked.mode)):
         if value is not None:
             raise ParameterInvalid(
-                f"{name} is of a refund that is sent. With paid_elsewhere nothing is sent.",
+                f"{name} applies only to a refund that is sent. With paid_elsewhere, nothing is "
+                "sent.",
                 param=name,
             )
 
@@ -394,21 +395,24 @@ def _left(session: Session) -> int:
     """Return the amount left to refund. Raises if this amount is not certain, or is zero."""
     if session.partly_paid:
         raise PaymentInProgress(
-            "Only a part of the payment has arrived. Accept it as paid, or give the session up; "
-            "then it can be refunded."
+            "Only a part of the payment has arrived. Accept it as paid, or give the session up. "
+            "After that, it can be refunded."
         )
     if not session.terminal:
         raise SessionUnexpectedState(
-            f"This session is {session.status}; it can be refunded once it has ended with money."
+            f"This session is {session.status}. It can be refunded only after it has ended and has "
+            "received money."
         )
     if session.check_at is not None:
         raise PaymentInProgress(
-            "It is not certain yet what this session has received; ask again in about a minute."
+            "It is not certain yet how much this session has received. Try again in about a minute."
         )
     if not session.amount_received:
         raise SessionUnexpectedState("This session has received nothing that could be refunded.")
     if session.refundable < 1:
-        raise RefundUnexpectedState("All that this session has received was refunded already.")
+        raise RefundUnexpectedState(
+            "Everything that this session has received was already refunded."
+        )
     return session.refundable
 
 
@@ -419,7 +423,7 @@ def _payer(session: Session) -> str:
         return payer
     why = "was erased" if session.erased else "is not known: the money came from outside"
     raise ParameterMissing(
-        f"The wallet that paid this session {why}. Name the wallet that the money goes to.",
+        f"The wallet that paid this session {why}. Give the wallet that the refund should go to.",
         param="customer_wallet",
     )
 
@@ -459,7 +463,7 @@ def _give(session: Session, amount: int) -> Amount:
     value = whole.value * (session.refunded + amount) // paid - given
     if value < 1:
         raise AmountTooSmall(
-            f"This is less than one unit of the customer's currency, {whole.asset_code}.",
+            f"This amount is less than one unit of the customer's currency, {whole.asset_code}.",
             param="amount",
         )
     return replace(whole, value=value)
@@ -496,5 +500,5 @@ def in_own_wallet(amount: int, currency: str, code: str, scale: int) -> Amount:
         return to_wallet(amount, currency=currency, asset_code=code, asset_scale=scale)
     except AmountNotRepresentable:
         raise AmountNotRepresentable(
-            f"Your wallet counts {code} in larger steps than this amount.", param="amount"
+            f"Your wallet cannot represent this amount in {code} exactly.", param="amount"
         ) from None

@@ -135,13 +135,13 @@ def _refusal(session: Session, event: Event) -> CheckoutError:
         some = replace(session.receive, value=session.received or 0)
         when = "." if session.check_at is None else ", about a minute after its closing has begun."
         return PaymentInProgress(
-            f"{some} of {session.receive} has arrived; the session cannot be {verb}. It can be "
-            f"accepted as paid, or given up{when}"
+            f"{some} of {session.receive} has arrived, so the session cannot be {verb}. You can "
+            f"accept it as paid, or give it up{when}"
         )
     if session.payment_in_flight and session.closing_at is not None:
         return PaymentInProgress(
-            f"A payment for this session is in doubt; it cannot be {verb} now. Its incoming "
-            "payment is being closed: ask again in about a minute."
+            "The outcome of a payment for this session is not known yet, so the session cannot be "
+            f"{verb} now. Its incoming payment is being closed. Try again in about a minute."
         )
     if session.payment_in_flight or session.phase is not None:
         return PaymentInProgress(

@@ -115,14 +115,15 @@ def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchan
         return None
     if services.details_keys is None:
         raise ParameterInvalid(
-            "This checkout cannot encrypt it here: its operator has not set DETAILS_KMS_KEY.",
+            "This checkout cannot encrypt the e-mail address, because its operator has not set "
+            "DETAILS_KMS_KEY.",
             param="customer_email",
         )
     merchant = services.merchants.get(key.merchant)
     if merchant is None or merchant.details_key_kms is None:
         raise ParameterInvalid(
-            "Your shop has no key for customers' details yet. Make a payment link that asks for "
-            "some in the dashboard: that makes the key.",
+            "Your shop has no key for encrypting customers' details yet. To create the key, make a "
+            "payment link in the dashboard that asks for details.",
             param="customer_email",
         )
     return merchant
@@ -139,7 +140,7 @@ def _make_sure(services: Services, opened: Callable[..., Session], held: Reserva
     session = opened(session_id=held.session, writer=held.writer, now=held.created_at)
     if session.overdue(services.clock.now()):
         raise IdempotencyKeyReused(
-            "The first request with this Idempotency-Key was cut off; use a new key.",
+            "The first request with this Idempotency-Key was interrupted. Use a new key.",
             param="Idempotency-Key",
         )
     services.sessions.create(session, None)

@@ -138,7 +138,7 @@ def seal_by_api(
         inner = keys.vault(wrapped, merchant=merchant.id)
         key = keys.key(wrapped, merchant=merchant.id)
     except SecretUnreadable:  # the operator gets an alarm
-        raise Unavailable("The shop's key for customers' details does not open.") from None
+        raise Unavailable("The shop's key for customers' details cannot be decrypted.") from None
     return _sealed(inner, key, session_id, details)
 
 
@@ -316,8 +316,10 @@ def _refusal(session: Session) -> CheckoutError:
     if session.payment_in_flight or session.phase is not None:
         return PaymentInProgress("A payment for this session is being confirmed.")
     if session.status is Status.PREPARING:
-        return SessionBusy("A wallet is being asked for this session; try again shortly.")
+        return SessionBusy(
+            "A wallet provider is being contacted for this session. Try again shortly."
+        )
     return SessionUnexpectedState(
-        f"The session is {session.status}; details can be given while it is open and nobody has "
-        "given a wallet."
+        f"The session is {session.status}. Details can be given only while it is open and no "
+        "wallet has been given."
     )

@@ -44,8 +44,8 @@ def update(
             if session.status is Status.PREPARING:
                 raise SessionBusy(_BUSY) from None
             raise PaymentInProgress(
-                "A payment may be under way; its result is known in about a minute. Change the "
-                "metadata then."
+                "A payment may be in progress. Change the metadata in about a minute, when its "
+                "result is known."
             ) from None
         except StaleRecord:
             continue

@@ -13,7 +13,9 @@ from checkout.flows import audit
 from checkout.flows.session import lookup
 from checkout.services import DashboardServices
 
-MEANWHILE: Final = "Somebody else has changed the note meanwhile. Read it, and write yours again."
+MEANWHILE: Final = (
+    "Somebody else has changed the note in the meantime. Read their note, then save yours again."
+)
 
 
 def write(

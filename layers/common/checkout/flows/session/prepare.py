@@ -76,7 +76,7 @@ def submit_wallet(
     session = apply_clock(services, load(services, session_id))
     if session.lacks_details and session.status_at(services.clock.now()) is Status.OPEN:
         raise SessionUnexpectedState(
-            "The shop asks for details of the customer, which must be given before a wallet."
+            "The shop asks for details of the customer. Give these details before the wallet."
         )
     merchant = _paid_to(services, session)
     if not allows(merchant, Effect.CUSTOMER):
@@ -244,7 +244,7 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
         session = _store(calls, session, closed_at=calls.services.clock.now())
     if session.closed_at is None or seen.begun_at < session.closed_at + FENCE:
         raise MerchantWalletError(
-            "The shop's wallet provider has closed this payment; try again in a minute."
+            "The shop's wallet provider has closed the incoming payment. Try again in a minute."
         )
     now = merchants.get(calls.services.merchants, session.merchant)
     identity = now.identity or None

@@ -50,8 +50,8 @@ def explain(services: DashboardServices, merchant_id: str, *, headers: str, body
     given = presented(headers)
     if given is None:
         raise ParameterInvalid(
-            "There is no signature in the headers. Paste the line that begins with "
-            "Checkout-Signature, or the three that begin with webhook-.",
+            "The headers contain no signature. Paste the line that begins with Checkout-Signature, "
+            "or the three lines that begin with webhook-.",
             param="headers",
         )
     merchant = services.merchants.get(merchant_id)
