@@ -25,6 +25,7 @@ OF_OTHERS = {
 
 Members = dict[str, set[str]]
 DEPLOYED = ("layers", "packages/open-payments/src", "functions")
+FOR_TESTS = "testing.py"  # of the client: deployed, and used by tests alone
 
 
 def _method(node: ast.FunctionDef, name: str = "") -> str:
@@ -80,6 +81,8 @@ def _classes(protocols: Members, *folders: str) -> dict[str, set[str]]:
     """Return the classes and functions in these folders that implement each Protocol."""
     found = defaultdict(set)
     for path in files(".py", *folders):
+        if path.name == FOR_TESTS:
+            continue
         for name, members in implementing(parsed(path)).items():
             for protocol, wanted in protocols.items():
                 if wanted <= members:
