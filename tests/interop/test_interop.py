@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from checkout.flows.merchant import client_documents
+from open_payments import SigningKey, WalletAddress
 from sandbox.wallets import certificates
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 from tests.interop import recorder
+from tests.support.flows import World
 from tests.support.keys import KEY_ID, new_key_pair
+from tests.support.package_examples import example
 from tests.support.processes import free_base
+from tests.support.wallet_client import HARBOR, SHOP
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
@@ -79,12 +87,51 @@ def test_the_official_client_pays_through_our_sandbox(
     assert shop.balance == 2000
 
 
+@pytest.mark.smoke
+def test_the_official_client_reads_the_documents_of_our_clients(node: str) -> None:
+    """Read the document that the checkout serves for a keyless merchant, and the package's."""
+    world = World()
+    merchant = world.join_without_key(f"{HARBOR}/shop-jpy").merchant
+    found: dict[str, object] = {}
+    served = example("jwks_server").serve(found, port=0)
+    base = f"http://localhost:{served.server_port}"
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    id_ = client_documents.client_url("", merchant.id).rpartition("/")[2]
+    url, own = client_documents.client_url(base, merchant.id), f"{base}/client"
+    found[urlsplit(url).path] = client_documents.document(world.documents, base, id_)
+    found[f"{urlsplit(url).path}/jwks.json"] = client_documents.jwks(world.documents, id_)
+    wallet = WalletAddress(SHOP, "USD", 2, f"{HARBOR}/auth", HARBOR)
+    found |= example("jwks_server").documents(own, "Tea", wallet, SigningKey.generate("kid-1"))
+    try:
+        done = subprocess.run(
+            [node, "documents.mjs", url, own],
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        served.shutdown()
+        served.server_close()
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours, theirs = json.loads(done.stdout)
+    assert (ours["wallet"]["id"], theirs["wallet"]["id"]) == (url, own)
+    assert [key["kid"] for key in ours["keys"]] == [each.key_id for each in merchant.service_keys]
+    assert [key["kid"] for key in theirs["keys"]] == ["kid-1"]
+
+
 @pytest.mark.parametrize(
     "suite",
     [
         pytest.param(recorder.SUITE, id="all"),
         pytest.param(
-            ("packages/open-payments/tests/test_protocol.py",), id="client", marks=pytest.mark.smoke
+            (
+                "packages/open-payments/tests/test_protocol.py",
+                "packages/open-payments/tests/test_client.py",
+            ),
+            id="client",
+            marks=pytest.mark.smoke,
         ),
     ],
 )

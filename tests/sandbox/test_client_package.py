@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,9 +15,9 @@ import pytest
 from open_payments import Amount, Grant, OpenPayments, Request, Response, SigningKey, errors
 from sandbox.wallets.clients import fetch_on_loopback
 from sandbox.wallets.interaction import NoRedirect
+from tests.support.package_examples import PACKAGE, example
 from tests.support.wallet_client import ALICE, HARBOR, KEY, KEY_ID, SHOP, World
 
-PACKAGE: Final = Path(__file__).parents[2] / "packages" / "open-payments"
 SIGNING: Final = SigningKey(KEY_ID, KEY.private_bytes_raw())
 
 
@@ -57,16 +53,6 @@ def client(wallets: Wallets, **options: Any) -> OpenPayments:
         sleep=clock.pass_,
         **options,
     )
-
-
-def example(name: str) -> ModuleType:
-    spec = spec_from_file_location(f"example_{name}", PACKAGE / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

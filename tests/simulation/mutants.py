@@ -197,8 +197,8 @@ _SETTLE: Final = "checkout.flows.refund.settle"
 _VERDICT: Final = "checkout.domain.refund.verdict"
 _FENCED: Final = (_TRANSITIONS, _PROOF, _SCHEDULE, _OUTSIDE, _PREPARE)  # they know FENCE
 
-# Bugs of the client of Open Payments that worlds show. The client's own tests hunt the others, which
-# a second check of the flows makes good (packages/open-payments/tests/test_seeded_bugs.py).
+# Bugs of the client of Open Payments that worlds show. The client's own tests hunt the others, for
+# which a second check of the flows makes up (packages/open-payments/tests/test_seeded_bugs.py).
 CLIENT_MUTANTS: Final = (
     line(
         "any hash proves the return",
