@@ -146,6 +146,31 @@ def test_no_word_is_written_twice_in_a_row() -> None:
     ] == []
 
 
+# What a how-to page writes as its example, and places that a name goes into.
+NOT_THERE = {
+    "checkout/domain/customer.py",
+    "checkout/adapters/dynamo/customers.py",
+    "functions/pay/locale/it.po",
+    "functions/pay/locale/LANGUAGE.po",
+    "functions/dashboard/NAME.py",
+    "functions/dashboard/templates/NAME.html",
+}
+
+
+def test_each_module_that_a_page_names_is_there() -> None:
+    """The references of the standard name files of other projects."""
+    kinds = ("py", "mjs", "html", "po", "yaml", "toml")
+    there = {f"/{name(path)}" for kind in kinds for path in files(f".{kind}", ".")}
+    named = re.compile(rf"`(?:\./)?([\w./-]+\.(?:{'|'.join(kinds)}))(?:::?[\w.-]+)?`")
+    pages = [page for page in LINKING if page.parent.name not in {"reference", "spec"}]
+    assert {
+        f"{name(page)} names {found}"
+        for page in pages
+        for found in set(named.findall(page.read_text("utf-8"))) - NOT_THERE
+        if page.name != "CHANGELOG.md" and not any(each.endswith(f"/{found}") for each in there)
+    } == set()
+
+
 def test_relative_links_resolve() -> None:
     broken = []
     for page in LINKING:
