@@ -165,8 +165,7 @@ class PendingGrant:
         """Return the reference with which `grants.continue_` redeems the approval.
 
         `query` is the query of the return to the finish URI, as text or decoded. Raises Declined if
-        the query reports no approval, which proves nothing, because anyone can write such a query;
-        and NotFromThisServer if the hash is missing or wrong (RFC 9635, section 4.2.3).
+        the query reports no approval, and NotFromThisServer if the hash is missing or wrong.
         """
         if isinstance(query, str):
             query = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
@@ -190,13 +189,16 @@ class PendingGrant:
 
     @classmethod
     def load(cls, text: str) -> Self:
-        """Return the grant that `dump` wrote. Raises ValueError or KeyError for any other text."""
+        """Return the grant that `dump` wrote. Raises ValueError for any other text."""
         found = json.loads(text)
-        uri, token, not_before = found["continuation"].values()
-        found["wallet"] = WalletAddress(**found["wallet"])
-        found["limits"] = _limits(found["limits"])
-        found["continuation"] = Continuation(uri, token, datetime.fromisoformat(not_before))
-        return cls(**found)
+        try:
+            uri, token, not_before = found["continuation"].values()
+            found["wallet"] = WalletAddress(**found["wallet"])
+            found["limits"] = _limits(found["limits"])
+            found["continuation"] = Continuation(uri, token, datetime.fromisoformat(not_before))
+            return cls(**found)
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError("not the text of a pending grant") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The calls of Open Payments that we make, with every answer checked against its request.
 
-The client refuses to send if no time is left, to send a token to a server other than its issuer,
-and to accept an answer that contradicts the request. It repeats only a grant request whose form of
-`client` was refused. Callers repeat all other calls; `errors.py` says which calls can be repeated.
+The client refuses to send if no time is left, and to send a token to a server other than its
+issuer. It repeats only a grant request whose form of `client` was refused; `errors.py` shows which
+calls a caller can repeat.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
