@@ -111,6 +111,12 @@ def test_a_client_without_a_key_reads_what_is_public_and_signs_nothing() -> None
         reader.incoming_payments.get(TILL, RECEIVER)
 
 
+def test_the_default_transport_connects_to_no_internal_address() -> None:
+    inside = WalletAddress("https://127.0.0.1/alice", "EUR", 2, "", "")
+    with pytest.raises(errors.NotSent, match="address refused"):
+        OpenPayments.public().keys(inside)
+
+
 def test_a_payment_is_created_with_one_token_that_serves_the_following_calls() -> None:
     noted = {**INCOMING, "metadata": {"order": "42"}}
     script = Script(answer(200, TILLS_TOKEN), answer(201, noted), answer(200, INCOMING))
