@@ -47,11 +47,12 @@ Started = Annotated[datetime, Depends(started_at)]
 
 
 def api_key(services: Services, request: Request, query: Sequence[str] | None = ()) -> ApiKey:
-    """Return the key of the Authorization header.
+    """Return the API key in the Authorization header.
 
-    Raise as `authenticate` does, and ParameterUnknown for a parameter in the address that is not
-    in `query`. If `query` is None, the route checks the parameters itself. The routes call this
-    function directly, because a FastAPI dependency takes more time than the function.
+    Raise the errors of `authenticate`, and ParameterUnknown if the address has a parameter that is
+    not in `query`. If `query` is None, the route checks the parameters itself. The routes call this
+    function directly, because calling it as a FastAPI dependency would take more time than the
+    function itself.
     """
     key = authenticated(services, request, request.headers.get("authorization"))
     if query is not None:
@@ -60,7 +61,10 @@ def api_key(services: Services, request: Request, query: Sequence[str] | None = 
 
 
 def authenticated(services: Services, request: Request, authorization: str | None) -> ApiKey:
-    """Return the key, and remember it until the request is answered. Raise as `authenticate`."""
+    """Return the key, and store it with the request, so that `note` can record a refusal.
+
+    Raise as `authenticate` does.
+    """
     return api_keys.authenticate(
         services,
         authorization,
@@ -71,7 +75,7 @@ def authenticated(services: Services, request: Request, authorization: str | Non
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the key that marks a repeated request."""
+    """Return the Idempotency-Key, by which a repeated request is recognized, or None."""
     return request.headers.get("idempotency-key")
 
 
@@ -85,7 +89,7 @@ def performed(
     render: Callable[[T], str],
     status: int = 200,
 ) -> Answer:
-    """Return the answer to a POST, which is executed once for its Idempotency-Key.
+    """Execute a POST only once for its Idempotency-Key, and return the answer.
 
     A repeat must have the same `operation` and `parameters`. `render` turns the result into the
     body of the response. Raise as `answer` does.
@@ -101,7 +105,7 @@ def performed(
 
 
 def answered(given: Answer) -> Response:
-    """Return the response of an answer, which may be a replay."""
+    """Return the response with this answer. A header marks the repetition of an earlier answer."""
     headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
     return json_response(given.body, given.status, headers)
 
@@ -118,9 +122,10 @@ _SECRETS: Final = ("sk_", "rk_", "whsec_")  # prefixes of our secrets and Stripe
 
 
 def with_id(request: Request, found: ErrorResponse) -> ErrorResponse:
-    """Return the error; if the id in the path is impossible, say what kind of id it looks like.
+    """Return the error. If the id in the path is malformed, explain what a session's id looks like.
 
-    The hint depends only on the text of the id, so it does not reveal whether a session exists.
+    The explanation depends only on the text of the id, so it does not reveal whether a session
+    exists.
     """
     given = request.path_params.get("session_id")
     if found.code != ResourceMissing.code or given is None or SESSION_ID.fullmatch(given):
@@ -162,21 +167,21 @@ def _note(
 
 # A page whose objects are too large ends early, because Lambda limits a response to 6 MB.
 PAGE_BYTES: Final = 5_000_000
-# A byte takes at most this many bytes in a JSON string: four bytes become two escapes, as in
-# \ud83d\ude00.
+# In a JSON string, a byte takes at most this many bytes: a character of four bytes becomes two
+# escapes of six bytes each, as in \ud83d\ude00.
 _LONGEST: Final = 3
 
 Object = Mapping[str, object]
 
 
 def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes:
-    """Return a page with as many of the objects as fit, at least one, as JSON.
+    """Return, as JSON, a page with as many of the objects as fit, but at least one.
 
-    `page` returns the page with the first objects, given their number. For a hundred sessions,
-    pydantic's encoder takes a third of the time of json's.
+    `page` returns the page with the first N objects, given N. This function uses pydantic's
+    encoder, which takes a third of the time of the module `json` for a hundred sessions.
     """
-    # Nearly all pages fit. So this writes the whole page first, and writes object by object only
-    # if the page is too large.
+    # Nearly all pages fit, so the whole page is written first. The objects are written one by one
+    # only if the page is too large.
     whole = to_json(page(len(objects)))
     if len(whole) * _LONGEST <= PAGE_BYTES or _size(whole) <= PAGE_BYTES:
         return whole
@@ -195,5 +200,5 @@ def _fitting(objects: Iterable[Object]) -> int:
 
 
 def _size(document: bytes) -> int:
-    """Return the bytes of a JSON document as Lambda writes it: a string within JSON."""
+    """Return the size in bytes of a JSON document as Lambda sends it: as a string within JSON."""
     return len(json.dumps(document.decode()))

@@ -1,6 +1,6 @@
-"""The routes of refunds and of their budget: request one, read it, cancel or end it.
+"""The routes to request, read and cancel refunds, and to request, read and end the refund budget.
 
-A key needs the scope `refund`, and a request alone moves no money. From the dashboard page at
+A key needs the scope `refund`. A request alone moves no money: on the dashboard page at
 `approval_url`, the merchant approves each refund in their own wallet, or an owner approves a
 budget.
 """
@@ -36,7 +36,7 @@ WALLET_MAX: Final = 2048  # characters
 
 
 def said(text: str | None) -> str | None:
-    """Return the text without outer blanks. Raise ValueError if nothing is left."""
+    """Return the text without leading and trailing blanks. Raise ValueError if nothing is left."""
     words = None if text is None else text.strip()
     if words == "":
         raise ValueError("Say how you have paid the customer back.")
@@ -131,7 +131,7 @@ class ListRefunds(Form):
 
 @router.post(REFUNDS)
 async def create_refund(services: Injected, request: Request) -> Response:
-    """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
+    """Request a refund. A repeat with the same Idempotency-Key gets the same answer."""
     key = api_key(services, request)
     asked = validated(CreateRefund, await json_object(request))
     act = partial(refunds.create, services, key, asked.new_refund())
@@ -170,7 +170,7 @@ async def get_refund(services: Injected, request: Request, refund_id: str) -> Re
 
 @router.post(f"{REFUNDS}/{{refund_id}}/cancel")
 async def cancel_refund(services: Injected, request: Request, refund_id: str) -> Response:
-    """Cancel a refund that was not sent yet, or take back a note of a refund by other means."""
+    """Cancel a refund that has not been sent yet, or remove the note of a refund by other means."""
     key = api_key(services, request)
     await no_parameters(request)
     act, render = partial(refunds.cancel, services, key, refund_id), partial(_text, services)
@@ -207,7 +207,7 @@ async def get_budget(services: Injected, request: Request) -> Response:
 
 @router.post(BUDGET)
 async def request_budget(services: Injected, request: Request) -> Response:
-    """Request a budget. A repeat with the same Idempotency-Key gets the first answer."""
+    """Request a budget. A repeat with the same Idempotency-Key gets the same answer."""
     key = api_key(services, request)
     asked = validated(RequestBudget, await json_object(request))
     act = partial(budget_request.request, services, key, asked.amount)
@@ -217,7 +217,7 @@ async def request_budget(services: Injected, request: Request) -> Response:
 
 @router.post(f"{BUDGET}/end")
 async def end_budget(services: Injected, request: Request) -> Response:
-    """End the budget: refunds wait for approvals again."""
+    """End the budget, so that each refund waits for its own approval again."""
     key = api_key(services, request)
     await no_parameters(request)
     act, render = partial(budget_request.end, services, key), partial(_budget_text, services)

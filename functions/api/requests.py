@@ -1,8 +1,8 @@
 """The request models: types, lengths and bounds of single fields.
 
-Rules about several fields are in `domain/session/new.py`. Parsing is strict: a string is not a
-number, `true` and `12.0` are not integers, `null` is not a value, an unknown field is an error. The
-descriptions appear in the OpenAPI document.
+Rules about several fields are in `domain/session/new.py`. Parsing is strict: a string is not
+accepted as a number, nor `true` or `12.0` as an integer, nor `null` as any value. An unknown field
+is an error. The fields' descriptions appear in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ Scalar = Annotated[
 
 
 def storable(value: Any) -> Any:
-    """Refuse U+0000 in a text: shops store our answers, and PostgreSQL cannot store it."""
+    """Refuse U+0000 in a text: shops store our answers, and PostgreSQL cannot store that."""
     if isinstance(value, str) and "\0" in value:
         raise PydanticCustomError("null_character", NULL_CHARACTER)
     return value
@@ -132,7 +132,7 @@ def _spoken(value: str) -> str:
 def _metadata_form(value: Any) -> Any:
     """Check the lengths of keys and values.
 
-    This is checked here because Pydantic's own errors would name the members of the union.
+    The lengths are checked here, because Pydantic's own errors would name the members of the union.
     """
     if not isinstance(value, dict):
         raise PydanticCustomError("metadata_type", "Metadata must be an object.")
@@ -236,7 +236,7 @@ class NewLineItem(Form):
     ] = 1
 
     def line_item(self) -> LineItem:
-        """Return the line item of the domain."""
+        """Convert this to the domain's line item."""
         product = self.price_data.product_data
         return LineItem(
             currency=self.price_data.currency.lower(),
@@ -304,7 +304,7 @@ class CollectQuestion(Form):
     ] = []
 
     def question(self, number: int) -> Question:
-        """Return the question of the domain. Raise ParameterInvalid."""
+        """Convert this to the domain's question. Raise ParameterInvalid."""
         kind, param = QuestionKind(self.kind), f"collect.questions[{number}].options"
         if (kind is QuestionKind.DROPDOWN) is not bool(self.options):
             raise ParameterInvalid(
@@ -341,9 +341,10 @@ class CollectDetails(Form):
     questions: Annotated[list[CollectQuestion], Field(max_length=QUESTIONS_MAX)] = []
 
     def collect(self, *, email_known: bool) -> Collect:
-        """Return the details in the domain's form. Raise ParameterInvalid.
+        """Convert this to the domain's form. Raise ParameterInvalid.
 
-        If the e-mail address is known, it is optional.
+        If `email_known` is true, the shop has sent the e-mail address, so the customer need not
+        enter one.
         """
         wishes = {each: getattr(self, each.value) for each in (*Detail, *Place)}
         asked = {each: wish for each, wish in wishes.items() if wish}
@@ -457,7 +458,7 @@ class CreateSession(Form):
     ] = ""
 
     def new_session(self) -> NewSession:
-        """Return the new session of the domain, where an optional text that is absent is None."""
+        """Convert this to the domain's new session. An absent optional text becomes None."""
         fields = type(self).model_fields
         same: dict[str, Any] = {
             name: None if value == "" and not fields[name].is_required() else value
@@ -475,12 +476,12 @@ class CreateSession(Form):
 
 
 def whole_number(value: Any) -> Any:
-    """Return a query's ASCII digits as a number, and any other value unchanged."""
+    """Convert a value of ASCII digits in a query to a number. Return any other value unchanged."""
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
 def time_sentence(value: Any) -> str:
-    """Return the error message for a value that is no time in Unix seconds."""
+    """Return the error message for a value that is not a time in Unix seconds."""
     if isinstance(value, int) and value > UNIX_SECONDS_MAX:
         return "These are milliseconds. Send a time in Unix seconds, such as 1795781486."
     return TIME_FORM
@@ -519,7 +520,7 @@ class ListSessions(Form):
     ] = None
 
     def query(self) -> ListQuery:
-        """Return the query of the flow."""
+        """Convert this to the flow's query."""
         return ListQuery(
             limit=self.limit,
             cursor=self.cursor,
@@ -533,7 +534,7 @@ _BOUNDS: Final = ("created[gte]", "created[lt]")
 
 
 def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
-    """Return the query's name-value pairs as a ListQuery. Raise as `validated` does."""
+    """Convert the name-value pairs of a query string to a ListQuery. Raise as `validated` does."""
     given = once(parameters)
     for name in given:
         if name not in _BOUNDS and name.partition("[")[0] == "created":
@@ -545,7 +546,7 @@ def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
 
 
 def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return name-value pairs by name. Raise ParameterInvalid for a name that is given twice."""
+    """Return the values by name. Raise ParameterInvalid for a name that is given twice."""
     named = dict(parameters)
     if len(named) != len(parameters):
         twice = next(name for name, _ in parameters if [n for n, _ in parameters].count(name) > 1)
@@ -554,9 +555,9 @@ def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def expands(request: Request) -> bool:
-    """Return whether the query asks for the payment attempts with the session.
+    """Return whether the query asks to expand the payment attempts.
 
-    Raise ParameterInvalid for any other name.
+    Raise ParameterInvalid if it asks to expand anything else.
     """
     query = request.query_params
     wanted = [*query.getlist("expand"), *query.getlist("expand[]")]
@@ -566,7 +567,7 @@ def expands(request: Request) -> bool:
 
 
 def refuse_query(request: Request, *known: str) -> None:
-    """Raise ParameterUnknown for a parameter in the address that is not a known one."""
+    """Raise ParameterUnknown if the address has a parameter that is not one of those `known`."""
     for name in request.query_params:
         if name.removesuffix("[]") not in known:
             cure = no_parameter(name, known)

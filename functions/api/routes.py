@@ -4,11 +4,12 @@ The key is always checked before the body, so that a caller without a key learns
 errors in the body. The state of a session is computed for a time just before the session was read.
 Otherwise a session that was canceled just before its expiry could be shown as expired.
 
-The client documents of merchants without a key file are public. Wallet providers read the keys at
-each signed request, and the payment waits until they have them. So the answers must be fast: these
-routes are in this function, which never waits for a wallet, each process reads a merchant at most
-once a minute, and caches can keep the answers for a minute. These requests have no rate limit for
-each client, because a provider asks from few addresses for all its customers.
+The client documents of merchants without a key file are public. A wallet provider reads the keys in
+them at each signed request, and the payment waits until the provider has the keys, so the answers
+must be fast. Therefore this function serves the documents, because it never waits for a wallet.
+Each process reads a merchant's record at most once a minute, and caches can keep an answer for a
+minute. Requests for the documents have no rate limit for each client, because a provider sends the
+requests for all its customers from a few addresses.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ SESSIONS = "/checkout/sessions"
 
 @router.post(SESSIONS)
 async def create(services: Injected, request: Request) -> Response:
-    """Create a session. A repeat with the same Idempotency-Key gets the first answer."""
+    """Create a session. A repeat with the same Idempotency-Key gets the same answer."""
     key = api_key(services, request)
     new = validated(CreateSession, await json_object(request)).new_session()
     return answered(
@@ -65,7 +66,7 @@ async def create(services: Injected, request: Request) -> Response:
 
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, request: Request) -> Response:
-    """Return a page of sessions, shorter than `limit` if the response would be too large."""
+    """Return a page of sessions, fewer than `limit` if the response would be too large."""
     key, now = api_key(services, request, None), services.clock.now()
     asked = list_query(request.query_params.multi_items())
     limits.admit_list(services, key.merchant)
@@ -141,7 +142,7 @@ async def give_up(services: Injected, request: Request, session_id: str) -> Resp
 
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
-    """Report health. It needs no key, because a load balancer has none."""
+    """Report the health of the service. This needs no key, because a load balancer has none."""
     healthy = services.database.ping()
     report: answers.Health = {
         "status": "healthy" if healthy else "unhealthy",
@@ -173,7 +174,7 @@ _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
 
 
 async def client_services() -> Services:
-    """Return the services of this process, whose merchants may be a minute old."""
+    """Return the services of this process. Its copies of merchants' records can be a minute old."""
     return wiring.client_services()
 
 
@@ -195,7 +196,10 @@ async def jwks(services: ClientServices, request: Request, client_id: str) -> Re
 
 
 def _kept(request: Request, answer: dict[str, Any]) -> Response:
-    """Return `answer`, cacheable, or 406, as wallets do, if the client does not accept JSON."""
+    """Return `answer`, and allow caches to keep it.
+
+    If the client does not accept JSON, return 406, as wallets do.
+    """
     accepted = request.headers.get("accept") or "*/*"
     if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
         return Response("This address returns only JSON.", 406, media_type="text/plain")

@@ -3,4 +3,4 @@
 The pages read a wallet only for a new merchant, to show which wallet is connected.
 """
 
-import checkout  # noqa: F401 - before all others, see there
+import checkout  # noqa: F401 - before all others, because it prepares a cold start

@@ -5,7 +5,7 @@ handles the requests to /v1/webhook_endpoints. Their code is `api/v1/endpoints.p
 
 Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
 each environment one event at a time, so a blocking call delays no other request, while a thread
-pool would cost 0.3 ms a request (docs/reference/design.md).
+pool would add 0.3 ms to each request (docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ POLICY: Final = (
 )
 # With `no-referrer`, browsers would send forms with `Origin: null`, which any site can cause.
 REFERRER: Final = "same-origin"
-# The routers in the order of the navigation. The settings are at its end, beside the person.
+# The routers in the order of the navigation. The settings come last, beside the person's name.
 ROUTERS: Final = (
     overview.router,
     transactions.router,
@@ -90,7 +90,7 @@ app.state.names = {  # for NamesFirst in routing.py
     for route in router.routes
     if isinstance(route, APIRoute) and "{" not in route.path
 }
-app.add_middleware(  # the outermost, so that every response has them
+app.add_middleware(  # the outermost, so that every response has these headers
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
 pages = lambda_handler(app)

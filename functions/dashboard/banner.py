@@ -31,10 +31,10 @@ Read = Callable[[str], Session | None]
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The banner: the number of cases that need a person, and the first cases, shown on unfolding.
+    """The banner: the number of cases that need a person, and the first cases, shown when unfolded.
 
     Each of the `things` is a case: its words, the verb of its link, and the page that the link
-    opens. `payments` are the cases that the transactions' list "Needs you" shows.
+    opens. `payments` is the number of payments that the transactions' list "Needs you" shows.
     """
 
     count: int
@@ -43,7 +43,7 @@ class Banner:
 
 
 def banner_of(needs: ActionItems, read: Read) -> Banner | None:
-    """Return the banner, or None if no case needs a person. `read` reads the payments in it."""
+    """Return the banner, or None if no case needs a person. `read` returns a payment's session."""
     if not needs.found:
         return None
     return Banner(
@@ -61,7 +61,7 @@ def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
 
 
 def named(need: ActionItem, read: Read) -> str:
-    """Return the case's name for people. A payment is named by its sum and its order, if any."""
+    """Return how the pages name the case. A payment is named by its sum and its order, if any."""
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
     if need.case not in PAYMENTS:

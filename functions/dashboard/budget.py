@@ -60,7 +60,7 @@ async def budget_page(request: Page) -> Response:
 @router.form("", Door(Right.OWN, "asks the shop's wallet for the budget"), again=_page)
 async def ask(request: Form) -> Response:
     """Request the approval from the merchant's wallet, and show its page."""
-    from checkout.flows.refund import budget  # it loads the wallets' client
+    from checkout.flows.refund import budget  # this import loads the wallets' client
 
     amount, margin = request.amount("amount"), _margin(request)
     terms = budget.ask(request.services.paying(), request.key, amount, margin).asked
@@ -97,7 +97,7 @@ async def end(request: Form) -> Response:
 
 
 def _margin(request: PageRequest) -> Margin:
-    """Return how much a refund that nobody approves can cost above its amount.
+    """Return how much more than its amount a refund paid from the budget can cost.
 
     Raises ParameterInvalid.
     """
@@ -109,7 +109,7 @@ def _margin(request: PageRequest) -> Margin:
 
 
 def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
-    """Return the texts typed into the form, if the form was rejected."""
+    """Return the texts typed into a rejected form. Return nothing for a new form."""
     if typed is None:
         return {}
     amount, percent, plus = (typed.get(name, "") for name in ("amount", "percent", "plus"))
@@ -119,10 +119,10 @@ def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
 def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
     """Return the budget of the present month: `amount`, `spent`, `left`, and `share` (% spent).
 
-    `wanted` is the amount that the shop's server has requested. `approval` is the wallet's page
-    that waits for the approval of the amount `asked`. `margin` is how much more than its amount a
-    refund that nobody approves can cost, and `percent` and `plus` are the margin as the form shows
-    it.
+    `wanted` is the amount that the shop's server has requested. `approval` is the wallet's page on
+    which the merchant approves the amount `asked`. `margin` is how much more than its amount a
+    refund paid from the budget can cost. `percent` and `plus` are the two parts of the margin as
+    the form shows them.
     """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked

@@ -3,12 +3,12 @@
 Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
 ours and its token matches the browser's cookie.
 
-A route has only one dependency, which calls the others as functions. The reason is that FastAPI
-inspects each dependency of each route while a Lambda function starts.
+A route has only one dependency, which calls the others as functions, because FastAPI inspects each
+dependency of each route while a Lambda function starts.
 
-Forms with a file (multipart/form-data, RFC 7578) are parsed by code in this module: it keeps every
-byte of a part, and takes time linear in the length. The standard library's mail parser would follow
-nested parts to any depth.
+Forms with a file (multipart/form-data, RFC 7578) are parsed by code in this module, which keeps
+every byte of a part and takes time linear in the form's length. The standard library's mail parser
+would follow nested parts to any depth.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ FILE_FIELD: Final = "logo"  # the field of the only form with a file
 class BrowserSession:
     """A browser, before the sign-in is checked.
 
-    `home` is the path of the dashboard. `token` is in the browser's cookie, or, if it is `fresh`,
-    the response sets it. `form_name` is new in each request, so that each form on a page acts only
-    once (`PageRequest.once`).
+    `home` is the path of the dashboard. `token` comes from the browser's cookie. If `fresh` is
+    true, the browser had no cookie with a token, and the response sets it. `form_name` is new in
+    each request, so that each form on a page acts only once (`PageRequest.once`).
     """
 
     home: str
@@ -133,8 +133,8 @@ async def visit(injected: Injected, request: Request) -> BrowserSession:
 def signed_in(injected: DashboardServices, request: Request) -> SignedIn:
     """Return the browser's sign-in, and store its actor and merchant for the navigation bar.
 
-    Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
-    needs. Every route that needs a sign-in depends on this.
+    Raise ApiKeyMissing, ApiKeyInvalid, or, if the actor lacks the right that the route needs,
+    PermissionMissing. Every route that needs a sign-in depends on this function.
     """
     visited: BrowserSession = request.state.visit
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
@@ -174,7 +174,7 @@ def _provider(injected: DashboardServices, merchant: Merchant) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """The result of a form and its `place`. The result is None if another request made it."""
+    """The `place` to show after a form, and its result, or None if another request made it."""
 
     place: str
     made: T | None
@@ -182,7 +182,7 @@ class Done(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    """A request of a browser that does not have to be signed in.
+    """A request from a browser that does not have to be signed in.
 
     `form` has the fields of the form, without its token and name; `file` is the form's file.
     """
@@ -225,10 +225,10 @@ class PageRequest(OpenRequest):
     def once(self, act: Callable[[Reserve[T] | None], T], place: Callable[[T], str]) -> Done[T]:
         """Call `act` only once for the form's name, which is new each time its page is rendered.
 
-        `place` returns the path of the result of `act`. If the form is sent again with the same
-        fields, `act` is not called, and the place is the same as before. A form without a name acts
-        each time. Raise IdempotencyKeyReused if the form was already sent with other fields, and
-        the errors of `act`.
+        `place` returns the path of the page to show, given the result of `act`. If the form is sent
+        again with the same fields, `act` is not called, and the place is the same as before. A form
+        without a name calls `act` each time. Raise IdempotencyKeyReused if the form was already
+        sent with other fields, and the errors of `act`.
         """
         made: T | None = None
 
@@ -244,7 +244,7 @@ class PageRequest(OpenRequest):
             key=f"form-{fingerprint_of(path, name)}" if named else None,
             # Including the name, which is not stored, prevents guessing the fields from the hash.
             fingerprint=fingerprint_of(path, [name, self.form]),
-            render=lambda done: json_text(place(done)),  # JSON: an erasure parses it
+            render=lambda done: json_text(place(done)),  # as JSON, because an erasure parses it
             status=303,
         )
         try:

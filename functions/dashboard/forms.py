@@ -67,7 +67,7 @@ DayOrNone = Annotated[
 
 
 class RollForm(Fields):
-    """The overlap for which the replaced key or secret stays valid."""
+    """The time for which the replaced key or secret stays valid."""
 
     overlap: Annotated[
         timedelta, BeforeValidator(_seconds), message("Choose how long the old one stays valid.")

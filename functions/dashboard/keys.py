@@ -1,4 +1,7 @@
-"""The API keys. Only the response that creates a key contains it in plain text."""
+"""The page of the API keys.
+
+Only the response to the request that creates a key contains the key in plain text.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ router = PageRouter(prefix="/keys", section=("/keys", "API keys"))
 
 
 class KeyForm(Fields):
-    """A new key. `ends` is its last day. Without `scopes` it gets all its creator can give."""
+    """A new key. `ends` is its last day. Without `scopes` it gets all that its creator can give."""
 
     name: str
     scopes: Annotated[
@@ -47,7 +50,8 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The list comes from an index, which does not always contain the new key `made` yet.
+    The list comes from an index, which may not contain the new key `made` yet, so that key is
+    added.
     """
     services, key = request.services, request.key
     listed = api_keys.listed(services, key)

@@ -1,4 +1,8 @@
-"""The payment links: create, stop and start them, set their stock; button, QR code and poster."""
+"""The pages for payment links.
+
+On these pages the merchant creates, stops and starts links, sets their stock, and gets a button, a
+QR code or a poster for a link.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +167,7 @@ async def set_stock(request: Form, link_id: str) -> Response:
 
 @router.page("/{link_id}/qr", Door(Right.READ, "a payment link"))
 async def qr_code(request: Page, link_id: str) -> Response:
-    from pay.looks import qr_code as drawn  # it loads segno, which few requests need
+    from pay.looks import qr_code as drawn  # this import loads segno, which few requests need
 
     return drawn(_url(request.services, manage.get(request.services, request.key, link_id)))
 

@@ -1,7 +1,7 @@
 """The overview compares a period with the previous one: sums, steps, reasons, and a chart.
 
-The chart is SVG, and a table has its numbers. Positions in the chart are percentages, so that its
-text has the same size as the page's on any screen.
+The chart is SVG, and a table repeats its numbers. Positions in the chart are percentages, so that
+its text has the same size as other text of the page on any screen.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from open_payments.models import Amount
 
 router = PageRouter(section=("/overview", "Overview"))
 HOURS: Final = 24
-ROUNDS: Final = 3  # reads of refunds at most, so that a shop with very many gets a fast page
+ROUNDS: Final = 3  # the most reads of refunds, so that the page is fast even with very many refunds
 
 Money = Callable[[int], str]
 Figure = tuple[str, str, str]  # the name, the value, and the comparison with the period before
@@ -76,7 +76,11 @@ _PERIODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FunnelStep:
-    """A step of the conversion; `share` and `before` are its shares of the first step, as text."""
+    """A step of the conversion.
+
+    `share` is the percentage of sessions that reached this step, and `before` the same percentage
+    for the period before, both as text.
+    """
 
     name: str
     count: int
@@ -87,7 +91,10 @@ class FunnelStep:
 
 @dataclass(frozen=True, slots=True)
 class Unpaid:
-    """A reason why sessions with a wallet were not paid. `share` is relative to the top reason."""
+    """A reason why sessions with a wallet were not paid.
+
+    `share` is the count as a percentage of the most frequent reason's count.
+    """
 
     reason: str
     providers: str
@@ -163,10 +170,10 @@ def _figures(
 def _refunded(
     services: DashboardServices, key: Actor, these: Sequence[DayTotals], money: Money
 ) -> Figure:
-    """Return the sum of the refunds and their cost, from the days of the statement.
+    """Return the figure for refunds: their sum and cost, computed as in the statement.
 
     A refund belongs to the day on which it ended. The stored daily sums do not include refunds, so
-    the refund records themselves are read. If there are very many, only some of them are read.
+    the refund records themselves are read. If there are too many to read, the figure says so.
     """
     first, last = these[0].day, these[-1].day
     begin, until = datetime.combine(first, time(), UTC), services.clock.now() + READ_FOR
@@ -185,7 +192,10 @@ def _refunded(
 
 
 def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format) -> str:
-    """Return the comparison of a figure. An unfinished day is not compared with a whole one."""
+    """Return the text that compares a figure with the period before.
+
+    An unfinished day is not compared with a whole one.
+    """
     shown = f"{period.before} {words(before)}"
     if period is Period.TODAY or before == 0 or now == before:
         return shown
@@ -293,7 +303,7 @@ def _providers(tally: DayTotals, reason: str) -> str:
 LINES: Final = 4  # lines of the grid above zero
 STEPS: Final = (1, 2, 5)  # steps of the axis, each times a power of ten
 LABELS_MAX: Final = 8  # labels under the bars
-PLACE: Final = 10  # units of a bar's slot, of which the bar fills the middle six
+PLACE: Final = 10  # units of width of a bar's slot; the bar fills the middle six
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,14 +332,14 @@ def chart(
     running: int | None,
     key: Actor,
 ) -> dict[str, Any] | None:
-    """Return the chart of `values` and of those `before`, in minor units; None if all are zero.
+    """Return a chart that compares `values` with those `before`, in minor units; None if all are 0.
 
-    `labels` are short `names`. `running` is the bar whose hour or day has not ended.
+    `labels` are short forms of `names`. `running` is the bar whose hour or day has not ended.
 
-    In the result, `scale` has the values of the grid's lines from the top, and `grid` their places.
-    `line` has the pieces of the line for the period before, as x1, y1, x2 and y2 in percentages.
-    `top` is the highest bar with its value, and the anchor that keeps the value inside the chart.
-    Each of the `rows` has a name, the sum, and the sum in the period before.
+    In the result, `scale` has the values of the grid's lines from the top, and `grid` the lines'
+    positions. `line` has the pieces of the line for the period before, as x1, y1, x2 and y2 in
+    percentages. `top` is the highest bar with its value, and the anchor that keeps the value inside
+    the chart. Each of the `rows` has a name, the sum, and the sum in the period before.
     """
     most = max(values)
     step = _step(max(most, *before))
@@ -391,7 +401,7 @@ def _labelled(place: int, count: int) -> bool:
 
 
 def _anchor(place: int, count: int) -> str:
-    """Return the text anchor of a bar's label, because on phones labels are wider than bars."""
+    """Return the anchor that keeps a bar's text in the chart, even if it is wider than the bar."""
     if 6 * place < count:
         return "start"
     return "end" if 6 * place >= 5 * count else "middle"

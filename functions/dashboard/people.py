@@ -1,7 +1,8 @@
-"""The people: members with their roles, invitations, and whether API keys may sign in.
+"""The page for the people of a shop.
 
-Only the response that creates an invitation contains its link. The link opens a page on which the
-invited person creates a passkey and becomes a member.
+The page lists members with their roles, and invitations, and sets whether API keys can be used to
+sign in. Only the response to the request that creates an invitation contains the invitation's link.
+The link opens a page on which the invited person creates a passkey and becomes a member.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class RoleForm(Fields):
 
 
 class KeySignInForm(Fields):
-    """Whether API keys may sign in."""
+    """Whether API keys can be used to sign in."""
 
     allowed: Yes
 
@@ -50,7 +51,8 @@ def _page(
 ) -> Response:
     """Return the page.
 
-    The lists come from an index, which does not always contain the new invitation `invited` yet.
+    The lists come from an index, which may not contain the new invitation `invited` yet, so that
+    invitation is added.
     """
     services, key = request.services, request.key
     listed = people.listed(services, key.merchant)
@@ -104,7 +106,7 @@ async def invite(request: Form) -> Response:
 
 @router.form("/key-sign-in", Door(Right.OWN, "whether keys sign in"), again=_page)
 async def set_key_sign_in(request: Form) -> Response:
-    """Allow API keys to sign in to the dashboard, or forbid it."""
+    """Allow or forbid signing in to the dashboard with API keys."""
     allowed = request.read(KeySignInForm).allowed
     people.allow_key_sign_in(request.services, request.key, allowed=allowed)
     return see(request.visit, "/people")
@@ -127,7 +129,7 @@ async def change_role(request: Form, member_id: str) -> Response:
 
 @router.form("/{member_id}/refunds", Door(Right.OWN, "the limit of a person"), again=_page)
 async def limit_refunds(request: Form, member_id: str) -> Response:
-    """Limit a member's refunds to the typed limits; without limits, forbid them."""
+    """Limit a member's refunds to the typed limits. Without limits, the member cannot refund."""
     services, key = request.services, request.key
     member = people.find(services, key, member_id)
     people.limit_refunds(services, key, member, cap_of(request))

@@ -209,7 +209,7 @@ def status_of(refund: Refund) -> tuple[str, str]:
 def steps_of(
     history: Sequence[HistoryEntry], words: Mapping[str, str], bad: Container[str]
 ) -> list[tuple[datetime, str, str | None, bool]]:
-    """Return the steps of a history: the time, the text, the note, and whether the step is bad.
+    """Return the time, text and note of each step of a history, and whether the step is bad.
 
     If a note is the name of a problem, the text of that problem is returned instead.
     """
@@ -228,7 +228,7 @@ router = PageRouter()
 
 
 class RefundForm(Fields):
-    """A refund. No amount means the whole rest; `how` is "now" to pay it from the budget."""
+    """A refund. Without an amount, all the rest is refunded; `how` is "now" to use the budget."""
 
     amount: Text
     mode: Annotated[AmountMode | None, OR_NONE, message("Choose one of the form's values.")]
@@ -291,7 +291,7 @@ async def request_refund(request: Form, session_id: str) -> Response:
     """Request a refund, then either pay it from the budget or request its price."""
     done = _requested(request, _asked(request, session_id))
     refund = done.made
-    if refund is None:  # the first request asks for its price, or pays it
+    if refund is None:  # the first request asks for the refund's price, or pays it
         return see(request.visit, done.place)
     if refund.budget_at is not None:
         from checkout.flows.refund import budget
@@ -413,7 +413,7 @@ def _prepared(request: PageRequest, refund_id: str) -> Response:
     try:
         approve.prepare(request.services.paying(), request.key, refund_id)
     except CheckoutError as error:
-        # The refund was stored, so its own page shows the problem.
+        # The refund is stored already, so the page of the refund shows the problem.
         status = 403 if isinstance(error, PermissionMissing) else 200
         return _page(request, refund_id, alert=error.message, status=status)
     return see(request.visit, f"/refunds/{refund_id}")
@@ -441,10 +441,11 @@ def _asked(request: PageRequest, session_id: str) -> NewRefund:
 def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str, Any]:
     """Return what the page shows in addition to the fields of the refund.
 
-    `approval` is the page at the merchant's wallet, while an approval is awaited. `budget` is the
-    amount of this month's budget that would be left after the refund, if the budget can pay its
-    price. `claim` is the last day of a link for another wallet of the customer, if such a link can
-    be created. `mine` is true if the person who looks at the page can change the refund.
+    `approval` is the wallet's page on which the merchant approves, as long as an approval is
+    awaited. `budget` is the amount that would be left of this month's budget after the refund, if
+    the budget can pay the refund's price. `claim` is the last day of a link with which the customer
+    can name another wallet, if such a link can be created. `mine` is true if the person who looks
+    at the page can change the refund.
     """
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
@@ -477,7 +478,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
 
 
 def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
-    """Return the amount left in the budget after this refund, or None if it cannot pay it."""
+    """Return what the refund would leave of the budget, or None if the budget cannot pay it."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.claimed
     if refund.quote is None or not waits:
         return None

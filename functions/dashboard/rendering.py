@@ -55,7 +55,7 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """Return `template` rendered. `section` is the path of its entry in the navigation bar."""
+    """Render `template`. `section` is the path of the page's entry in the navigation bar."""
     visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
     context = {
@@ -89,7 +89,8 @@ def wait_page(request: Request, seconds: int) -> Response:
 def strip(request: Request) -> ActionItems | None:
     """Return the cases that need a person, or None if they cannot be read.
 
-    They are read once for each request. A failure to read them must not break the page.
+    The cases are read once for each request. If they cannot be read, the page is shown without
+    them.
     """
     if not hasattr(request.state, "found"):
         try:

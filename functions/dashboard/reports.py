@@ -2,10 +2,11 @@
 
 The export is a page with links to its parts. Each part consists of four CSV files.
 
-The files have a row for each session, for each line item, for each payment attempt, and for each
-sum that was received or sent back. Amounts are given both in minor units, as in the API, and as
-decimals. Text that a spreadsheet would run as a formula is prefixed with an apostrophe. An Amount
-is not, because its text is always a number, even if it begins with a minus.
+The first file has a row for each session, the second for each line item, the third for each payment
+attempt, and the fourth for each sum that was received or sent back. Amounts are given both in minor
+units, as in the API, and as decimals. Text that a spreadsheet would run as a formula is prefixed
+with an apostrophe. An Amount is not prefixed, because its text is always a number, even if it
+begins with a minus.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ async def statement_file(request: Page, days: Chosen) -> Response:
 
 
 def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> dict[str, Any]:
-    """Return the row of a day or of all days. On phones, only days with `moved` are unfolded."""
+    """Return the row of a day or of all days. On phones, days without `moved` are folded."""
     paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
     nothing = Amount(0, key.asset_code, key.asset_scale)
     return {
@@ -252,7 +253,7 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
 
 
 def _ended(session: Session, source: Source) -> list[Refund]:
-    """Return the session's ended refunds and notes with money sent back."""
+    """Return the session's ended refunds that sent money, and notes of refunds by other means."""
     found = (source.refunds.get(each.id) for each in session.refunds or ())
     return [each for each in found if each and each.ended_at and (each.sent or each.noted)]
 
@@ -446,7 +447,7 @@ def _safe(value: str | int | Amount) -> str | int:
     """Return an Amount in digits, and a text in a form that spreadsheets do not run as a formula.
 
     Some spreadsheets ignore blanks and invisible characters before a formula, or also accept the
-    wide forms of a formula's signs.
+    wide forms of a formula's signs, so such texts are changed, too.
     """
     if isinstance(value, Amount):
         return value.decimal()

@@ -27,10 +27,10 @@ Route = Callable[..., Awaitable[Response]]
 
 
 class NamesFirst(APIRoute):
-    """A route with a parameter that never matches the name of another route.
+    """A route with a path parameter that never matches the fixed path of another route.
 
-    So GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route
-    `/webhooks/remove` accepts only POST. `state.names` of the application has all paths without
+    For example, GET `/webhooks/remove` does not match `/webhooks/{event_id}`, although the route
+    `/webhooks/remove` accepts only POST. The application's `state.names` has all paths without
     parameters.
     """
 

@@ -1,4 +1,4 @@
-"""The settings: the customers' pages with a preview, and the rules of the shop."""
+"""The page of the settings for the customers' pages, with a preview, and for the shop's rules."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def settings_page(request: Page) -> Response:
 async def save_settings(request: FormWithFile) -> Response:
     """Save all settings in the form, or none. Settings that are not in the form do not change.
 
-    The logo is written last, in a separate write. So it is checked before the first write.
+    The logo is written last, in a separate write, so the logo is checked before the first write.
     """
     services, key, logo = request.services, request.key, request.file
     if logo:
@@ -161,7 +161,7 @@ def _typed(form: dict[str, str]) -> dict[str, str]:
 
 
 def _rows(form: dict[str, str]) -> dict[int, list[str]]:
-    """Return the fields of each provider in a form, by number. No field has a line break."""
+    """Return the fields of each provider in a form, by its number. Line breaks become blanks."""
     return {
         number: [" ".join(form.get(f"provider_{number}_{name}", "").split()) for name in _FIELDS]
         for number in range(1, PROVIDERS_MAX + 2)
@@ -175,7 +175,7 @@ def _color_of(form: dict[str, str]) -> str:
 
 
 def _setting(merchant: Merchant, form: dict[str, str]) -> dict[str, Any]:
-    """Return the settings, as stored or as typed. `usual` stands for the default color."""
+    """Return the settings, as stored or as typed. `usual` is true if the color is the default."""
     footer = merchant.footer or Footer()
     setting = {
         "name": merchant.name,
@@ -198,7 +198,7 @@ def _setting(merchant: Merchant, form: dict[str, str]) -> dict[str, Any]:
 
 
 def _providers(merchant: Merchant, form: dict[str, str]) -> list[tuple[Any, str]]:
-    """Return the providers, "stored" or "typed", and a "new" one if more are allowed."""
+    """Return the providers, marked "stored" or "typed", and a "new" one if more are allowed."""
     rows = [dict(zip(_FIELDS, row, strict=True)) for row in _rows(form).values()]
     shown: list[tuple[Any, str]] = [(row, "typed") for row in rows if any(row.values())]
     if not rows:

@@ -68,7 +68,7 @@ async def sign_in_form(request: OpenPage) -> Response:
 
 @router.form("/sign-in", OPEN)
 async def sign_in_with_key(request: OpenPage) -> Response:
-    """Sign in with an API key. The form is shown again, even if it came from another page."""
+    """Sign in with an API key. After an error, the form is shown again, whichever page sent it."""
     try:
         request = replace(request, form=await posted_fields(request))
         verify_token(request.visit, request.form)
@@ -132,7 +132,7 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page. With `looks`, it shows the typed wallet. Raise as the flow does."""
+    """Return the page. With `looks`, look up and show the typed wallet. Raise as the flow does."""
     from checkout.flows.people import sign_up
 
     services, form, client = request.services, request.read(SignUpForm), request.client
@@ -253,5 +253,5 @@ async def confirmed(request: Page) -> Response:
 
 
 def _provider(known: tuple[Provider, ...], wallet: str) -> str:
-    """Return the provider's name if it is known, otherwise its host."""
+    """Return the provider's name if it is known, otherwise the wallet's host."""
     return name_of(wallet, known) or authority(wallet)

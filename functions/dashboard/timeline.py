@@ -58,11 +58,11 @@ class TimelineStep:
 
 @dataclass(frozen=True, slots=True)
 class AttemptGroup:
-    """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
+    """The steps of one attempt, or, if `title` is None, steps that belong to no attempt.
 
-    `said` is the attempt in one line, and `facts` are the known facts by name. `at` is the time at
-    which the attempt ended, or began if it has not ended. `took` is the duration of an ended
-    attempt. `look` is the CSS class of the attempt's mark.
+    `said` summarizes the attempt in one line, and `facts` are the known facts by name. `at` is the
+    time at which the attempt ended, or began if it has not ended. `took` is the duration of an
+    ended attempt. `look` is the CSS class of the attempt's mark.
     """
 
     title: str | None = None
@@ -93,8 +93,8 @@ class Timeline:
 def timeline(session: Session) -> Timeline:
     """Return the session's history as text.
 
-    The creation is taken from the session's record, because the stored history is limited in
-    length.
+    The time of creation is taken from the session's record, because the stored history is limited
+    in length and may no longer contain the creation.
     """
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
@@ -197,9 +197,9 @@ def _ended_by(attempt: PaymentAttempt) -> str:
 def _step(
     entry: HistoryEntry, attempt: PaymentAttempt | None, before: datetime, described: set[str]
 ) -> TimelineStep:
-    """Return the text of an entry.
+    """Return a history entry as a step.
 
-    The text of an event that this release does not know is the event's name. `described` are the
+    The text for an event that this release does not know is the event's name. `described` has the
     texts of the group's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
@@ -218,7 +218,7 @@ def _step(
 def _stored(
     entry: HistoryEntry, attempt: PaymentAttempt, text: str, described: set[str]
 ) -> tuple[str, str | None]:
-    """Return the text and URL of the stored resource: the incoming payment, then the quote."""
+    """Return the stored resource's text and URL: first the incoming payment's, then the quote's."""
     assert attempt.resolved_at is not None
     if entry.at == attempt.resolved_at and texts.INCOMING not in described:
         return texts.INCOMING, attempt.incoming_payment
@@ -228,7 +228,7 @@ def _stored(
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """Return the text of a note: the name of a problem, perhaps followed by the kind of error.
+    """Return the text for a note, which is a problem's name, perhaps followed by the kind of error.
 
     If the merchant's key was refused, the text states the reason and the provider's answer.
     """

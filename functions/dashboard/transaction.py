@@ -63,7 +63,7 @@ class NoteForm(Fields):
 
 
 class DoneForm(Fields):
-    """Whether the merchant marks something as done."""
+    """Whether to set a mark that something is done, or to remove the mark."""
 
     done: Yes
 
@@ -108,7 +108,7 @@ async def transaction(request: Page, session_id: str) -> Response:
 
 @router.page("/packing", Door(Right.READ, "customers' details"))
 async def packing(request: Page, session_id: str) -> Response:
-    """Return the packing slip to print: addressee, items and answers, without prices."""
+    """Return the packing slip to print: addressee, items, customer's answers, and no prices."""
     services, key = request.services, request.key
     session = lookup.get(services, key, session_id)
     return page(
@@ -181,7 +181,11 @@ def _end(
     end: Callable[[DashboardServices, Actor, str], Session],
     action: Action,
 ) -> Response:
-    """End a session. If this only began to close its incoming payment, log that instead."""
+    """End a session, and log this.
+
+    If the session's incoming payment must be closed first, this only begins to close the incoming
+    payment, and logs that instead.
+    """
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)
     try:
@@ -217,8 +221,8 @@ def _withdrawal(
 ) -> tuple[Withdrawal, CustomerDetails, bool] | None:
     """Return the customer's withdrawal, its statement, and whether the shop has to answer it.
 
-    The name and the e-mail address are None after they were erased. Nobody can withdraw from a
-    session that was not paid.
+    Return None if there is no withdrawal. Nobody can withdraw from a session that was not paid. The
+    name and the e-mail address are None after they were erased.
     """
     found = None
     if session.status is Status.COMPLETED:
@@ -231,7 +235,10 @@ def _withdrawal(
 
 
 def _given(services: DashboardServices, session: Session) -> CustomerDetails | None:
-    """Return what the customer has given. Few sessions need the merchant's own record for it."""
+    """Return the details that the customer has given, or None.
+
+    The merchant's own record, which opens the details, is read only if the session has details.
+    """
     if session.customer_details is None:
         return None
     merchant = services.merchants.get(session.merchant)
@@ -287,7 +294,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
 def _surplus(session: Session) -> tuple[str, str] | None:
     """Return the amount to send back with one click, for people and in plain digits, or None.
 
-    It is all the money of an unpaid session, or a paid session's excess over the price.
+    For an unpaid session this is all its money, for a paid session the excess over the price.
     """
     owed = session.amount_total if session.status is Status.COMPLETED else 0
     value = session.refundable - owed
@@ -301,7 +308,7 @@ def _decimal(session: Session, value: int) -> str:
 
 
 def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...]:
-    """Return the session's refunds, newest first, with one read if there are any."""
+    """Return the session's refunds, newest first. If there are none, nothing is read."""
     ids = tuple(each.id for each in reversed(session.refunds or ()))
     return services.refunds.of(ids) if ids else ()
 
@@ -309,7 +316,7 @@ def _refunds(services: DashboardServices, session: Session) -> tuple[Refund, ...
 def _budget(
     services: DashboardServices, key: Actor, session: Session, now: datetime
 ) -> tuple[str, str] | None:
-    """Return the rest of the month's refund budget, and its margin above a refund's amount.
+    """Return what is left of the month's refund budget, and its margin above a refund's amount.
 
     Return None if the budget cannot pay a refund of the session.
     """
@@ -353,7 +360,10 @@ def _attention(session: Session) -> tuple[str, str] | None:
 
 
 def _price(session: Session) -> Quote | None:
-    """Return the quote of the customer's payment. Money from outside may be from anybody."""
+    """Return the quote of the customer's payment, or None.
+
+    Money from outside the checkout page may come from anybody, so no quote is shown for it.
+    """
     found_outside = session.received and session.outgoing_payment is None
     return None if session.erased or found_outside else session.quote
 
@@ -382,7 +392,7 @@ def _received(session: Session) -> str | None:
 
 
 def _difference(session: Session) -> str | None:
-    """Return the difference between the received and the asked amount; None for none or all."""
+    """Return how far the received amount is from the price; None if it is all or nothing."""
     missing = _missing(session)
     if not session.received or missing == 0:
         return None

@@ -68,7 +68,7 @@ class Filters:
 
     @property
     def folded(self) -> int:
-        """The number of filters that are set, not counting the search text."""
+        """The number of filters that are set, not counting the search text and the status."""
         return sum(bool(value) for name, value in self.typed.items() if name not in ("q", "status"))
 
     def address(self, **more: str | None) -> str:
@@ -157,10 +157,11 @@ NOTHING: Final = SessionList((), None)
 
 @router.page("", Door(Right.READ, "customers' details"))
 async def transactions(request: Page, filters: Filtered) -> Response:
-    """List the transactions that match the filters, or without a filter those with a wallet.
+    """List the transactions that match the filters.
 
-    If a filter is wrong, the list is empty and the status is 400. If all sessions of a merchant fit
-    on one page, the page shows all of them, and the first steps.
+    Without a filter, only sessions whose customer gave a wallet are listed. If a filter is wrong,
+    the list is empty and the HTTP status is 400. If all sessions of a merchant fit on one page, the
+    page shows all of them, and the first steps.
     """
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
@@ -196,7 +197,7 @@ async def transactions(request: Page, filters: Filtered) -> Response:
 
 
 def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | None, str | None]:
-    """Return the cursors of the page with older sessions and of that with newer ones, if any."""
+    """Return the cursor of the page with older sessions and that with newer ones, if any."""
     if not found.sessions or query.cursor is None:
         return found.next_cursor, None
     first, last = (cursor_behind(key, each) for each in (found.sessions[0], found.sessions[-1]))
@@ -241,7 +242,7 @@ def _first_steps(
 def _rows(
     services: DashboardServices, key: Actor, sessions: Sequence[Session], now: datetime
 ) -> list[dict[str, Any]]:
-    """Return the rows. Records besides the sessions are read in one step for all rows."""
+    """Return the rows. Refunds and customers' details are read for all rows at once."""
     ids = tuple(each.id for session in sessions for each in session.refunds or ())
     refunds: dict[str, list[Refund]] = {}
     for refund in services.refunds.of(ids) if ids else ():

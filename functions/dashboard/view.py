@@ -1,4 +1,4 @@
-"""View records and texts that several pages share.
+"""Records and texts that several pages of the dashboard show.
 
 Amounts are exact, because no float is used. Times are in UTC.
 """
@@ -90,7 +90,7 @@ def status_of(session: Session, now: datetime) -> str:
 
 
 def look_of(session: Session, now: datetime) -> str:
-    """Return the class of the status. A partly paid session needs a person."""
+    """Return the CSS class of the status. A partly paid session is marked: it needs a person."""
     return "warn" if session.partly_paid else session.status_at(now).value
 
 

@@ -1,7 +1,7 @@
-"""The webhooks: addresses, signing secrets, delivery logs, events, and the signature checker.
+"""The pages of the webhooks: addresses, signing secrets, delivery logs, events, signature checker.
 
-Only the response that creates a secret contains it in plain text. The checker explains why a
-merchant's server rejects a webhook.
+Only the response to the request that creates a secret contains the secret in plain text. The
+checker explains why a merchant's server rejects a webhook.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SINCE: Final = timedelta(days=3)  # the default for "failed since"
 
 
 class ResendForm(Fields):
-    """The failed events to send again: those since a day, in the page `after` an event."""
+    """The failed events to send again: those since a day, continued after the event `after`."""
 
     since: Annotated[Day, message("“Failed since” must be a day, like 2026-03-31.")]
     after: str

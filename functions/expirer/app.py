@@ -28,7 +28,7 @@ from checkout.services import PayServices
 
 # The last check of a round can take this long. It must end before Lambda stops the process.
 LAST_CHECK: Final = timedelta(seconds=25)
-SWEEP: Final = 0.8  # share of a round's time; sessions that end by the clock get the rest
+SWEEP: Final = 0.8  # the share of a round's time for the sweep; expired sessions get the rest
 
 _log: Final = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
     """Return the Lambda handler, which returns the counts of one round.
 
     The event `{"part": 3, "of": 8}` requests the sweep of one range of the shards. Only the round
-    for the first range also ends and counts the sessions that end by the clock.
+    for the first range also ends and counts the sessions whose time is over.
     """
 
     @telemetry.observed

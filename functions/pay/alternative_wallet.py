@@ -1,6 +1,7 @@
 """The page on which a customer names another wallet for their refund.
 
-The shop sends the link to the customer. Opening the link writes nothing. The page needs no script.
+The shop sends the customer the link to this page. Opening the link writes nothing. The page needs
+no script.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OTHER_CURRENCY: Final = "claim_currency"  # the name of the texts for this case
 
 @router.api_route("", methods=READ)
 async def claimed(services: Injected, request: Request, session_id: str, token: str) -> Response:
-    """Show the amount, and ask for a wallet while the link is open."""
+    """Show the refund's amount, and ask for a wallet as long as the link is valid."""
     counted(services, request)
     return _page(services, request, alternative_wallet.find(services, session_id, token))
 

@@ -2,7 +2,7 @@
 
 Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda sends
 each environment one event at a time, so a blocking call delays no other request, while a thread
-pool would cost 0.3 ms a request (docs/reference/design.md).
+pool would add 0.3 ms to each request (docs/reference/design.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ app.include_router(alternative_wallet.router)
 app.include_router(withdrawals.router)
 app.include_router(links.router)
 app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
-app.add_middleware(  # the outermost, so that every response has them
+app.add_middleware(  # the outermost, so that every response has these headers
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
 handler = lambda_handler(app)

@@ -1,17 +1,17 @@
 """Bind an approval to the browser that began it, with a cookie.
 
 The browser that submits the wallet gets the cookie. The QR code on its page hands the approval over
-to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange. A
-customer who returns from the wallet in any other browser must confirm first (RFC 9635, "Session
-Management for Interaction Finish Methods"), because nobody who was sent a link to an approval page
-should pay without seeing the purchase. A page of another site could open the hand-over link without
-its visitor noticing, so the phone gets the cookie only if its browser reports that no other site
-led to the link.
+to a phone: the link in the code contains a proof, and the phone gets the cookie in exchange for the
+proof. A customer who returns from the wallet in any other browser must confirm first (RFC 9635,
+"Session Management for Interaction Finish Methods"), because nobody who was sent a link to an
+approval page should pay without seeing the purchase. A page of another site could open the
+hand-over link without its visitor noticing, so the phone gets the cookie only if its browser
+reports that no other site led to the link.
 
 Both browsers also get a second cookie, which outlives the payment. This cookie proves that the
-browser made the attempt that paid. Only such a browser sees the customer's details, because anybody
-can have the page's address: the shop gets it in its return URL. A browser that files a withdrawal
-gets a cookie of this kind, too.
+browser made the attempt that paid. Only a browser with this proof sees the customer's details,
+because other people can know the page's address, too: the shop gets the address in its return URL.
+A browser that files a withdrawal gets such a cookie for the withdrawal.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from checkout.services import PayServices
 from open_payments.urls import split
 from pay.view import paths_of
 
-DEVICE: Final = "device"  # the parameter of the hand-over link, with its proof
-# For so many seconds after it submits the wallet or files the withdrawal, a browser sees the
-# details. The receipt can be sent by e-mail for the same time.
+DEVICE: Final = "device"  # the parameter of the hand-over link that contains the proof
+# A browser sees the details for this many seconds after it submits the wallet or files the
+# withdrawal. During the same time, it can have the receipt sent by e-mail.
 SHOWN_FOR: Final = 30 * 86_400
 _FILED: Final = "withdrawal"
 _PAID: Final = frozenset({Outcome.PAID, Outcome.PAID_IN_PART})
@@ -54,9 +54,9 @@ def bind(
     """Add the cookie to `response`, so that the customer need not confirm on return.
 
     Browsers send the cookie when a wallet redirects back to us (SameSite=Lax). Because of the
-    prefix `__Host-`, they accept it only from our host and with TLS; the local world has no TLS, so
-    its cookie has no prefix. A browser whose approval was `verified` also gets the cookie that
-    proves the attempt, even if no approval is pending any more.
+    prefix `__Host-`, they accept the cookie only from our host and with TLS. The local world has no
+    TLS, so its cookie has no prefix. A browser whose approval was `verified` also gets the cookie
+    that proves the attempt, even if no approval is pending any more.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -80,7 +80,7 @@ def bind(
 def filed(
     services: PayServices, response: Response, session: Session, merchant: Merchant
 ) -> Response:
-    """Add the cookie that lets the browser that filed the withdrawal see its statement."""
+    """Add the cookie that lets this browser see the statement of the withdrawal that it filed."""
     _remember(services, response, session, merchant, _FILED)
     return response
 
@@ -108,10 +108,10 @@ def _attempt(number: int) -> str:
 def _remember(
     services: PayServices, response: Response, session: Session, merchant: Merchant, act: str
 ) -> None:
-    """Add the cookie that proves `act`, if the session has details to show, or may get some.
+    """Add the cookie that proves `act`, if the session has details to show or can still get some.
 
-    Browsers send the cookie only to this session's pages, so that a browser with many purchases
-    does not send all their cookies with each request.
+    Browsers send the cookie only to this session's pages. Otherwise a browser that made many
+    purchases would send the cookies of all these purchases with each request.
     """
     if session.customer_details is None and not merchant.withdrawal_days:
         return
@@ -141,7 +141,7 @@ def _proves(
 def link(services: PayServices, request: Request, session: Session) -> str:
     """Return the page's URL for another device.
 
-    If this browser began the approval, the URL hands the approval over.
+    If this browser began the approval, the URL hands the approval over to the other device.
     """
     url = f"{services.base_url}/pay/{session.id}"
     grant = sealed.pending_grant(services.vault, session)
@@ -152,9 +152,10 @@ def link(services: PayServices, request: Request, session: Session) -> str:
 
 
 def taken_over(services: PayServices, request: Request, session: Session, proof: str) -> Response:
-    """Return the redirect to the page without `proof`, and set the cookie if `proof` is right.
+    """Redirect to the page's address without `proof`, and set the cookie if `proof` is right.
 
-    If a page of another site may have opened the link, the customer must confirm on return.
+    If a page of another site may have opened the link, the cookie is not set, so the customer must
+    confirm on return from the wallet.
     """
     response = see_other(paths_of(session, services.base_url).page)
     grant = sealed.pending_grant(services.vault, session)
@@ -165,9 +166,9 @@ def taken_over(services: PayServices, request: Request, session: Session, proof:
 
 
 def asked_here(services: PayServices, request: Request) -> bool:
-    """Return whether our own page sent the form, according to the browser.
+    """Return whether the browser reports that our own page sent the form.
 
-    Browsers send Fetch Metadata; older browsers send the Origin of the page instead.
+    Browsers report this in Fetch Metadata headers. Older browsers send only the page's Origin.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

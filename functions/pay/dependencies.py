@@ -25,10 +25,11 @@ Injected = Annotated[PayServices, Depends(services)]
 
 
 def counted(services: PayServices, request: Request, rule: Rule = REQUEST) -> str:
-    """Count the request against `rule`, before anything is read, and return the client's name.
+    """Count the request against the limit `rule`, and return the client's name.
 
-    Raise RateLimited. The routes call this function themselves, because calling it as a FastAPI
-    dependency would take more time than the function itself.
+    This happens before anything is read. Raise RateLimited. The routes call this function
+    themselves, because calling it as a FastAPI dependency would take more time than the function
+    itself.
     """
     found = client_of(request, services.edge_secret)
     limits.admit(services, rule, found)

@@ -157,7 +157,7 @@ def one_line(text: str) -> str:
 
 
 def notice_email(notice: Notice) -> Email:
-    """Return the e-mail of a notice, with one line and a number for each kind of case."""
+    """Return the e-mail of a notice. For each kind of case, one line states the number of cases."""
     reads = reader(wished=notice.language, accepted="", default=None)
     t = reads.texts
     lines = [f"{t[f'notice.{case}']}: {number}" for case, number in notice.counts]

@@ -1,4 +1,4 @@
-"""The forms of customers: fields for their details, and the parsing of wallet and receipt.
+"""The customers' forms: the fields for details, and the parsing of wallets and receipt requests.
 
 The parts of an address and their order depend on its country. Choosing another country needs no
 script: the browser sends the form, and gets back the form of that country with the typed texts.
@@ -43,7 +43,7 @@ _TOKENS: Final = {
     Part.STATE: "address-level1",
     Part.POSTAL_CODE: "postal-code",
 }
-# The name of the text for a part of an address, by the part's name in the address data.
+# The parts of an address that share the text of another part, by their names in the address data.
 _CALLED: Final = {
     "oblast": "region",
     "area": "region",
@@ -83,11 +83,11 @@ class Ask:
 class Group:
     """Fields that belong together.
 
-    An address has a `title`, a `place`, and a `country`, which determines its fields and which
-    customers choose among `countries`. `kept` has the texts of parts that this country does not
-    have, by the names of their fields, in case the customer goes back to the other country. With
-    `same` the customer can use the shipping address here; `copied` is true if they do. `counts` is
-    true if the group is the quantity.
+    The group of an address has a `title`, a `place` and a `country`. Customers choose the country
+    from `countries`, and the country determines the fields. `kept` has the texts of parts that this
+    country does not have, by the names of their fields, in case the customer goes back to the other
+    country. If `same` is true, the customer can use the shipping address here, and `copied` is true
+    if they do. `counts` is true for the group that asks for the quantity.
     """
 
     asks: tuple[Ask, ...]
@@ -124,7 +124,7 @@ class _Form:
     def ask(
         self, name: str, label: str, *, longest: int, said: str, usual: str = "", **rest: Any
     ) -> Ask:
-        """Return a field; `usual` is its text until one is typed, `said` the text of its error."""
+        """Return a field. `usual` is its text until one is typed, `said` is its error message."""
         fault = self.wrong.get(name)
         sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
         return Ask(
@@ -148,11 +148,11 @@ def groups(
     most: int | None = None,
     left: bool = False,
 ) -> list[Group]:
-    """Return all fields.
+    """Return all fields, in groups.
 
-    `usual` is the country for a customer who has not chosen one, `most` the number of items that
-    they may buy at once; it is not asked if that is None. `left` is the number of items left if it
-    is less than the chosen one.
+    `usual` is the country for a customer who has not chosen one. `most` is the number of items that
+    a customer can buy at once; if it is None, the form does not ask for the quantity. `left` is
+    true if fewer items are left than the customer has chosen, so that the error says this.
     """
     form = _Form(typed, wrong, reader)
     found = []
@@ -167,7 +167,7 @@ def groups(
 
 
 def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
-    """Return the address to show in another country's form before it is checked, or None."""
+    """Return which address needs another country's form before the texts are checked, or None."""
     for place in collect.places:
         shown = typed.get(f"{place}_{_FORM}", "")
         copied = place is Place.BILLING and collect.copies and SAME in typed
@@ -178,7 +178,7 @@ def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
 
 
 def usual_country(reader: Reader, accepted: str) -> str:
-    """Return the country in the browser's languages, or the usual one of the page's language."""
+    """Return the country in the browser's languages, or else the page language's usual one."""
     named = _REGION.search(accepted[:HEADER_MAX])
     if named:
         return named[1].upper()
@@ -285,14 +285,15 @@ def _question(form: _Form, question: Question) -> Ask:
 
 
 def _sorted_as(name: str) -> str:
-    """Return a name without accents, by which a list is sorted."""
+    """Return the name without accents, as the key by which a list is sorted."""
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
 BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and a margin
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
-# Phone numbers are not among these, because a mobile money provider may use them as names.
+# Texts of these kinds cannot be names at a provider. Phone numbers are not among them, because a
+# mobile money provider may use phone numbers as names.
 _NO_NAMES: Final = frozenset(
     {
         AddressMistake.CARD,
@@ -326,7 +327,7 @@ def wallet_of(fields: dict[str, Any]) -> str:
 
 
 def email_of(fields: dict[str, Any]) -> str:
-    """Return the e-mail address to which a receipt goes. Raise EmailInvalid, and as `validated`."""
+    """Return the e-mail address for the receipt. Raise EmailInvalid, and as `validated` does."""
     found = grammar.email_of(validated(ReceiptForm, fields).email)
     if found is None:
         raise EmailInvalid("This is not an e-mail address.", param="email")
@@ -334,16 +335,16 @@ def email_of(fields: dict[str, Any]) -> str:
 
 
 def name_of(fields: dict[str, Any]) -> str | None:
-    """Remove and return the random name that the form was rendered with, or None without one."""
+    """Remove and return the random name that the form was rendered with, or None if it has none."""
     name: str = fields.pop("form_name", "")
     return name if grammar.NONCE.fullmatch(name) else None
 
 
 def provider_of(fields: dict[str, Any]) -> str:
-    """Remove and return the chosen provider's form of addresses, or "" without a provider.
+    """Remove and return the chosen provider's form of addresses, or "" if none was chosen.
 
-    Join the texts of the two fields. A text that cannot be a part of an address is left unchanged,
-    and refused later.
+    If the customer filled in two fields, join the two texts as the wallet address. A text that
+    cannot be a part of an address is left unchanged, and is refused later.
     """
     form: str = fields.pop("provider", "")
     second: str = fields.pop("second", "")
@@ -361,9 +362,9 @@ def provider_of(fields: dict[str, Any]) -> str:
 def address_of(form: str, typed: str) -> str:
     """Return the wallet address for a name that was typed at the provider with this `form`.
 
-    A whole address is returned unchanged. So is a text that cannot be a name, which is refused
-    later. `form` is not compared with the list of providers, because a made-up form is as harmless
-    as a typed address.
+    A whole address is returned unchanged. A text that cannot be a name is also returned unchanged,
+    and is refused later. `form` is not compared with the list of providers, because a made-up form
+    is as harmless as a typed address.
     """
     if len(typed) > MAX_URL or not has_fields(form):
         return typed

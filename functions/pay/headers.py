@@ -1,9 +1,9 @@
-"""Security headers of the hosted page, and the check for a customer's request.
+"""Security headers of the hosted page, and the check that a customer has opened the page.
 
 The policy allows only the response's own inline style and script; requests, pictures and frames
 from this origin; and pictures from the hosts of the items' pictures. In Chromium, `form-action
-'self'` also blocks a redirect to another origin after a form was sent. So forms lead only to our
-own pages, and a plain link leads to the wallet.
+'self'` also blocks a redirect to another origin after a form was sent. So forms are sent only to
+our own pages, and the customer goes to the wallet by a plain link.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LINE_POLICY: Final = (
     "base-uri 'none'"
 )
 # Other hosts get no referrer, because a session's URL is a secret. With `no-referrer`, browsers
-# would send our own forms with `Origin: null`, which any page could cause. In older browsers,
-# Origin is the only header that shows whether our own page sent a form.
+# would send our own forms with `Origin: null`, and any other page could send its forms with that
+# header, too. In older browsers, Origin is the only header that shows whether our own page sent a
+# form.
 REFERRER: Final = "same-origin"
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
@@ -54,7 +55,7 @@ class CustomersOnly(APIRoute):
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the route's handler, called only after this check."""
+        """Return a handler that makes this check first, and then calls the route's handler."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

@@ -65,7 +65,7 @@ class Texts:
         return found.format(**_isolated(values))
 
     def counted(self, name: str, number: int, **values: str) -> str:
-        """Return the text `name` in the plural form of `number`. Raise KeyError."""
+        """Return the text `name` in the plural form for `number`. Raise KeyError."""
         found = self._messages.ngettext(name, "", number)
         if found in (name, ""):
             raise KeyError(name)
@@ -91,7 +91,7 @@ HEADER_MAX: Final = 500  # characters of Accept-Language that are read
 _CHOICE: Final = re.compile(
     r"\s*(?P<tag>[A-Za-z0-9-]+)\s*(?:;\s*q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
 )
-_EXACT: Final = Context(prec=600)  # more digits than any value with its scale has
+_EXACT: Final = Context(prec=600)  # more digits than any amount has
 _LEFT_TO_RIGHT: Final = "\u200e"
 _DECIMALS: Final = re.compile(r"\.0+")
 
@@ -148,7 +148,7 @@ def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
 
 @lru_cache(maxsize=1024)
 def _tag(wished: str, accepted: str, default: str) -> str:
-    """Return the first tag that has texts."""
+    """Return the first language tag for which there are texts, or the default."""
     return next(filter(language_of, (wished, *_accepted(accepted), default)), DEFAULT)
 
 
@@ -210,7 +210,7 @@ def _number(locale: Locale, number: Decimal, digits: int) -> str:
 
 @lru_cache(maxsize=256)
 def _price_pattern(locale: Locale, digits: int) -> NumberPattern:
-    """Return the locale's pattern of a price with at least `digits` decimals."""
+    """Return the locale's pattern for a price with at least `digits` decimals."""
     decimals = f".{'0' * digits}" if digits else ""
     return parse_pattern(_DECIMALS.sub(decimals, locale.currency_formats["standard"].pattern))
 

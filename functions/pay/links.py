@@ -146,7 +146,7 @@ def _offer(
 ) -> dict[str, Any]:
     """Return the link as its page shows it.
 
-    `sums` are the totals for one item, two items and so on, if customers choose the quantity.
+    If customers can choose the quantity, `sums` are the totals for one item, two items and so on.
     """
     path = _path(services, link)
     mark = looks.logo_mark(merchant.logo)

@@ -4,8 +4,8 @@ A button has exactly the color that the merchant chose, with black or white text
 lines have a darker or lighter shade of that color. All contrasts are at least WCAG 2.2's 4.5:1, in
 the light and in the dark color scheme.
 
-Each picture has its own URL, so that no page waits for a picture. A logo is served only if its
-bytes are one of the picture types that domain/ground/pictures.py allows.
+Each picture has its own URL, so that no page waits for a picture. A logo is served only if its data
+is a picture of a type that domain/ground/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def accent(chosen: str | None) -> Accent | None:
 
 
 def tint(chosen: str) -> str:
-    """Return the light ground of the shop's half: 5 % of the color `chosen`, as in page.css."""
+    """Return the light background of the shop's half of the page: 5 % `chosen`, as in page.css."""
     return _mixed(LIGHT[0], chosen, _STEPS // 20)
 
 

@@ -1,4 +1,4 @@
-"""Render the responses of the hosted page, except errors: pages, redirects and JSON.
+"""Render the pages, redirects and JSON of the hosted page. Errors are rendered in problems.py.
 
 There is one template for each stage. A template receives a `view.Shown`, never a session.
 """
@@ -43,10 +43,11 @@ from pay.view import (
     stage_of,
 )
 
-_MAILED: Final = "mailed"  # the query parameter after the receipt was sent
+_MAILED: Final = "mailed"  # the query parameter that is set after the receipt was sent
 WATCHED_EVERY: Final = 3  # seconds between two polls of a page without script
 COUNTDOWN: Final = 20  # seconds that the confirmation is shown before the shop opens (WCAG 2.2.1)
-# The text for each `result` in a callback without approval (from Rafiki; RFC 9635 defines none).
+# The alert for each `result` of a callback without an approval. Rafiki sends these values, because
+# RFC 9635 defines none.
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
 # After these errors, the typed wallet address is not offered again.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
@@ -85,9 +86,9 @@ class Alert:
     """A problem that a page reports.
 
     Its texts are `fault.NAME` and `fault.ADVICE.next`, where `advice` is the same as `name` by
-    default. With `at_field` the problem is in the typed wallet address. `character` is a character
-    that the address must not contain, and `provider` the name of the provider at which `typed` was
-    not found.
+    default. With `at_field` the problem is in the text that the customer typed. `character` is a
+    character that a wallet address must not contain, and `provider` the name of the provider at
+    which `typed` was not found.
     """
 
     name: str
@@ -154,8 +155,8 @@ def session_page(
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
-    Only a script counts down to the opening of the shop. Without a script, "Stay on this page"
-    could not stop the countdown (WCAG 2.2.1), so the page has only the link to the shop.
+    Only a script counts down to the opening of the shop's page. Without a script, "Stay on this
+    page" could not stop the countdown (WCAG 2.2.1), so the page then has only the link to the shop.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
@@ -196,12 +197,12 @@ def receipt_sent(services: PayServices, session: Session) -> Response:
 
 
 def prepared(services: PayServices, request: Request, session: Session, *, was: str) -> Response:
-    """Return the page with the price.
+    """Return the page with the price, or a redirect to this page.
 
-    `was` is the previous price, or "". A browser is redirected to the page, so that reloading does
-    not send the form again. The page's script instead asks for the page in this response (RFC 7240
-    section 4.2), which saves a round trip, and replaces its own page with it. If the session was
-    paid meanwhile, the response leads to the session's confirmation.
+    `was` is the previous price, or "". A browser without a script is redirected, so that reloading
+    the page does not send the form again. The page's script instead asks for the page in this
+    response (RFC 7240 section 4.2), which saves a round trip, and replaces its own page with it. If
+    the session was paid meanwhile, the response redirects to the session's confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -233,9 +234,9 @@ def quote_json(session: Session) -> Response:
 def status_json(services: PayServices, session: Session) -> Response:
     """Return the state that the open page polls, as JSON.
 
-    `next` is the URL of the page after paying, once a payment is made. `progress` is the known
-    state of the payment in flight, `part` the amount that has arrived if this is less than the
-    price, and `seconds_left` the time until the fence ends. Fields that do not apply are null.
+    `next` is the URL of the page after paying, once a payment has been made. `progress` is the
+    known state of the payment in flight, `part` the amount that has arrived if this is less than
+    the price, and `seconds_left` the time until the fence ends. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
@@ -251,7 +252,10 @@ def status_json(services: PayServices, session: Session) -> Response:
 
 
 def watched(services: PayServices, request: Request, session: Session, *, saw: str) -> Response:
-    """Return the status line in a page without script: the state, if not the one the page `saw`."""
+    """Return the status line that a page without script shows in a frame.
+
+    The line is empty unless the state differs from the one that the page `saw`.
+    """
     now_shown = seen(services, request, session)
     changed = now_shown.state != saw
     return _line(
@@ -264,7 +268,7 @@ def watched(services: PayServices, request: Request, session: Session, *, saw: s
 
 
 def unwatched(request: Request, wait: int) -> Response:
-    """Return an empty line if the state cannot be read now. It reloads after `wait` seconds."""
+    """Return an empty status line for a client over its limit. It reloads after `wait` seconds."""
     headers = {"Retry-After": str(wait)}
     values = {"news": None, "home": "", "pause": wait}
     return _line(request, reader_of(request), status=429, headers=headers, **values)
@@ -295,9 +299,9 @@ def returned(
 ) -> Response:
     """Return the response to a grant callback.
 
-    If the wallet needs time, the response makes the browser repeat the callback. A customer in
-    another browser must confirm first, and must confirm again if it is `unproven` that our own page
-    sent the confirmation.
+    If the wallet needs time, the response makes the browser repeat the callback. A customer whose
+    browser did not begin the approval must confirm first. `unproven` means that a page of another
+    site may have sent this confirmation, so the customer must confirm again.
     """
     if finish.asks:
         # The payment is approved, so the page need not name the host of the approval page.
@@ -306,7 +310,8 @@ def returned(
         return page(request, asked, "asked.html", status=status, alert=alert)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.record, services.base_url).home)
-    # Without a URL in the header, the browser repeats this request, and no log shows the URL.
+    # A Refresh header without a URL makes the browser repeat this request. The header has no URL so
+    # that no log shows the URL.
     headers = {"Refresh": str(finish.wait_seconds)}
     waiting = seen(services, request, finish.record)
     return page(
@@ -317,7 +322,10 @@ def returned(
 def not_approved(
     services: PayServices, request: Request, session: Session, result: str
 ) -> Response:
-    """Return the page after a callback without an approval. The wallet does not sign `result`."""
+    """Return the page after a callback without an approval.
+
+    The wallet does not sign `result`, so the page only reports it.
+    """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
         return see_other(now_shown.paths.home)
@@ -373,15 +381,15 @@ def stage_page(
     Its values are:
     - `alert`, and the `change` of a price.
     - `typed`, the typed wallet address, and `at`, the form of addresses of the provider in whose
-      tile it was typed; `refused`, this form for a provider whose wallet cannot pay.
+      tile it was typed; `refused`, the form of addresses of a provider whose wallet cannot pay.
     - `email`, the typed e-mail address; `mailed` is true once the receipt was sent.
     - `buyer` (a name) and `ship_to` (the lines of an address), if the shop has asked for them;
       `masked` has the details in place of these if the browser must not see them in full.
     - `withdrawal`, the path of the page on which the customer can withdraw; `withdrawn`, the time
       at which the customer has withdrawn.
-    - `countdown`, in seconds, to the opening of the shop.
-    - `returned` for a customer who came back from the wallet without an approval; with `over` the
-      wallet has ended the approval, so the page does not link to it.
+    - `countdown`, the number of seconds until the shop's page opens.
+    - `returned`, true for a customer who came back from the wallet without an approval; `over`,
+      true if the wallet has ended the approval, so that the page does not link to the wallet.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {

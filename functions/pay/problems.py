@@ -46,7 +46,7 @@ def form_again(
 
     `typed` and `email` are the wallet address and the e-mail address in the form. `at` is the
     chosen provider's form of addresses, or "" if a whole address was typed. Raise `error` itself if
-    it needs its own page, or if the session cannot be read.
+    the error needs its own page, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
     if problem.status not in SHOWN_AGAIN:
@@ -87,8 +87,8 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
         return problem_json(request, problem)
     headers = dict(problem.headers)
     if request.method == "GET" and "Retry-After" in headers:
-        # The request changed nothing, so the browser can repeat it. It does so without a URL in the
-        # header, and then no log shows the URL.
+        # A GET changes nothing, so the browser can repeat it. A Refresh header without a URL makes
+        # the browser do this, and then no log shows the URL.
         headers["Refresh"] = headers["Retry-After"]
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
@@ -106,7 +106,7 @@ def render_problem(request: Request, problem: ErrorResponse) -> Response:
 
 
 def _shop(request: Request) -> dict[str, Any] | None:
-    """Return the shop of the session or link, or None if the request was refused before reading."""
+    """Return the shop of the session or link, or None if the shop is unknown or cannot be read."""
     services: PayServices | None = getattr(request.state, "services", None)
     if services is None:
         return None

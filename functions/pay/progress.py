@@ -1,4 +1,4 @@
-"""The steps of a payment in flight that its page lists: those done, the current, and the next."""
+"""The steps that the page of a payment in flight lists: past ones, the current and the next one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Progress(StrEnum):
     SENDING = "sending"  # approved, but the wallet has not confirmed that it sends the money
     WAITING = "waiting"  # the wallet has accepted the payment
     PART = "part"  # less than the price has arrived
-    CLOSING = "closing"  # nothing has arrived, and the fence is proving this
+    CLOSING = "closing"  # nothing has arrived; this is certain once the fence ends
     UNDECIDED = "undecided"  # a provider has not answered for a long time
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """A step of the course. `text` is the name of its text; `at` is the time when it happened.
+    """A step of a payment. `text` is the name of its text; `at` is the time when it happened.
 
     `now` is true for the current step. The current step and later steps have no time.
     """

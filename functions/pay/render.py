@@ -16,9 +16,10 @@ from checkout.templates import templates
 from pay.language import Reader
 
 _FOLDER: Final = Path(__file__).parent / "templates"
-# A comment on its own line or after code and two blanks, and the indentation of a line.
+# What is removed from a script: comments on a line of their own, comments after code and two
+# blanks, and the indentation of lines.
 _NOT_RUN: Final = re.compile(r"^\s*//.*\n|  // .*$|^ +", re.MULTILINE)
-# Comments and layout of page.css.
+# What is removed from page.css: comments and layout.
 _NOT_DRAWN: Final = re.compile(r"\s*/\*.*?\*/|^\s+|;? +(?=})| (?={)|(?<=[{;,]) ", re.M | re.DOTALL)
 
 
@@ -45,7 +46,7 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Return `template` rendered, with the texts as `t`."""
+    """Render `template` as an HTML page, with the reader's texts as `t`."""
     html = _TEMPLATES.get_template(template).render(
         nonce=nonce_of(request),
         reader=reader,
@@ -57,5 +58,5 @@ def page(
 
 
 def text(template: str, **values: Any) -> str:
-    """Return `template` rendered as text, without a response around it."""
+    """Render `template` as text, without a response around it."""
     return _TEMPLATES.get_template(template).render(test_wallets=wiring.test_wallets(), **values)

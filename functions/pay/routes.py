@@ -34,7 +34,7 @@ router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
 
 @router.api_route("", methods=READ)
 async def checkout(services: Injected, request: Request, session_id: str) -> Response:
-    """Show the session's page, or let the device that scanned the QR code take it over."""
+    """Show the session's page, or let a device that scanned the QR code take over the approval."""
     session = reconcile.advance_pending(services, session_id, counted(services, request))
     query = request.query_params
     if browser.DEVICE in query:

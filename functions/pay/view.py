@@ -37,7 +37,7 @@ from pay.progress import Progress, ProgressStep, course_of
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters
 _PAYEE_MAX: Final = 60  # characters of a wallet's name, because a provider may not limit its length
-PICTURES_MAX: Final = 2  # pictures of items on a page; with the logo, a page takes 4 requests
+PICTURES_MAX: Final = 2  # pictures of items on a page; with logo and HTML, that makes 4 requests
 
 
 class Stage(StrEnum):
@@ -155,13 +155,13 @@ class Shown:
     `payment` of that wallet only if it is known that this wallet has paid, because anybody can pay.
 
     `home` is the shop's website, `payee` the name of the wallet that is paid, `provider` the name
-    of the customer's wallet provider or its host, and `offers` the providers to choose from. With
-    `offers`, `expires_at` is the time until which the session waits for a customer without a
-    wallet. `progress`, `part` and `seconds_left` come from the functions of this module, and
-    `course` from progress.py. `gave` is true if the customer has given the details that the shop
-    asks for, and can still correct them. The details themselves are not in the view, because
+    of the customer's wallet provider or its host, and `offers` the providers to choose from. If
+    there are `offers`, `expires_at` is the time until which the session waits for a customer who
+    has no wallet yet. `progress`, `part` and `seconds_left` come from the functions of this module,
+    and `course` from progress.py. `gave` is true if the customer has given the details that the
+    shop asks for, and can still correct them. The details themselves are not in the view, because
     anybody who has the link sees the page. `mails` is the name of the form that requests the
-    receipt by e-mail, or None if the page does not offer this.
+    receipt by e-mail, or None if the page does not offer the receipt.
     """
 
     reader: Reader
@@ -212,19 +212,19 @@ class Shown:
 
     @property
     def quotes(self) -> bool:
-        """Return whether money has arrived that did not pay, so that the customer asks the shop."""
+        """Return whether the customer must ask the shop about money that did not pay the price."""
         ended = self.stage in (Stage.EXPIRED, Stage.CANCELED)
         return self.progress is Progress.PART or (ended and self.arrived is not None)
 
     @property
     def end_title(self) -> str:
-        """Return the name of the title of an ended session. Money that arrived decides it first."""
+        """Return the name of an ended session's title, which first depends on `arrived`."""
         if not self.arrived:
             return f"{self.stage}.title"
         return "late.title" if self.late else "confirming.part.title"
 
     def way(self, typed: str, at: str) -> Way | None:
-        """Return the provider's form for `typed`, or None.
+        """Return the provider of the `typed` wallet with the text for its field, or None.
 
         `at` is the form of addresses of the provider in whose tile `typed` was typed. Without `at`,
         `typed` is a wallet address.
@@ -303,10 +303,11 @@ def shown(
     refunds: Sequence[Refund] = (),
     mails: str | None = None,
 ) -> Shown:
-    """Return the view of a settled `session` at `now`.
+    """Return the view of `session` at `now`.
 
-    `providers` are those that the operator has configured, `refunds` those of the session. With
-    `mails` the page offers the receipt by e-mail.
+    What the clock has decided, such as an expiry, must already be written in `session`. `providers`
+    are those that the operator has configured, `refunds` those of the session. With `mails` the
+    page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -363,7 +364,7 @@ def shown(
 
 
 def shop_of(merchant: Merchant, success_url: str | None) -> dict[str, Any]:
-    """Return the shop's fields for shop.html. Its website can come from `success_url`."""
+    """Return the fields of shop.html. The shop's website can come from `success_url`."""
     return {
         "shop": merchant.name,
         "initial": initial_of(merchant.name),
@@ -377,7 +378,10 @@ def shop_of(merchant: Merchant, success_url: str | None) -> dict[str, Any]:
 
 
 def price_change(session: Session, reader: Reader, before: str) -> str | None:
-    """Return the change of the price since `before`, in the wallet's units, or None."""
+    """Return the text about the change of the price since `before`; None if either is missing.
+
+    `before` is the earlier price, in the wallet's units.
+    """
     if session.quote is None or not _UNITS.fullmatch(before):
         return None
     now = session.quote.debit
@@ -398,7 +402,7 @@ def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
 
 
 def order_number(session: Session) -> str | None:
-    """Return the order number if customers may see it and it fits; otherwise None.
+    """Return the order number if customers may see it and it is short enough; otherwise None.
 
     Only a metadata field with a usual name for an order number is used, because other metadata may
     not be meant for customers.
@@ -408,15 +412,15 @@ def order_number(session: Session) -> str | None:
 
 
 def initial_of(name: str) -> str:
-    """Return the first letter of the shop's name, for a shop without a logo."""
+    """Return the first letter of a name, shown if a shop has no logo or an item has no picture."""
     return next(filter(str.isalnum, name), "").upper()
 
 
 def payee_of(merchant: Merchant) -> str | None:
-    """Return the name of the wallet that is paid if it differs from the shop's: both are shown.
+    """Return the name of the wallet that is paid, to show beside the shop's name if the two differ.
 
-    A shop that has signed up chose its own name, so its wallet is shown even if the wallet has no
-    name. If a wallet's name cannot be shown, its address is shown instead.
+    A shop that signed up by itself has chosen its own name, so the wallet's address is shown if the
+    wallet has no name. The address is also shown if the wallet's name cannot be shown.
     """
     shown = " ".join((merchant.wallet_name or "").split())
     if (not shown and merchant.ownership is not None) or not can_be_shown(shown):
@@ -477,7 +481,7 @@ def _finer(amount: Amount, reader: Reader) -> str | None:
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """Return the amount that has arrived, or the quoted amount while the former is unknown."""
+    """Return the amount that has arrived, or the quoted amount while the arrived one is unknown."""
     if session.received is not None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
@@ -485,7 +489,7 @@ def _received(session: Session, reader: Reader) -> str | None:
 
 
 def _missing(session: Session, reader: Reader) -> str | None:
-    """Return the missing amount, if a part has arrived."""
+    """Return the missing amount if only a part has arrived, otherwise None."""
     missing = session.receive.value - (session.received or 0)
     if not session.received or missing <= 0:
         return None
@@ -493,7 +497,7 @@ def _missing(session: Session, reader: Reader) -> str | None:
 
 
 def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
-    """Return the items. The first ones with a picture show it, up to PICTURES_MAX."""
+    """Return the items. Only the first PICTURES_MAX items that have a picture show it."""
     lines = [_line(item, session, reader) for item in session.line_items]
     pictured = [
         (number, url)
@@ -508,7 +512,7 @@ def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
 
 
 def _picture(url: str, base_url: str) -> str | None:
-    """Return `url` if a page may show this picture: like `_link`, this is a second check."""
+    """Return `url` if a page may show this picture. As in `_link`, this is a second check."""
     try:
         return picture_url(url, base_is_http=is_http(base_url), param="image")
     except UrlInvalid:

@@ -70,7 +70,8 @@ async def declare(services: Injected, request: Request, session_id: str) -> Resp
     filed, first = withdrawals.file(services, merchant, session, said, language=language)
     if not first:
         return see_other(path)
-    # The page shows the same text. If the e-mail cannot be sent now, the sweep sends it later.
+    # The page shows the same acknowledgement as the e-mail. If the e-mail cannot be sent now, the
+    # sweep sends it later.
     withdrawals.acknowledge(services, merchant, session, filed, emails.acknowledgement)
     return browser.filed(services, see_other(path), session, merchant)
 

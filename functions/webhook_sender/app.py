@@ -2,8 +2,8 @@
 
 The messages in a batch are handled in parallel, so that a slow receiver does not delay the others.
 If an attempt could not be made, because the store or the key does not respond, SQS retries the
-message. If an attempt was made and failed, the message is not retried, because the event's record
-has the time of the next attempt.
+message. If an attempt was made and failed, SQS does not retry the message, because the time of the
+next attempt is in the event's record, and the sweep then sends a new message.
 
 If not one attempt of a batch could be made, the invocation fails. An alarm rolls an upgrade back if
 too many invocations fail. So only our own failures make an invocation fail, never the failure of an
@@ -38,7 +38,7 @@ _METRICS: Final = {
 
 
 class NothingAttempted(Exception):
-    """Raised if not one attempt of a batch could be made. Lambda retries all its messages."""
+    """Raised if not one attempt of a batch could be made. Lambda retries the whole batch."""
 
 
 def queued(

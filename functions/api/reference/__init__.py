@@ -1,6 +1,6 @@
 """The reference that /docs serves: pages made by docs/openapi/page.py, and their style sheet.
 
-This module is loaded at the first request for a page, so that it does not slow other requests.
+This module is loaded at the first request for a page, so that it does not slow down the API.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 _HERE: Final = Path(__file__).parent
-# The pages contain this address, and it is replaced by the deployment's own address.
+# Where the pages contain this address, it is replaced by the deployment's own address.
 _EXAMPLE: Final = "https://checkout.example"
 _HTML: Final = "text/html; charset=utf-8"
 _FILES: Final = {
@@ -49,7 +49,7 @@ app = application(
 
 @app.get("/docs{rest:path}")
 async def page(rest: str) -> Response:
-    """Return a page of the reference, without a key: a page is the same for every merchant."""
+    """Return a page of the reference. It needs no key, because all merchants get the same page."""
     if rest not in _FILES:
         raise ResourceMissing("There is no such page. The reference is at /docs.")
     name, media_type = _FILES[rest]

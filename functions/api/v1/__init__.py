@@ -1,6 +1,8 @@
-"""The API under /v1 for Stripe's client libraries, over the flows of the native API.
+"""The API under /v1 for Stripe's client libraries, built on the flows of the native API.
 
 This package is loaded at the first request to /v1. It only translates between the two APIs, and has
 no rules of its own about sessions.
-The function `api` serves it, except /v1/webhook_endpoints, which `dashboard` serves (endpoints.py).
+
+The Lambda function `api` serves it, except for /v1/webhook_endpoints, which `dashboard` serves
+(endpoints.py).
 """

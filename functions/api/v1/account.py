@@ -1,8 +1,9 @@
-"""The routes of /v1 for the merchant, and for the items of a session.
+"""The routes of /v1 for the merchant's account, and for the prices and products of line items.
 
-Stripe's `account` shows the merchant. It is read-only, and software reads it first, to test a
-connection. The `price` and the `product` of a line item are made from the session whose id is part
-of their ids. There is no catalog, so the lists of prices and products are always empty.
+Stripe's object `account` describes the merchant. It is read-only, and software reads it first, to
+test a connection. The `price` and the `product` of a line item are made from the line item's
+session, whose id is part of their ids. There is no catalog, so the lists of prices and products are
+always empty.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ router = APIRouter(prefix="/v1")
 
 @router.get("/account")
 async def own(call: Called, query: Query) -> Response:
-    """Return the account of the key."""
+    """Return the account to which the key belongs."""
     parsed(query, parity.ONE).expands_nothing()
     return shown(call, account_object(merchants.get(call.services.merchants, call.key.merchant)))
 
@@ -40,7 +41,7 @@ async def connected(call: Called, query: Query) -> Response:
 
 @router.get("/accounts/{account}")
 async def named(call: Called, query: Query, account: str) -> Response:
-    """Return the key's own account by its id. Raises ResourceMissing for any other."""
+    """Return the key's own account by its id. Raises ResourceMissing for any other id."""
     parsed(query, parity.ONE).expands_nothing()
     if account != account_id(call.key.merchant):
         raise ResourceMissing(f"No such account: '{account[:100]}'", param="account")
@@ -48,7 +49,7 @@ async def named(call: Called, query: Query, account: str) -> Response:
 
 
 def account_object(merchant: Merchant) -> dict[str, Any]:
-    """Return the merchant as `account`. The merchant's country is not known."""
+    """Return the merchant as Stripe's `account`, without the country, which is not known."""
     contact = merchant.contact or ""
     website = f"https://{merchant.website}" if merchant.website else None
     profile = {
@@ -86,13 +87,13 @@ def account_object(merchant: Merchant) -> dict[str, Any]:
 
 @router.get("/prices")
 async def list_prices(call: Called) -> Response:
-    """Return an empty list, to which each of Stripe's filters may be applied."""
+    """Return an empty list. All filters are accepted, because none can change the result."""
     return listed(call, [], more=False)
 
 
 @router.get("/products")
 async def list_products(call: Called) -> Response:
-    """Return an empty list, to which each of Stripe's filters may be applied."""
+    """Return an empty list. All filters are accepted, because none can change the result."""
     return listed(call, [], more=False)
 
 
@@ -110,9 +111,10 @@ async def get_product(call: Called, query: Query, product_id: str) -> Response:
 
 
 def _price(call: Call, prefix: str, named: str, *, whole: bool) -> Any:
-    """Return the price with this id, which is that of a line item, with its `whole` product.
+    """Return the price of the line item to which this id belongs.
 
-    Raises ResourceMissing, also for another merchant's.
+    With `whole`, the price contains its product, otherwise the product's id. Raises
+    ResourceMissing, also if the line item belongs to another merchant.
     """
     missing = ResourceMissing(
         f"There is no such object: '{named[:100]}'. Prices and products exist only within the line "

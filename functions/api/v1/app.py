@@ -1,7 +1,7 @@
-"""The application of /v1, with its routes on sessions, events and the balance.
+"""The application of /v1, with its routes for sessions, events and the balance.
 
-The functions `api` and, for webhook endpoints, `dashboard` serve it. It is loaded at the first
-request to /v1, and shares nothing with the native API's application.
+The function `api` serves it; for webhook endpoints, the function `dashboard` does. The application
+is loaded at the first request to /v1, and shares nothing with the native API's application.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SESSIONS = "/checkout/sessions"
 
 @router.post(SESSIONS)
 async def create(call: Called, body: Body) -> Response:
-    """Create a session. A header of the answer names the parameters that were ignored."""
+    """Create a session. A header of the response names the parameters that were ignored."""
     given = parsed(body, parity.CREATE_SESSION)
 
     def opened(reserve: Reserve[Session] | None) -> Session:
@@ -71,7 +71,7 @@ async def create(call: Called, body: Body) -> Response:
 
 @router.get(SESSIONS)
 async def list_sessions(call: Called, query: Query) -> Response:
-    """Return a page of sessions, or those of a payment."""
+    """Return a page of sessions, or the session of one payment."""
     given = parsed_for(SESSION, query, parity.LIST_SESSIONS, "data.")
     now = call.services.clock.now()
     found, upward, after = session_page(call.services, call.key, given, SESSION)
@@ -94,7 +94,7 @@ async def get(call: Called, query: Query, session_id: str) -> Response:
 
 @router.post(f"{SESSIONS}/{{session_id}}")
 async def update(call: Called, body: Body, session_id: str) -> Response:
-    """Change the session's metadata: keys are merged, and an empty value removes its key."""
+    """Change the session's metadata: set the given keys, and remove keys with an empty value."""
     given = parsed_for(SESSION, body, parity.UPDATE_SESSION)
     merge = partial(merged_metadata, given)
     act = partial(metadata.update, call.services, call.key, session_id, merge)
@@ -104,7 +104,7 @@ async def update(call: Called, body: Body, session_id: str) -> Response:
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
 async def expire(call: Called, body: Body, session_id: str) -> Response:
-    """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
+    """Expire a session. A repeat with the same Idempotency-Key gets the same answer."""
     given = parsed_for(SESSION, body, parity.ONE)
 
     def end(reserve: Reserve[Session] | None) -> Session:
@@ -152,7 +152,7 @@ async def event(call: Called, query: Query, event_id: str) -> Response:
 
 @router.get("/balance")
 async def balance(call: Called, query: Query) -> Response:
-    """Return a balance of zero: no money is held here."""
+    """Return a balance of zero, because this service holds no money."""
     parsed(query, parity.ONE)
     nothing = [{"amount": 0, "currency": call.key.asset_code.lower(), "source_types": {}}]
     live = livemode(call.services.base_url)
@@ -174,7 +174,7 @@ TYPES_MAX = 20
 def event_objects(
     services: Services, key: ApiKey, events: Sequence[WebhookEvent]
 ) -> list[dict[str, Any]]:
-    """Return the events as they are sent, each with the number of endpoints still to get it."""
+    """Return the events as they are sent, each with the number of endpoints yet to receive it."""
     pending = event_log.undelivered(services, key, events)
     return [
         json.loads(each.stripe_body) | {"pending_webhooks": pending[each.id]}
@@ -183,7 +183,7 @@ def event_objects(
 
 
 def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterator[WebhookEvent]:
-    """Yield the events with the customers' details of their sessions."""
+    """Yield the events, with the details that the customers of their sessions have given."""
     named = {each.details_of for each in events if each.details_of is not None}
     found = [session for each in named if (session := services.sessions.get(each))]
     sessions, known = {each.id: each for each in found}, details.known(services, found)
@@ -197,7 +197,7 @@ def _with_details(services: Services, events: Sequence[WebhookEvent]) -> Iterato
 
 
 def event_query(services: Services, key: ApiKey, given: Parsed) -> EventQuery:
-    """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
+    """Return the flow's query. Raises ParameterInvalid…, ResourceMissing (for the anchor)."""
     values = given.values
     given.expands_nothing()
     limit = limit_of(values)
@@ -235,7 +235,7 @@ def _fits(named: str, wanted: str) -> bool:
     return named == wanted or (wanted.endswith("*") and named.startswith(wanted[:-1]))
 
 
-# The last of all routes.
+# This must be the last route, because it matches every path.
 @router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
 async def unknown(call: Called, rest: str) -> Response:
     """Refuse all other paths: 401 without a key, 404 with a key."""

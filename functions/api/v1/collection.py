@@ -37,9 +37,10 @@ _ASKING: Final = (
 
 
 def collect(values: Mapping[str, Any]) -> Collect:
-    """Return the questions of the page; if there are any, also ask for an unknown e-mail address.
+    """Return the questions that the page asks.
 
-    Raises ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
+    If the page asks anything, it also asks for the e-mail address, unless that is known. Raises
+    ParameterMissing, ParameterInvalid, ParameterInvalidInteger.
     """
     asked: set[Detail | Place] = set()
     countries = values.get("shipping_address_collection", {}).get("allowed_countries", [])
@@ -68,7 +69,7 @@ def collect(values: Mapping[str, Any]) -> Collect:
 
 
 def first_asking(given: Parsed) -> str | None:
-    """Return the name of a parameter that asks for details."""
+    """Return the name of the first parameter that asks for details, or None."""
     asking = (
         name
         for name, value in given.given
@@ -119,7 +120,7 @@ def _question(where: str, field: Mapping[str, Any]) -> Question:
 
 
 def _options(given: Mapping[str, Any], where: str) -> tuple[tuple[str, str], ...]:
-    """Return values and labels of the choices."""
+    """Return the value and the label of each choice."""
     options = given.get("options", [])
     if not options:
         raise _missing(where)

@@ -1,7 +1,8 @@
-"""The webhook endpoints of a merchant as `/v1/webhook_endpoints`.
+"""The routes of /v1/webhook_endpoints, with which a merchant manages webhook endpoints.
 
-The dashboard's function serves these routes, because making a signing secret needs the key that
-seals it. A response that contains a secret is sealed before it is stored for a replay.
+The function `dashboard` serves these routes, because making a signing secret needs the key that
+seals the secret. A response that contains a secret is sealed before it is stored for repeated
+requests.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ async def list_endpoints(services: Managing, call: Called, query: Query) -> Resp
 
 @router.post("")
 async def create(services: Managing, call: Called, body: Body) -> Response:
-    """Add an endpoint, by default in Stripe's form. Only this answer has the signing secret."""
+    """Add an endpoint, by default with Stripe's format. Only this response shows the secret."""
     given = parsed(body, parity.CREATE_ENDPOINT)
     for name in ("url", "enabled_events"):
         if name not in given.values:
@@ -108,7 +109,7 @@ async def update(services: Managing, call: Called, body: Body, identity: str) ->
 
 @router.delete("/{identity}")
 async def delete(services: Managing, call: Called, query: Query, identity: str) -> Response:
-    """Remove an endpoint. Raises ResourceMissing for another merchant's."""
+    """Remove an endpoint. Raises ResourceMissing for another merchant's endpoint."""
     parsed(query, parity.NOTHING)
     _own(services, call.key, identity)
     endpoints.remove(services, call.key.merchant, endpoint=identity, by=call.key)
@@ -118,7 +119,7 @@ async def delete(services: Managing, call: Called, query: Query, identity: str) 
 def endpoint_object(
     services: DashboardServices, endpoint: Endpoint, secret: str | None = None
 ) -> dict[str, Any]:
-    """Return the endpoint. Only the response to its creation contains the secret."""
+    """Return Stripe's object for the endpoint, with the `secret` if it has just been created."""
     fields = {
         "id": endpoint.id,
         "object": "webhook_endpoint",
@@ -137,19 +138,19 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the types that the endpoint asked for, or, if it asked for none, those it gets."""
+    """Return the types that were requested for the endpoint, or else the types that it receives."""
     return list(endpoint.asked or ()) or list(
         dict.fromkeys(_name(each, endpoint.format) for each in (*ALWAYS, *endpoint.events))
     )
 
 
 def _name(event_type: str, form: Format) -> str:
-    """Return the type's name in events of this form."""
+    """Return the name that the event type has in this format."""
     return stripe_name(event_type) if form is Format.STRIPE else event_type
 
 
 def _sent(form: Format) -> dict[str, tuple[str, ...]]:
-    """Return the names of all types that are sent in this form, each with its optional types."""
+    """Return all type names of this format, each with the optional types that it stands for."""
     found: dict[str, tuple[str, ...]] = {}
     for each in (*ALWAYS, *OPTIONAL):
         if form is Format.STRIPE or each not in BESIDE:
@@ -159,7 +160,7 @@ def _sent(form: Format) -> dict[str, tuple[str, ...]]:
 
 
 def _fields(values: dict[str, Any], form: Format) -> dict[str, Any]:
-    """Return the given fields of an endpoint of this form. Raises ParameterInvalid."""
+    """Return the values as fields of an endpoint with this format. Raises ParameterInvalid."""
     fields: dict[str, Any] = {}
     if "url" in values:
         fields["url"] = values["url"]
@@ -175,9 +176,10 @@ def _fields(values: dict[str, Any], form: Format) -> dict[str, Any]:
 
 
 def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
-    """Return the fields for these types. Raises ParameterInvalid for an unknown one.
+    """Return the endpoint's fields for these types. Raises ParameterInvalid for an unknown type.
 
-    Types that exist here are also stored in the dashboard's form.
+    `asked` has the types as requested, and `events` the optional types among them by the names that
+    the dashboard uses.
     """
     sent = _sent(form)
     for number, each in enumerate(types):
@@ -193,7 +195,7 @@ def _wanted(types: list[str], form: Format) -> dict[str, tuple[str, ...]]:
 
 
 def _no_type(name: str, form: Format, sent: list[str]) -> str:
-    """Return the sentences for an unknown type: the most similar type, then all types."""
+    """Return the error message for an unknown type, with the most similar type and all types."""
     if name == PING:
         return "Leave out `ping`: you send it yourself, from the dashboard, to any endpoint."
     if name in (*ALWAYS, *OPTIONAL):
@@ -207,7 +209,7 @@ def _no_type(name: str, form: Format, sent: list[str]) -> str:
 
 
 def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed) -> Format:
-    """Return the form that an endpoint has after this change: its names are those of the types."""
+    """Return the endpoint's format after this change, which determines the names of event types."""
     if "format" in given.values:
         return Format(given.values["format"])
     endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
@@ -215,7 +217,7 @@ def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed
 
 
 def _told_of(given: Parsed, form: Format) -> Parsed:
-    """Return the parameters; types that never happen are added to the ignored ones."""
+    """Return the parameters, with the types that never happen among the ignored ones."""
     sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"
@@ -226,14 +228,14 @@ def _told_of(given: Parsed, form: Format) -> Parsed:
 
 
 def _version(given: str) -> str:
-    """Return the version that the endpoint's events name; their shape is always the same."""
+    """Return the API version that the events will state. It does not change the events' shape."""
     if not _VERSION.fullmatch(given):
         raise ParameterInvalid("A version is a day, as in 2026-10-28.endive.", param="api_version")
     return given
 
 
 def _own(services: DashboardServices, key: ApiKey, identity: str) -> Endpoint:
-    """Return the endpoint of the key's merchant with this id. Raises ResourceMissing."""
+    """Return the endpoint with this id, if the key's merchant owns it. Raises ResourceMissing."""
     endpoint = merchants.get(services.merchants, key.merchant).endpoint_of(identity)
     if endpoint is None:
         raise ResourceMissing("No such webhook endpoint.")
@@ -257,10 +259,10 @@ def _written(
     return answered(call, opened, given)
 
 
-# The types of Stripe's events, of which most cannot happen here. An endpoint may ask for all of
+# The types of Stripe's events. Most of them cannot happen here, but an endpoint can request all of
 # them, as platforms with automatic set-up do. The list is that of stripe-python 16.1
-# (`WebhookEndpoint.create`, parameter `enabled_events`); a line holds an object and what can happen
-# to it.
+# (`WebhookEndpoint.create`, parameter `enabled_events`). Each line holds an object and the events
+# that can happen to it.
 _TYPES: Final = """
     account: application.authorized application.deauthorized external_account.created
         external_account.deleted external_account.updated updated

@@ -1,7 +1,7 @@
-"""The names that `expand` accepts: those of Stripe's objects, as far as they exist here.
+"""The names that `expand` accepts: all names that Stripe's API accepts for these objects.
 
-An object that never exists here stays null. An object that is always complete does not change. All
-other objects replace their ids.
+A field for an object that never exists here stays null. A field that always contains its whole
+object does not change. In all other fields, the object replaces its id.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _OF_CHARGE: Final = {
         NOTHING,
     ),
 }
-# By the kind of the object: its fields that can be expanded, with the kind of each.
+# For each kind of object: the fields that can be expanded, and the kind of object in each field.
 # Source: `x-expandableFields` of Stripe's OpenAPI document.
 _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     SESSION: {
@@ -104,7 +104,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     SOURCE: {},
     NOTHING: {},
 }
-# By the kind of the object: the prefix of its id. The rest is that of the session's.
+# For each kind of object: the prefix of its id. The rest of the id is that of the session's id.
 PREFIXES: Final[Mapping[str, str]] = {
     SESSION: "cs_",
     PAYMENT: "pi_",
@@ -113,7 +113,7 @@ PREFIXES: Final[Mapping[str, str]] = {
     TRANSACTION: "txn_",
 }
 DEPTH_MAX: Final = 4  # as in Stripe
-# Kinds whose ids, or null, are in an object that is not expanded.
+# Kinds of objects of which a field contains only the id, or null, until it is expanded.
 _IDS: Final = (
     *(ITEMS, PAYMENT, CHARGE, "charge of a payment", METHOD, PRODUCT, TRANSACTION, SOURCE),
 )
@@ -129,9 +129,9 @@ def parsed_for(
 
 
 def expandable(given: Parsed, kind: str, within: str = "") -> None:
-    """Raise ParameterInvalid for a name that an object of this kind cannot expand.
+    """Raise ParameterInvalid if `expand` has a name that this kind of object cannot expand.
 
-    In lists the names begin with `within`.
+    In a list, each name in `expand` begins with `within`.
     """
     for number, name in enumerate(given.values.get("expand", ())):
         inside = name.removeprefix(within)
@@ -147,10 +147,10 @@ def expandable(given: Parsed, kind: str, within: str = "") -> None:
 def expanded(
     found: dict[str, Any], kind: str, given: Parsed, make: Make, within: str = ""
 ) -> dict[str, Any]:
-    """Return the object of this kind; the objects that `expand` names replace their ids.
+    """Return the object, with the objects that `expand` names in place of their ids.
 
-    `make` returns the object of an id, or None: then the id stays. In lists the names begin with
-    `within`.
+    `kind` is the kind of the object. `make` returns the object with a given id; if it returns None,
+    the id stays. In a list, each name in `expand` begins with `within`.
     """
     for name, below in _FIELDS[kind].items():
         path, named = f"{within}{name}", found.get(name)
@@ -167,7 +167,7 @@ def maker(
     details: CustomerDetails,
     refund: Refund | None = None,
 ) -> Make:
-    """Return a function that makes the objects of a session, and of its refund, by their ids."""
+    """Return a function that makes an object of the session or its refund from the object's id."""
     base: dict[str, Any] = {"base_url": services.base_url}
     makes: dict[str, Callable[[], dict[str, Any] | None]] = {}
     if session is not None:
@@ -191,7 +191,7 @@ def maker(
 
 
 def _existing(kind: str, depth: int = 1) -> Iterator[str]:
-    """Yield the names of the objects that exist here, including objects inside of others."""
+    """Yield the names that can be expanded here, including those of objects inside others."""
     for name, below in _FIELDS.get(kind, {}).items():
         if below != NOTHING:
             if below in _IDS:
@@ -201,7 +201,7 @@ def _existing(kind: str, depth: int = 1) -> Iterator[str]:
 
 
 def _expands(kind: str, name: str) -> bool:
-    """Return whether the object has a field of this name, which can be expanded."""
+    """Return whether this kind of object has a field with this name that can be expanded."""
     for path, below in _FIELDS[kind].items():
         if name == path:
             return True

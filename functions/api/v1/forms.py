@@ -1,4 +1,4 @@
-"""Read the parameters of /v1, in brackets or JSON, according to the rows of `parity.py`.
+"""Parse the parameters of /v1, sent as form fields or as JSON, by the table in `parity.py`.
 
 A refused or unknown parameter raises an error with the parameter's name. The names of ignored
 parameters are collected, so that the response can list them.
@@ -39,9 +39,11 @@ Leaf = tuple[Path, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The accepted values, nested; the names of ignored parameters; all parameters as sent.
+    """The parsed parameters of a request.
 
-    `unset` are the paths whose value is empty: one key of metadata, or all of it, or a text.
+    `values` has the accepted values in nested objects and lists, `ignored` the names of ignored
+    parameters, and `given` all parameters as sent. `unset` has the paths that were sent with an
+    empty value to remove the stored value: one key of metadata, all metadata, or a text.
     """
 
     values: dict[str, Any]
@@ -50,11 +52,11 @@ class Parsed:
     unset: tuple[Path, ...] = ()
 
     def expands(self, name: str) -> bool:
-        """Return whether this object is expanded, or one inside of it."""
+        """Return whether `expand` names this object, or an object inside it."""
         return any(f"{each}.".startswith(f"{name}.") for each in self.values.get("expand", ()))
 
     def expands_nothing(self) -> None:
-        """Raise ParameterInvalid if an object is to be expanded."""
+        """Raise ParameterInvalid if the request asks to expand anything."""
         if self.values.get("expand"):
             raise ParameterInvalid("Nothing can be expanded here.", param="expand[0]")
 
@@ -66,7 +68,7 @@ class _Node:
 
 
 def from_form(raw: str) -> list[Leaf]:
-    """Return the leaves of a form or a query string. Raises ParameterInvalid."""
+    """Return the leaves (paths with values) of a form or query string. Raises ParameterInvalid."""
     try:
         pairs = parse_qsl(
             raw, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
@@ -77,12 +79,12 @@ def from_form(raw: str) -> list[Leaf]:
 
 
 def from_json(value: dict[str, Any]) -> list[Leaf]:
-    """Return the leaves of a JSON object. Null and empty objects are left out."""
+    """Return the leaves (paths with values) of a JSON object, without nulls and empty objects."""
     return list(_leaves((), value))
 
 
 def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
-    """Parse the leaves by the rows of the table.
+    """Parse the leaves according to the rows of the table.
 
     Raises ParameterUnknown, ParameterInvalid, ParameterInvalidInteger.
     """
@@ -100,7 +102,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         row = _row(tree, path)
         if row is None:
             raise _misplaced(tree, path)
-        # An empty value removes the stored one: it unsets, in Stripe's terms.
+        # An empty value removes the stored value. Stripe calls this unsetting.
         unused = any(path[: len(each)] == each for each in off) or not shown
         if row.does is not Does.TAKEN and unused:
             ignored.append(name)
@@ -122,7 +124,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
 
 
 def _only(row: Parameter) -> str:
-    """Return the sentence that lists the only values that a row accepts."""
+    """Return the error message that lists the only values that a row accepts."""
     allowed = [f"`{each}`" if each else "an empty value" for each in row.only]
     if row.does is Does.TAKEN and len(allowed) > 1:
         return f"This must be {', '.join(allowed[:-1])} or {allowed[-1]}."
@@ -132,7 +134,7 @@ def _only(row: Parameter) -> str:
 
 
 def _switched_off(tree: _Node, leaves: Iterable[Leaf]) -> list[Path]:
-    """Return the paths of objects that are switched off, whose details have no effect."""
+    """Return the paths of objects with `enabled` false, whose other parameters have no effect."""
     found = []
     for path, value in leaves:
         row = _row(tree, path)
@@ -142,20 +144,21 @@ def _switched_off(tree: _Node, leaves: Iterable[Leaf]) -> list[Path]:
 
 
 def bracketed(path: Sequence[str]) -> str:
-    """Return ('line_items', '0', 'quantity') as line_items[0][quantity]."""
+    """Write the path ('line_items', '0', 'quantity') as line_items[0][quantity]."""
     return (path[0] + "".join(f"[{part}]" for part in path[1:]))[:PARAM_MAX]
 
 
 def with_brackets(param: str) -> str:
-    """Return line_items[0].price_data.currency as line_items[0][price_data][currency]."""
+    """Rewrite line_items[0].price_data.currency as line_items[0][price_data][currency]."""
     first, *rest = re.split(r"\.(?![^\[]*\])", param)  # a key of metadata may have a period
     return first + "".join(f"[{part}]" for part in rest)
 
 
 def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
-    """Yield the leaves of `a[b][0]=…`.
+    """Yield the leaves of name-value pairs such as `a[b][0]=…`.
 
-    Empty brackets are the next index, or the current one.
+    Empty brackets stand for the current index. When a name repeats in them, they stand for the next
+    index.
     """
     seen: dict[Path, set[Path]] = {}
     current: dict[Path, int] = {}
@@ -204,7 +207,7 @@ def _tree(rows: tuple[Parameter, ...]) -> _Node:
 
 
 def _row(node: _Node, path: Path) -> Parameter | None:
-    """Return the row of this path, otherwise of its longest parent that is ignored or refused."""
+    """Return the row of this path, or else of the nearest parent that is ignored or refused."""
     above: Parameter | None = None
     for part in path:
         index = node.children.get("#") if _INDEX.fullmatch(part) else None
@@ -218,9 +221,9 @@ def _row(node: _Node, path: Path) -> Parameter | None:
 
 
 def _misplaced(tree: _Node, path: Path) -> CheckoutError:
-    """Return the error for a name that has no row: it is unknown, or its value has another shape.
+    """Return the error for a path without a row: an unknown name, or a value of another shape.
 
-    Its example is made of the first names of the object.
+    Its message shows an example, made from the first names that the object accepts.
     """
     node = tree
     for number, part in enumerate(path):
@@ -253,7 +256,7 @@ def _example(node: _Node) -> str:
 
 
 def _unknown(node: _Node, name: str) -> str:
-    """Return the sentence for a name that this object does not have."""
+    """Return the error message for a name that this object does not have."""
     if name in _INSTEAD and _INSTEAD[name] in node.children:
         return f"There is no such parameter. Use `{_INSTEAD[name]}` (Unix seconds)."
     first, *rest = re.findall(r"[^\[\].]+", name) or [""]
@@ -267,7 +270,7 @@ def _unknown(node: _Node, name: str) -> str:
 
 
 def _has(node: _Node) -> bool:
-    """Return whether a parameter is accepted here or inside."""
+    """Return whether the table accepts a parameter at this node or below it."""
     taken = node.row is not None and node.row.does is Does.TAKEN
     return taken or any(map(_has, node.children.values()))
 
@@ -306,10 +309,10 @@ def _text(value: Any) -> str:
 
 
 def _nested(found: dict[Path, Any]) -> dict[str, Any]:
-    """Return the values nested.
+    """Turn the flat values into nested objects and lists.
 
-    An object whose names are numbers becomes a list, in their order. Raises ParameterInvalid for a
-    value that also has values inside.
+    An object whose keys are all numbers becomes a list, in the order of these numbers. Raises
+    ParameterInvalid if a parameter has a value of its own and also values inside it.
     """
     root: dict[str, Any] = {}
     for path, value in found.items():

@@ -1,6 +1,7 @@
-"""The HTTP of /v1: keys in two forms, parameters in two, and responses with Stripe's headers.
+"""Read the keys and parameters of /v1 requests, and write responses with Stripe's headers.
 
-Errors are as Stripe's libraries read them.
+A key can be a Bearer token or a Basic user name. Parameters can be a form or JSON. Errors have the
+form that Stripe's libraries read.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from checkout.web import STATUS, ErrorResponse, body_bytes, require_json
 
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json"
-# Both contain the account for which Stripe would act.
+# Both headers name the account for which Stripe would act.
 _OTHER_ACCOUNT = ("Stripe-Account", "Stripe-Context")
 
 
 async def managing() -> DashboardServices:
-    """Return the services of this process, including those for a merchant's own records."""
+    """Return the dashboard's services, which the routes of webhook endpoints need."""
     return wiring.dashboard_services()
 
 
@@ -55,10 +56,11 @@ class Call:
 
 
 async def call(injected: Injected, request: Request) -> Call:
-    """Return the request with the key of its Bearer token or of its Basic user name.
+    """Return the request with its key, which is its Bearer token or its Basic user name.
 
-    Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
-    its money would go to this key's wallet. The key's own account is accepted, as at Stripe.
+    Raises as `authenticate` does. Raises PermissionMissing if a header names another account,
+    because the account's money would go to the wallet of this key. The key's own account is
+    accepted, as at Stripe.
     """
     key = http.authenticated(injected, request, _bearer(request.headers.get("authorization")))
     own = account_id(key.merchant)
@@ -72,12 +74,12 @@ async def call(injected: Injected, request: Request) -> Call:
 
 
 async def query(request: Request) -> list[Leaf]:
-    """Return the parameters of the query. A body is not read."""
+    """Return the parameters of the query string. A body is not read."""
     return from_form(request.url.query)
 
 
 async def body(request: Request) -> list[Leaf]:
-    """Return the parameters of the body, a form or JSON, which may be empty.
+    """Return the parameters in the body, which is a form, JSON or empty.
 
     Raises ContentTypeInvalid, BodyTooLarge, InvalidJson, ParameterInvalid.
     """
@@ -107,7 +109,7 @@ Body = Annotated[list[Leaf], Depends(body)]
 
 
 def _bearer(authorization: str | None) -> str | None:
-    """Turn `Basic …` with the key as user name (RFC 7617) into `Bearer …`, if it is one."""
+    """Turn `Basic …` with the key as user name (RFC 7617) into `Bearer …`. Keep other values."""
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     if scheme.lower() != "basic":
         return authorization
@@ -121,14 +123,15 @@ def _bearer(authorization: str | None) -> str | None:
 T = TypeVar("T")
 
 IGNORED: Final = "Ignored-Parameters"
-IGNORED_MAX: Final = 2000  # characters of that header
+IGNORED_MAX: Final = 2000  # characters in this header
 
-# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second. A
-# repeat helps if another request holds the session, but not while a payment is under way.
+# Statuses that differ from the native API's. After a 409, Stripe's libraries repeat the request
+# within a second. This helps if another request holds the session, but not while a payment is under
+# way, so that error has another status here.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
-# The types of Stripe's libraries; ours are more.
+# The error types that Stripe's libraries do not know, and the types that replace them.
 _TYPES: Final = {
     "authentication_error": "invalid_request_error",
     "conflict_error": "invalid_request_error",
@@ -170,7 +173,7 @@ def problem(request: Request, found: ErrorResponse) -> Response:
 
 
 def answered(call: Call, done: Answer, given: Parsed) -> Response:
-    """Return the response to a POST, with the names of its ignored parameters."""
+    """Return the response to a POST, with a header that names the ignored parameters."""
     headers = {IGNORED: ", ".join(given.ignored)[:IGNORED_MAX]} if given.ignored else {}
     if done.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -186,10 +189,10 @@ def performed(
     operation: str,
     record: str | None = None,
 ) -> Response:
-    """Execute a POST, once for its Idempotency-Key, and return the response.
+    """Execute a POST only once for its Idempotency-Key, and return the response.
 
-    `record` is the id of the changed record, if it is in the path. `render` makes the body of the
-    result. Raises as `answer` does.
+    `record` is the id of the changed record, if the path contains it. `render` turns the result
+    into the body. Raises as `answer` does.
     """
     parameters = given.given if record is None else [record, given.given]
     done = http.performed(call.services, call.key, call.request, operation, parameters, act, render)
@@ -209,9 +212,10 @@ def listed(
     upward: bool = False,
     after: str | None = None,
 ) -> Response:
-    """Return a page of a list, which ends early if it would be too large.
+    """Return a page of a list. The page ends early if it would be too large.
 
-    If the page is empty but the list continues, `after` is the id after which it continues.
+    If the page is empty although the list continues, `after` is the id after which the list
+    continues.
     """
     name = "ending_before" if upward else "starting_after"
     further = {"open_payments": {name: after}} if more and not objects else {}

@@ -1,8 +1,8 @@
 """A table of all parameters of /v1: each is accepted, ignored for a reason, or refused.
 
-Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from this table. A
-parameter that would change the amount is never ignored. In a path, `[]` stands for an index and
-`[*]` for any name.
+The table determines how parameters are parsed and refused. The OpenAPI document and the table in
+docs/stripe.md are generated from it. A parameter that would change the amount is never ignored. In
+a path, `[]` stands for an index and `[*]` for any name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Does(StrEnum):
-    """The treatment of a parameter."""
+    """What the API does with a parameter."""
 
     TAKEN = "taken"
     IGNORED = "ignored"
@@ -30,10 +30,11 @@ class ParameterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter; if it is not taken, all parameters that begin with `path`.
+    """A parameter, or, if it is ignored or refused, all parameters that begin with `path`.
 
-    `text` is its effect, or the reason why it is ignored or refused. With `only`, any other value
-    is refused. If it `unsets`, an empty value removes the stored one.
+    `text` describes the parameter's effect, or why it is ignored or refused. If `only` lists
+    values, any other value is refused. If `unsets` is true, an empty value removes the stored
+    value.
     """
 
     path: str
@@ -267,7 +268,7 @@ LIST_PAYMENTS: Final = (
 LIST_CHARGES: Final = (
     *_PAGE,
     _taken("payment_intent", "Only the charge of this payment."),
-    *_CREATED,  # of the charges; the list is by the creation of the sessions
+    *_CREATED,  # the times of the charges; the list is in the order of the sessions' creation
     _taken("expand[]", "`data.payment_intent`."),
     _refused("customer", _NO_CUSTOMER),
     _refused("transfer_group", _NO_CONNECT),

@@ -1,4 +1,4 @@
-"""The routes of /v1 that show the payment of a session, and its objects.
+"""The routes of /v1 for the payment of a session, and for the objects that describe it.
 
 Each session has one `payment_intent`, whose id is made from the session's id. If money has arrived,
 the session also has a `charge`, a `payment_method` and a `balance_transaction`. Lists contain only
@@ -52,7 +52,8 @@ async def get_payment(call: Called, query: Query, payment_id: str) -> Response:
 async def list_charges(call: Called, query: Query) -> Response:
     """Return a page of charges, or the charge of one payment.
 
-    `created` bounds the time of the charges, but the order is that of their sessions' creation.
+    `created` filters by the time of the charge, but the list is in the order in which the sessions
+    were created.
     """
     return _listed(call, CHARGE, parsed_for(CHARGE, query, parity.LIST_CHARGES, "data."))
 
@@ -100,7 +101,7 @@ def _listed(call: Call, kind: str, given: Parsed) -> Response:
 def _shown(call: Call, kind: str, query: Query, named: str) -> Response:
     """Return the object of this kind with this id. Raises ResourceMissing.
 
-    All but the payment itself exist once money has arrived.
+    A payment exists as soon as its session does, the other objects only once money has arrived.
     """
     given = parsed_for(kind, query, parity.ONE)
     try:
@@ -116,7 +117,10 @@ def _shown(call: Call, kind: str, query: Query, named: str) -> Response:
 def _object(
     make: Make, given: Parsed, kind: str, session: Session, within: str = ""
 ) -> dict[str, Any]:
-    """Return the session's object of this kind with what `expand` names, in lists in `within`."""
+    """Return the session's object of this kind, with the objects that `expand` names.
+
+    In a list, each name in `expand` begins with `within`.
+    """
     found = make(session.id.replace("cs_", PREFIXES[kind], 1))
     assert found is not None, "each of these is made of a session"
     return expanded(found, kind, given, make, within)

@@ -1,4 +1,4 @@
-"""The routes of /v1/refunds, over the flows of the native API.
+"""The routes of /v1/refunds, which use the flows of the native API.
 
 A refund is `pending` until the merchant has approved it in their own wallet. The approval starts on
 the page at `open_payments.approval_url`. No API key can approve a refund.
@@ -44,7 +44,7 @@ _EXPANDED: Final = (*_KINDS, "payment_method", "balance_transaction")
 
 @router.post("")
 async def create(call: Called, body: Body) -> Response:
-    """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
+    """Request a refund. A repeat with the same Idempotency-Key gets the same answer."""
     given = parsed_for(REFUND, body, parity.CREATE_REFUND)
     asked = _asked(call.services, call.key, given)
     act = partial(refunds.create, call.services, call.key, asked)
@@ -86,7 +86,7 @@ async def get(call: Called, query: Query, refund_id: str) -> Response:
 
 @router.post("/{refund_id}")
 async def update(call: Called, body: Body, refund_id: str) -> Response:
-    """Change the refund's metadata: keys are merged, and an empty value removes its key."""
+    """Change the refund's metadata: set the given keys, and remove keys with an empty value."""
     given = parsed_for(REFUND, body, parity.UPDATE_REFUND)
     merge = partial(merged_metadata, given)
     act = partial(refunds.update_metadata, call.services, call.key, refund_id, merge)
@@ -96,7 +96,7 @@ async def update(call: Called, body: Body, refund_id: str) -> Response:
 
 @router.post("/{refund_id}/cancel")
 async def cancel(call: Called, body: Body, refund_id: str) -> Response:
-    """Cancel a refund that was not sent yet."""
+    """Cancel a refund that has not been sent yet."""
     given = parsed_for(REFUND, body, parity.ONE)
     act = partial(refunds.cancel, call.services, call.key, refund_id)
     render = _render(call, given)
@@ -109,7 +109,7 @@ def _made_between(refund: Refund, low: datetime | None, high: datetime | None) -
 
 
 def _asked(services: Services, key: ApiKey, given: Parsed) -> NewRefund:
-    """Return the request of the flow. Raises ParameterMissing, ParameterInvalid…"""
+    """Convert the parameters to the flow's request. Raises ParameterMissing, ParameterInvalid…"""
     values, session_id = given.values, _session_of(given)
     if session_id is None:
         raise ParameterMissing("Name the payment to be refunded.", param="payment_intent")
@@ -128,7 +128,7 @@ def _asked(services: Services, key: ApiKey, given: Parsed) -> NewRefund:
 
 
 def _session_of(given: Parsed) -> str | None:
-    """Return the session whose payment or charge is named; None if none is."""
+    """Return the id of the session whose payment or charge is given, or None without either."""
     named = {
         each: session_of(given.values[each], prefix)
         for each, prefix in _KINDS.items()
@@ -151,8 +151,9 @@ def _object(
 ) -> dict[str, Any]:
     """Return the refund with the objects that `expand` names.
 
-    A refund is kept a month longer than its session. In that month, session objects stay ids. With
-    `whole`, the objects have the customer's details. Answers stored for repeats have no details.
+    A refund is kept a month longer than its session. During that month, `expand` leaves the ids of
+    the session's objects as they are. With `whole`, the objects contain the customer's details.
+    Responses that are stored for repeated requests contain no details.
     """
     named = any(given.expands(f"{within}{each}") for each in _EXPANDED)
     session = services.sessions.get(refund.session) if named else None

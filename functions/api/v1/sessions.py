@@ -64,8 +64,9 @@ EXPIRES_TO: Final = timedelta(hours=24)
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show the first part (LineItem.title)
 DESCRIPTION_MAX: Final = 40_000
-# The number of index pages that a filtered list reads, and the number that it reads until it finds
-# an entry. It reads that far because clients with automatic paging stop at an empty page.
+# The number of index pages that a filtered list reads, and the larger number that it reads as long
+# as it has not found an entry. It then reads further because clients with automatic paging stop at
+# an empty page.
 ROUNDS: Final = 20
 ROUNDS_IF_EMPTY: Final = 100
 
@@ -90,7 +91,7 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     }
     if "line_items" in values:
         body["line_items"] = items
-    bounded_metadata(values.get("metadata", {}), "metadata")  # with the key as it was sent
+    bounded_metadata(values.get("metadata", {}), "metadata")  # so that errors name the key as sent
     if "cancel_url" not in body and "success_url" in body:
         body["cancel_url"] = _front_page(body["success_url"])
     if language_of(values.get("locale", "")) is not None:
@@ -120,8 +121,8 @@ def shown(
 ) -> Any:
     """Return the session at `now` with the objects that `expand` names.
 
-    In lists the names begin with `within`. Answers that are stored for repeats show no `details` of
-    the customer.
+    In a list, each name in `expand` begins with `within`. Responses that are stored for repeated
+    requests contain no `details` of the customer.
     """
     base_url = services.base_url
     found = checkout_session(session, base_url=base_url, now=now, details=details)
@@ -139,11 +140,12 @@ def shown(
 def session_page(
     services: Services, key: ApiKey, given: Parsed, kind: str
 ) -> tuple[Sequence[Session], bool, str | None]:
-    """Return the sessions on a page of sessions, of payments that were made, or of charges.
+    """Return the sessions for a page of sessions, of payments that were made, or of charges.
 
-    The bool is whether the page ends before its anchor; the text is the id after which the list
-    goes on, or None at its end. With the parameter `payment_intent`, the page has the session of
-    this payment. Raises ParameterInvalid…, ResourceMissing (the anchor), RateLimited.
+    The second value is whether the page ends before its anchor. The third is the id after which the
+    list continues, or None at the end of the list. With the parameter `payment_intent`, the page
+    has only the session of that payment. Raises ParameterInvalid…, ResourceMissing for an unknown
+    anchor, and RateLimited.
     """
     limits.admit_list(services, key.merchant)
     query = _list_query(services, key, given, kind)
@@ -157,9 +159,10 @@ def session_page(
 
 
 def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> ListQuery:
-    """Return the query for a page whose anchor is the id of a `kind`.
+    """Return the flow's query for a page of objects of this `kind`. The anchor is an object's id.
 
-    The times of charges are those of their payments; others are those of the sessions.
+    `created` filters charges by the time of their payment, and other objects by the creation of
+    their session.
     """
     values = given.values
     limit, (low, high), charges = limit_of(values), between(values), kind == CHARGE
@@ -185,7 +188,7 @@ def _list_query(services: Services, key: ApiKey, given: Parsed, kind: str) -> Li
 
 
 def anchored(values: dict[str, Any]) -> tuple[str | None, str]:
-    """Return the parameter at which the page begins or ends, and its id."""
+    """Return the name of the parameter that says where the page begins or ends, and its value."""
     names = [name for name in ("starting_after", "ending_before") if name in values]
     if len(names) == 2:
         raise ParameterInvalid("Give only one of the two.", param="ending_before")
@@ -193,7 +196,7 @@ def anchored(values: dict[str, Any]) -> tuple[str | None, str]:
 
 
 def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
-    """Return the bounds of `created`: from inclusive, before exclusive."""
+    """Return the bounds of `created`: the first is inclusive, the second is exclusive."""
     given = values.get("created", {})
     bounds = given if isinstance(given, dict) else {"gte": given, "lte": given}
     for name, seconds in bounds.items():
@@ -214,7 +217,7 @@ def limit_of(values: dict[str, Any]) -> int:
 
 
 def page(items: Sequence[Object], values: dict[str, Any]) -> tuple[list[Object], bool]:
-    """Return a page of a complete list, and whether more follows in its direction.
+    """Return a page of the complete list, and whether more objects follow in the page's direction.
 
     Raises ParameterInvalidInteger, ResourceMissing.
     """
@@ -232,7 +235,7 @@ def page(items: Sequence[Object], values: dict[str, Any]) -> tuple[list[Object],
 def _of_payment(
     services: Services, key: ApiKey, payment: str, asked: ListQuery
 ) -> tuple[Session, ...]:
-    """Return the session of the requested payment if it was made, otherwise none."""
+    """Return the session of the requested payment if the payment was made, otherwise none."""
     try:
         session = lookup.get(services, key, session_of(payment, "pi_") or "")
     except ResourceMissing:
@@ -244,7 +247,7 @@ def _of_payment(
 def _item(
     number: int, given: dict[str, Any], pictured: Callable[[list[str]], str | None]
 ) -> dict[str, Any]:
-    """Return a line item as the native request has it, in ISO 4217's minor units."""
+    """Convert a line item to the form of the native request, with ISO 4217's minor units."""
     where = f"line_items[{number}]"
     if "quantity" not in given:
         raise ParameterMissing("This parameter is required.", param=f"{where}[quantity]")
@@ -279,14 +282,14 @@ def _item(
 
 
 def _with_whole_texts(item: LineItem, given: dict[str, Any]) -> LineItem:
-    """Return the item with the texts as sent: only the pages shorten them."""
+    """Return the item with its texts as sent, because only the pages show shortened texts."""
     product = given["price_data"]["product_data"]
     description = product.get("description")
     return replace(item, name=product["name"].strip(), description=description)
 
 
 def _picture(images: list[str], *, base_is_http: bool) -> str | None:
-    """Return the first image that the page may show. Images that cannot be shown are ignored."""
+    """Return the first image that the page can show. Images that it cannot show are ignored."""
     for url in images:
         with suppress(UrlInvalid):
             return picture_url(url, base_is_http=base_is_http, param="images")
@@ -313,7 +316,7 @@ def _expires_at(seconds: int | None, now: datetime) -> datetime | None:
 
 
 def _echo(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are only echoed."""
+    """Return the parameters that responses repeat as they were sent."""
     echo: dict[str, Any] = {}
     for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
         if name in values:
@@ -359,9 +362,9 @@ def bounded(value: str, longest: int, param: str) -> str:
 
 
 def merged_metadata(given: Parsed, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata after an update: keys are changed, added, or removed if they are empty.
+    """Return the metadata after an update: given keys are set, keys with an empty value removed.
 
-    Raises ParameterInvalid if there is too much of it.
+    Raises ParameterInvalid if a text is too long or there are too many keys.
     """
     kept = {} if ("metadata",) in given.unset else before
     changed = bounded_metadata(given.values.get("metadata", {}), "metadata")
@@ -375,7 +378,7 @@ def merged_metadata(given: Parsed, before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bounded_metadata(value: dict[str, str], param: str) -> dict[str, str]:
-    """Return metadata that keeps the native bounds. Raises ParameterInvalid."""
+    """Return the metadata if it is within the native API's bounds. Raises ParameterInvalid."""
     if len(value) > METADATA_KEYS_MAX:
         raise ParameterInvalid(f"Metadata holds at most {METADATA_KEYS_MAX} keys.", param=param)
     for name, each in value.items():

@@ -22,7 +22,7 @@ from checkout.flows.session.lists import PAGE_MAX
 
 
 def _one_of(*values: str) -> Any:
-    """Return the metadata of a text that is one of these."""
+    """Return the metadata of a text field that can have only these values."""
     return Field(json_schema_extra={"enum": list(values)})
 
 
@@ -32,7 +32,7 @@ EXAMPLE_BUDGET: Final = "man_5sTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_EVENT: Final = "evt_8SyRVeQ3sRcDOrR8KCW0Fd"
 
 # The URL as the shop gave it. Browsers allow brackets and non-ASCII letters, which no RFC does, so
-# the schema has no format for it.
+# the schema has no format for this URL.
 ShopUrl = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]

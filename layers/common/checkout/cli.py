@@ -1,15 +1,15 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout invite` makes a person's invitation, `checkout
-webhook` sets, shows or tests a webhook endpoint, `checkout shards` spreads the lists of a merchant
-with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets again after a
-rotation of ENCRYPTION_KEY, `checkout erase` removes a customer from all stored records. `checkout
-merchants` lists the merchants; `checkout suspend`, `pause` and `resume` stop and start their sales;
-`checkout revoke` ends an API key. `checkout find` finds the session of a log line, and `checkout
-show` prints a stored record without its secrets.
+`checkout setup` creates a merchant. `checkout invite` invites a person. `checkout webhook` sets,
+shows or tests a webhook endpoint. `checkout shards` spreads the lists of a merchant with very many
+sessions over more shards. `checkout re-encrypt` encrypts all merchants' secrets again after a
+rotation of ENCRYPTION_KEY. `checkout erase` removes a customer from all stored records. `checkout
+merchants` lists the merchants. `checkout suspend` and `checkout pause` stop sales, and `checkout
+resume` starts them again. `checkout revoke` ends an API key. `checkout find` finds the session that
+a log line names. `checkout show` prints a stored record without its secrets.
 
 The command line reads the same settings as the functions (DATABASE_URL and so on, see settings.py).
-After an error it prints the remedy and exits with status 1. `python -m checkout.cli` is the same
+After an error it prints the remedy and exits with status 1. `python -m checkout.cli` runs the same
 command.
 """
 
@@ -56,14 +56,18 @@ def main(
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
     records: Callable[[], DynamoRecords] = wiring.records,
 ) -> int:
-    """Run one command and return the exit status; 1 if its reader, such as `head`, has ended."""
+    """Run one command and return its exit status.
+
+    The status is 1 after an error, and if the program that reads the output, such as `head`, has
+    ended.
+    """
     try:
         try:
             return _run(arguments, services, records)
         finally:
-            sys.stdout.flush()  # here, because at the exit a fault could not be caught
+            sys.stdout.flush()  # flushed here, because an error at exit cannot be caught
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the exit flushes again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # exit flushes again
         return 1
 
 
@@ -271,7 +275,7 @@ def _set_up(chosen: argparse.Namespace) -> int:
 
 
 def _inviting(chosen: argparse.Namespace, merchant: str) -> str:
-    """Return the command that makes an invitation, in the form in which `setup` was called."""
+    """Return the command that invites a person, written in the way in which `setup` was called."""
     if chosen.by_make:
         return f'make invite MERCHANT={merchant} NAME="Ada Lovelace"'
     called = sys.argv[0] if Path(sys.argv[0]).name == "checkout" else "checkout"
@@ -333,7 +337,7 @@ def _erase(services: DashboardServices, records: DynamoRecords, chosen: argparse
 def _whom(
     services: DashboardServices, records: DynamoRecords, chosen: argparse.Namespace
 ) -> Customer:
-    """Return the customer with the given address or session."""
+    """Return the customer with the given wallet address, e-mail address or session."""
     if chosen.email is not None:
         email = email_of(chosen.email)
         if email is None:

@@ -1,8 +1,9 @@
-"""Identify clients by network address, which only a proven edge may set.
+"""Identify clients by network address. Headers about the address are believed only from the edge.
 
 The gateway reports the address of the sender (`sourceIp`). Behind a CDN, this is the CDN's own
-address, and the client's address is in X-Forwarded-For. But anyone can send this header. So it is
-used only in a request with the edge's secret in Edge-Secret. The edge adds both headers.
+address, and the client's address is in X-Forwarded-For. But anyone can send this header. So
+X-Forwarded-For is used only in requests that have the edge's secret in the header Edge-Secret. The
+edge adds both headers.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Final
 from fastapi import Request
 
 EDGE_HEADER: Final = "edge-secret"
-CLIENT_HEADER: Final = "edge-client"  # in front of a function's URL (checkout/web.py)
+CLIENT_HEADER: Final = "edge-client"  # from an edge in front of a function's URL (web.py)
 _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC 6177)
 
 
 def client_of(request: Request, edge_secret: str) -> str:
     """Return the client: its IPv4 address, or the /64 network of its IPv6 address.
 
-    `edge_secret` is the edge's secret, or two secrets with a comma while it is being replaced, or
-    "" without an edge.
+    `edge_secret` is the edge's secret, or two secrets separated by a comma while the secret is
+    being replaced, or "" without an edge.
     """
     source = request.client.host if request.client else ""
     if proven(request.headers.get(EDGE_HEADER, ""), edge_secret):
@@ -41,9 +42,10 @@ def proven(presented: str, edge_secret: str) -> bool:
 
 
 def _forwarded(header: str, source: str) -> str:
-    """Return the client's address at the edge: the last one before the edge's own address.
+    """Return the address from which the client sent the request to the edge.
 
-    The client may have invented all addresses before it.
+    In the header, this is the last address except the edge's own. The client may have invented all
+    earlier addresses.
     """
     named = [part.strip() for part in header.split(",")]
     if named and named[-1] == source:

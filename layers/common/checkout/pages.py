@@ -1,10 +1,10 @@
-"""Parts that the functions with pages share: security headers, forms, redirects, callbacks.
+"""Parts that all functions with pages share: security headers, forms, redirects and callbacks.
 
 `PageHeaders` adds the headers to every response, errors and redirects included. Each function has
-its own content security policy with the placeholder `{nonce}`, so that inline style and script run
-only with the nonce of their response (`nonce_of`). A policy can also have the placeholder
-`{pictures}`, for the other origins from which the page of this response shows pictures
-(`allow_pictures`). functions/api does not import this module.
+its own content security policy with the placeholder `{nonce}`, so that inline styles and scripts
+run only with the nonce of their response (`nonce_of`). A policy can also have the placeholder
+`{pictures}` for further origins from which the response's page shows pictures (`allow_pictures`).
+functions/api does not import this module.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Moment:
 class PageHeaders:
     """Middleware that adds the headers of a page; it must be the outermost.
 
-    `policy` is the Content-Security-Policy with `{nonce}` and `{pictures}` in it, `referrer` the
-    Referrer-Policy.
+    `policy` is the Content-Security-Policy with the placeholders `{nonce}` and `{pictures}`, and
+    `referrer` is the Referrer-Policy.
     """
 
     app: ASGIApp
@@ -88,9 +88,9 @@ def allow_pictures(request: Request, origins: Iterable[str]) -> None:
 
 
 def use_policy(request: Request, policy: str) -> None:
-    """Give the response this Content-Security-Policy, with `{nonce}` in it, in place of the usual.
+    """Use this Content-Security-Policy, which contains `{nonce}`, for the response.
 
-    It also applies to an error.
+    The policy is also used if the response is an error.
     """
     request.scope["state"]["policy"] = policy
 
@@ -129,7 +129,7 @@ _NAMES: Final = ("interact_ref", "hash", "result")
 
 @dataclass(frozen=True, slots=True)
 class GrantCallback:
-    """A reference and its hash (RFC 9635 section 4.2.1), or an unsigned `result` without one."""
+    """Either a reference with its hash (RFC 9635 section 4.2.1), or only an unsigned `result`."""
 
     interact_ref: str = ""
     hash: str = ""
@@ -137,7 +137,7 @@ class GrantCallback:
 
 
 def callback_of(request: Request) -> GrantCallback:
-    """Return the callback's parameters; a reference with its hash overrides any `result`.
+    """Return the callback's parameters; `result` is ignored if a reference and its hash are given.
 
     Raise CallbackInvalid for a missing or doubled parameter.
     """

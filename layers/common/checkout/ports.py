@@ -1,8 +1,8 @@
 """Declare the protocols through which the flows use the outside world.
 
 A protocol is here if it has two implementations, between which `wiring.py` chooses. The stores have
-only one, `adapters/dynamo`, which tests run over tables in memory. So this module has no protocols
-for the stores, only their results and errors.
+only one implementation, `adapters/dynamo`, which tests run over tables in memory. So this module
+has no protocols for the stores, only their results and errors.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
 raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 class Clock(Protocol):
-    """Return the time, and wait."""
+    """Tell the time, and wait."""
 
     def now(self) -> datetime:
         """Return the time as aware UTC in whole milliseconds, the precision of the stores."""
@@ -45,21 +45,21 @@ class Concurrency(Protocol):
     def __call__(self, do: Callable[[T], Result], items: Iterable[T], /) -> list[Result]:
         """Return the results of `do` for each item, in order.
 
-        The next item is taken when a thread is free, so an iterator can end the work early. Raises
-        the error of `do`, after all begun calls have ended.
+        An item is taken from `items` only when a thread is free, so an iterator can end the work
+        early. Raises the error that `do` raised, after all calls that have begun have ended.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRange:
-    """A part of all shards: every `of`-th shard, from `number` on."""
+    """A part of all shards: every `of`-th shard, beginning with shard `number`."""
 
     number: int = 0
     of: int = 1
 
     def among(self, shards: int) -> range:
-        """Return the shards of this range."""
+        """Return the numbers of the shards in this range if there are `shards` shards."""
         return range(self.number, shards, self.of)
 
 
@@ -68,10 +68,10 @@ WHOLE: Final = ShardRange()
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A page of records; `next_key` continues after the last one read, or is None at the end.
+    """A page of records; the next page begins at `next_key`, which is None at the end.
 
-    In lists by time, `next_key` is the position of that record. `unreadable` are the ids of damaged
-    records, which are left out of the page.
+    In lists by time, `next_key` is the position of the last record read. `unreadable` has the ids
+    of damaged records, which are left out of the page.
     """
 
     records: tuple[T, ...]
@@ -80,7 +80,10 @@ class Page(Generic[T]):
 
 
 class SecretUnreadable(ValueError):
-    """Report a ciphertext that does not open at its place. The message contains no secret."""
+    """Report a ciphertext that cannot be decrypted for the place where it is stored.
+
+    The message contains no secret.
+    """
 
 
 class PasskeyRefused(Exception):
@@ -108,11 +111,11 @@ class StaleRecord(Stale, Generic[R]):
 class Reservation:
     """An idempotency record: the response to repeat for a request with the same key.
 
-    `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
-    from `expires_at`, 24 hours after its first use.
+    `key` is a hash of the merchant and the header's value; `writer` marks the write. The key can be
+    used for another request from `expires_at` on, 24 hours after its first use.
 
-    With `session`, the answer is about this session, created at `created_at`. The answer is stored
-    before the session, so a replay first ensures that the session exists.
+    If `session` is set, the answer is about that session, which was created at `created_at`. The
+    answer is stored before the session, so a replay first makes sure that the session exists.
     """
 
     key: str
@@ -135,9 +138,9 @@ class KeyHeld(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A count that a change's transaction increases by `amount`, but not above `most`.
+    """A counter to which the transaction of a change adds `amount`, unless it would exceed `most`.
 
-    The count is stored until `until` at least.
+    The counter is stored at least until `until`.
     """
 
     id: str
@@ -154,12 +157,15 @@ class Transaction(Generic[R]):
     events: tuple[WebhookEvent, ...] = ()
     refund: Refund | None = None  # a new one
     reservation: Reservation | None = None
-    allowance: Allowance | None = None  # the change increases its count
+    allowance: Allowance | None = None  # the transaction adds to its counter
     also: Change[Any] | None = None  # of another record, on its own condition
 
 
 class AllowanceUsed(Exception):
-    """Report that too little of an allowance is left. Nothing was written. `used` is its count."""
+    """Report that too little of an allowance is left. Nothing was written.
+
+    `used` is the total that the counter has now.
+    """
 
     def __init__(self, used: int) -> None:
         super().__init__("the allowance is used up")
@@ -174,7 +180,7 @@ class OutOfStock(Exception):
 class DueSessions:
     """The ids of due sessions, the longest due first.
 
-    `oldest` is the earliest due time; `total` counts all.
+    `oldest` is the earliest due time, and `total` the number of all due sessions.
     """
 
     ids: tuple[str, ...]
@@ -183,18 +189,19 @@ class DueSessions:
 
 
 class Scan(StrEnum):
-    """A walk along the sessions in the order of their ends, which passes each session once."""
+    """A walk over the sessions in the order in which they end. It passes each session once."""
 
-    TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
-    COUNT = "count"  # the same sessions: count them
-    ENDS = "ends"  # sessions whose end was written: count them
+    TELL = "tell"  # passes sessions that the clock ends: writes the event if wanted
+    COUNT = "count"  # passes the same sessions: counts them
+    ENDS = "ends"  # passes sessions whose end was written: counts them
 
 
 @dataclass(frozen=True, slots=True)
 class ScanPositions:
-    """The mark of each walk in each shard, and the ids that TELL has passed there `unreported`.
+    """The mark that each walk has reached in each shard, and each shard's `unreported` sessions.
 
-    A walk that never began has no mark. A session is unreported if its end could not be written.
+    A walk that never began has no mark. A session is unreported if TELL has passed it, but its end
+    could not be written.
     """
 
     marks: Mapping[tuple[Scan, int], datetime]
@@ -203,10 +210,11 @@ class ScanPositions:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The sessions of one shard that a walk passes next, by the time of their end.
+    """The sessions of one shard that a walk passes next, in the order of their ends.
 
-    `since` is the walk's position, None at its beginning, and `to` its next position. `unreadable`
-    are the ids of damaged records. With `more`, sessions before `until` are left.
+    `since` is the walk's position, or None at its beginning, and `to` is its next position.
+    `unreadable` has the ids of damaged records. `more` means that the walk has not passed all
+    sessions before the `until` of this read.
     """
 
     walk: Scan
@@ -234,7 +242,7 @@ class StaleEvent(Stale):
 class DueEvent:
     """An entry of the due index: an event that should have been enqueued at `since`.
 
-    `at` is its sort key, which postponing changes.
+    `at` is the entry's sort key, which changes when the event is postponed.
     """
 
     id: str
@@ -245,7 +253,7 @@ class DueEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A receiver's response: its status and the first bytes of its body, or the error instead."""
+    """A receiver's response: its status and the first bytes of its body, or else the error."""
 
     status: int | None = None
     error: str | None = None
@@ -273,7 +281,7 @@ class Hosts(Protocol):
 class QueuedEvent:
     """A request to attempt this event in `delay` seconds (0 to 900).
 
-    `merchant` is the message group, for the queue's fairness between merchants.
+    `merchant` is the message group, so that no merchant's events block those of other merchants.
     """
 
     event: str
@@ -282,7 +290,7 @@ class QueuedEvent:
 
 
 class EventQueue(Protocol):
-    """Announce events to the sender. The sweep finds events whose message was lost."""
+    """Tell the sender about due events. If a message is lost, the sweep finds its event."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         """Send the messages, best effort; never raises."""
@@ -300,8 +308,8 @@ class CompletionPolicy(StrEnum):
 class Cleanup:
     """A grant of the customer that a session no longer needs.
 
-    It is at `auth_server`, and sealed under the session's id. `identity` is the merchant's identity
-    that requested it.
+    `auth_server` issued the grant to the merchant's `identity`. `grant` is sealed under the
+    session's id.
     """
 
     session: str
@@ -324,7 +332,7 @@ class TaskQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Email:
-    """An e-mail with a text and an HTML part. Replies go to `reply_to`."""
+    """An e-mail with a text part and an HTML part. Replies go to `reply_to`."""
 
     to: str
     subject: str
@@ -335,10 +343,10 @@ class Email:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The content of an e-mail to a member: the number of cases that need a person, by kind.
+    """The content of an e-mail to a member: how many cases of each kind need a person.
 
-    `needs` and `settings` are pages of the dashboard. The notice names no order, customer, key or
-    server address, because many machines read e-mail.
+    `needs` and `settings` are the URLs of pages of the dashboard. The notice names no order,
+    customer, key or server address, because e-mail passes many machines that can read it.
     """
 
     to: str
@@ -354,7 +362,7 @@ WriteAcknowledgement = Callable[[Session, Merchant, Withdrawal, CustomerDetails]
 
 
 class Mail(Protocol):
-    """Sends from the address that the operator has set."""
+    """Send e-mails from the address that the operator has set."""
 
     def send(self, letter: Email) -> None:
         """Send the e-mail, once. Raises MailRefused."""

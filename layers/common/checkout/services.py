@@ -2,7 +2,8 @@
 
 Every entry point has `Services`. `PayServices` adds wallets, for functions/pay, functions/expirer
 and the command line. `DashboardServices` adds what signed-in people use, for functions/dashboard.
-Both classes extend `MerchantServices`. A flow takes the smallest class that has what it uses.
+Both classes extend `MerchantServices`. A flow takes the smallest class that contains the services
+that the flow uses.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Services:
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
     endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
-    hosted page. `test_wallets` is the address below which a test stage has its wallets, "" on any
-    other stage. Without `details_keys`, the API shows no details of customers.
+    hosted page. `test_wallets` is the base URL of a test stage's wallets, or "" on any other stage.
+    Without `details_keys`, the API shows no details of customers.
     """
 
     clock: Clock
@@ -86,7 +87,7 @@ class Services:
 
     @property
     def test(self) -> bool:
-        """Whether this is a test stage, without real money."""
+        """Return whether this is a test stage, where no money is real."""
         return bool(self.test_wallets)
 
     def shared(self) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Services:
 class MerchantServices(Services):
     """The merchant's own records and secrets.
 
-    An edge proves itself with `edge_secret` (`client_address.py`). Without `mail`, no e-mail is
+    An edge identifies itself with `edge_secret` (`client_address.py`). Without `mail`, no e-mail is
     sent.
     """
 
@@ -117,7 +118,7 @@ class MerchantServices(Services):
 class PayServices(MerchantServices):
     """The services of flows that call wallets, and of the sweep.
 
-    Only the sweep has `write_notice` and `write_acknowledgement`.
+    `write_notice` and `write_acknowledgement` are set only for the sweep.
     """
 
     wallets: SignedWallets
@@ -131,9 +132,9 @@ class PayServices(MerchantServices):
 class DashboardServices(MerchantServices):
     """The services of flows that act for a signed-in merchant.
 
-    `known_merchants` are for the head of each page, and may be up to a minute old. `wallets` makes
-    the wallet clients, which most pages do not need. `paying` makes the services of flows that call
-    wallets. `sign_up` defines who may sign up.
+    `known_merchants` is read for the head of each page; its merchants may be up to a minute old.
+    `wallets` creates the wallet clients, which most pages do not need. `paying` creates the
+    services of flows that call wallets. `sign_up` defines who may sign up.
     """
 
     known_merchants: DynamoMerchants

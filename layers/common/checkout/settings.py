@@ -1,7 +1,7 @@
 """Settings from the environment, read once and checked.
 
-No other module reads the environment. Incomplete or contradictory settings are refused, and inside
-Lambda also the development settings.
+No other module reads the environment. Incomplete or contradictory settings are refused. Inside
+Lambda, development settings are refused, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from open_payments.urls import is_loopback, is_sent, target
 
 
 class SettingsError(Exception):
-    """A setting is missing or wrong; the message names it and never shows its value."""
+    """A setting is missing or wrong. The message names the setting and never shows its value."""
 
 
 def _setting(text: str, **options: Any) -> Any:
@@ -29,7 +29,7 @@ def _setting(text: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field per environment variable: its name in lower case.
+    """All settings. Each field has the name of its environment variable, in lower case.
 
     The documentation shows each field's `text`.
     """

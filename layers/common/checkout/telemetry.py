@@ -1,12 +1,12 @@
 """Structured logs (one JSON line per event) and CloudWatch EMF metrics, through Powertools.
 
 Metrics have one dimension, the stack, so that the metrics of two stacks in one account do not mix.
-The function is a field of the line. Other modules log with Python's `logging` and count with
-`count`. Before `start` (which `wiring.observe` calls in Lambda), lines follow the process's own
-configuration, and counts are dropped. Secrets are redacted in every line: fields by their names,
-text by its form. For an exception only the place is logged, not its text. A session is logged by
-its reference (`ids.session_ref`), because anyone who has its id can open its page. Debug lines are
-written for a sample of the requests.
+Each line has the function's name as a field. Other modules log with Python's `logging` and count
+with `count`. Before `start` (which `wiring.observe` calls in Lambda), lines follow the process's
+own configuration, and counts are dropped. Secrets are redacted in every line: fields by their
+names, text by its form. Only the place of an exception is logged, not its text. A session is logged
+by its reference (`ids.session_ref`), because anyone who has its id can open its page. Debug lines
+are written for a sample of the requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 NAMESPACE: Final = "CheckoutSessions"
-# A person must look at these metrics, so each also increments NeedsAttention, which has an alarm.
+# If one of these metrics increases, a person must act, so NeedsAttention, which has an alarm, is
+# incremented, too.
 ATTENTION: Final = "NeedsAttention"
 FOR_A_PERSON: Final = frozenset(
     {"MailRefused", "MerchantKeyRefused", "MessagesLost", "WebhooksGivenUp"}
@@ -97,7 +98,7 @@ def stop() -> None:
     global _metrics
     if _metrics is not None:
         _metrics.clear_default_dimensions()
-        _metrics.clear_metrics()  # that would set the defaults again
+        _metrics.clear_metrics()  # this would set uncleared defaults again
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -107,7 +108,9 @@ def stop() -> None:
 
 
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
-    """Increment metric `name`; with `reason` (low cardinality) also under that dimension.
+    """Add `value` to metric `name`; with a `reason`, add it also with the reason as a dimension.
+
+    Use only a few different reasons, because each reason makes a separate metric.
 
     A zero is not sent, because CloudWatch charges for each hour in which it receives a metric.
     """
@@ -127,7 +130,7 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
 
 
 def share(name: str, hit: bool) -> None:
-    """Add one to metric `name`, or a zero, so that the metric's average is the share of the hits.
+    """Add 1 to metric `name` for a hit, otherwise 0, so that its average is the share of the hits.
 
     Use this only for rare actions of a customer, because even a zero writes a line.
     """
@@ -166,7 +169,7 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
 
 @contextmanager
 def request(identity: str | None) -> Iterator[None]:
-    """Add the id of this request, or invocation, to every line within."""
+    """Add the id of this request or invocation to every line that is logged within the context."""
     before = _request.set(identity)
     try:
         yield
@@ -175,7 +178,7 @@ def request(identity: str | None) -> Iterator[None]:
 
 
 def trace(error: BaseException) -> str:
-    """Return the types and code lines of the whole chain of exceptions, no messages or values.
+    """Return the types and code lines of the whole chain of exceptions, without messages or values.
 
     It is one text, because a query for a list shows only the list's first line.
     """
@@ -214,7 +217,7 @@ def sampled(request_id: str) -> bool:
 
 
 class _StandardOutput(logging.Handler):
-    """Looks up sys.stdout on every record, because Lambda and pytest replace it."""
+    """Look up sys.stdout for every record, because Lambda and pytest replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stdout.write(self.format(record) + "\n")

@@ -11,11 +11,11 @@ from typing import Final
 
 from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
 
-COMPILED: Final = "compiled"  # the folder within a folder of templates
+COMPILED: Final = "compiled"  # the subfolder with the compiled templates
 
 
 def templates(folder: Path) -> Environment:
-    """Return the Jinja environment of `folder`: text is escaped, an undefined name is an error."""
+    """Return the Jinja environment of `folder`: it escapes text, and refuses undefined names."""
     compiled = folder / COMPILED
     return _environment(ModuleLoader(compiled) if compiled.is_dir() else FileSystemLoader(folder))
 

@@ -1,4 +1,4 @@
-"""Parts that all public functions share: errors as HTTP, request ids, and the reading of bodies.
+"""Parts that all public functions share: HTTP errors, request ids, and the reading of bodies.
 
 No response and no log line has the text of an unforeseen error, because the text could contain a
 secret.
@@ -105,7 +105,8 @@ _BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
     "greater_than_equal": errors.ParameterInvalidInteger,
     "less_than_equal": errors.ParameterInvalidInteger,
 }
-# Pydantic's own messages speak of validation, inputs and items. These describe a valid value.
+# Pydantic's own messages speak of validation, inputs and items. These sentences describe a valid
+# value instead.
 _SENTENCES: Final[dict[str, str]] = {
     "missing": "This parameter is required.",
     "string_type": "This must be a string.",
@@ -122,8 +123,8 @@ _SENTENCES: Final[dict[str, str]] = {
     "greater_than_equal": "This must be at least {ge}.",
     "less_than_equal": "This must be at most {le}.",
 }
-_NAMED_MAX: Final = 12  # parameters that a message lists
-_LIKE: Final = 0.6  # from here on, difflib finds two names alike
+_NAMED_MAX: Final = 12  # a message lists at most this many parameters
+_LIKE: Final = 0.6  # the difflib ratio from which two names are alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +195,8 @@ def application(
 
     Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` changes it;
     `render` renders every error. The answer to an unknown address ends with `elsewhere`, which
-    names the known addresses. `repeated` are the routes that programs poll. Most requests are for
-    these routes, so the share of failing requests is counted without them.
+    names the known addresses. `repeated` are the routes that programs poll. The share of failing
+    requests is counted without these routes, because they get most requests.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -307,7 +308,7 @@ class _Envelope:
             await self.render(request, problem)(scope, receive, send_with_headers)
 
     def _count(self, scope: Scope, *, failed: bool) -> None:
-        """Count whether a request failed. Requests without a route count only if they fail."""
+        """Count whether a request failed; count a request without a route only if it failed."""
         path = getattr(scope.get("route"), "path", None)
         if path not in self.repeated and (failed or path is not None):
             telemetry.share("RequestsFailed", failed)
@@ -337,8 +338,8 @@ def lambda_handler(
 ) -> LambdaHandler:
     """Return the Lambda handler, which may be called from any thread.
 
-    With an `edge_secret`, it answers only requests with this secret in the header Edge-Secret,
-    which the edge adds.
+    With an `edge_secret`, the handler answers only requests that have this secret in the header
+    Edge-Secret, which the edge adds.
 
     Mangum uses the thread's current event loop. If there is none, Python 3.13 warns and 3.14 fails.
     """
@@ -367,13 +368,14 @@ def _came_through(event: dict[str, Any], secret: str) -> bool:
 
 
 def _readable(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event (payload format 2.0) of API Gateway or a URL that mangum reads without error.
+    """Return the event in a form that mangum reads without an error.
 
-    The event's body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64,
-    and lone surrogates make the event `_MALFORMED`, which is answered with 400. Host and the
+    The event has payload format 2.0 and comes from API Gateway or a function's URL. Its body is
+    returned as bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and lone
+    surrogates make the event `_MALFORMED`, and the request is answered with 400. Host and the
     forwarded port are left out, because our address is BASE_URL. A function's URL keeps only the
-    first address of X-Forwarded-For, which the client may have invented. So behind a function's URL
-    the edge names the client.
+    first address of X-Forwarded-For, which the client may have invented. So an edge in front of a
+    function's URL reports the client in the header Edge-Client.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
@@ -463,9 +465,9 @@ def validated(model: type[Model], value: object) -> Model:
 def from_validation(found: Any, model: type[BaseModel] | None = None) -> CheckoutError:
     """Return the first of pydantic's errors as one of ours.
 
-    If one name is unknown and another is missing, the unknown one is reported, because it is
-    probably the missing name, misspelled. A validator can use one of our codes as the type of its
-    error.
+    If one name is unknown and another name is missing, the unknown name is reported, because it is
+    probably the missing name with a typing error. A validator can use one of our codes as the type
+    of its error.
     """
     first = found[0]
     if first["type"] == "missing":
@@ -486,7 +488,10 @@ def from_validation(found: Any, model: type[BaseModel] | None = None) -> Checkou
 
 
 def no_parameter(name: str, known: Collection[str]) -> str:
-    """Return the sentence for an unknown name, with the most similar known one, or all if few."""
+    """Return the message about an unknown name.
+
+    The message suggests the most similar known name, or lists all known names if they are few.
+    """
     said = "There is no such parameter."
     if near := like(name, known):
         return f"{said} Did you mean `{near}`?"

@@ -65,8 +65,8 @@ def build_in_lambda(services: Callable[[], object]) -> None:
     This happens in the INIT phase, where a function has a whole core, and not in its first request.
     Nothing is sent, so a process starts even if a store does not answer. The garbage collector,
     which was off until now, is switched on. It ignores the objects that exist now, because they
-    stay. It runs after every 20 000 new objects instead of 700, because most requests make fewer.
-    Raises SettingsError.
+    stay in memory until the process ends. It runs after every 20 000 new objects instead of every
+    700, because most requests create fewer than 20 000 objects. Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
@@ -84,7 +84,7 @@ def settings() -> Settings:
 def edge_secret() -> str:
     """Return the edge's secret, or "" without an edge.
 
-    If it is set, Lambda answers only requests with it.
+    If the secret is set, functions in Lambda answer only requests that have it.
     """
     return settings().edge_secret if settings_module.in_lambda(os.environ) else ""
 
@@ -98,9 +98,9 @@ def base_url() -> str:
 
 
 def test_wallets() -> str:
-    """Return the address below which a test stage has its wallets, "" on any other stage.
+    """Return the base URL of a test stage's wallets, or "" on any other stage.
 
-    With it, pages and e-mails show that no money is real.
+    On a test stage, pages and e-mails show that no money is real.
     """
     try:
         return settings().test_wallets
@@ -141,7 +141,7 @@ def api_services() -> Services:
 
 @cache
 def client_services() -> Services:
-    """Build the services of the client documents, with merchants up to a minute old."""
+    """Build the services of the client documents, whose merchants may be up to a minute old."""
     return replace(api_services(), merchants=_cached_merchants())
 
 
@@ -182,7 +182,7 @@ def pay_services() -> PayServices:
 
 
 def _of_merchants() -> dict[str, Any]:
-    """Build what `MerchantServices` adds, by its names."""
+    """Build the services that `MerchantServices` adds to `Services`, by name."""
     from checkout.adapters.dynamo.daily_totals import DynamoDailyTotals
     from checkout.adapters.dynamo.notes import DynamoNotes, DynamoWithdrawals
     from checkout.adapters.dynamo.people import DynamoPeople, DynamoSubscribers

@@ -2,11 +2,11 @@
 
 Three layers limit or repeat calls. A client itself retries after a lost connection, within the
 timeouts of its `Config`. `Persistent` repeats a call that wrote nothing because it lost to a
-concurrent transaction, and repeats a call without an answer once. `PatientClient` limits the wait
-for a store that does not answer: to the time that a request can take, and to the time that is left
-to its process.
+concurrent transaction, and repeats a call without an answer once. `PatientClient` limits how long a
+request waits for a store that does not answer: at most for the time that a request can take, and
+for the time that is left to its process.
 
-After one call of a request to AWS had no answer, the request does not wait that long again: all
+If one of a request's calls to AWS had no answer, the request does not wait that long again: all
 further calls are made once, with short timeouts. Calls near the end of the process's time are
 treated in the same way, because Lambda would otherwise kill the process before it can answer. The
 outcome of a write without an answer is unknown, but the write's condition and writer show later
@@ -88,7 +88,7 @@ def reasons(error: ClientError) -> list[Answer]:
 
 
 def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
-    """Make one call. Raise Unavailable if there is no answer, and a refusal by AWS unchanged."""
+    """Make one call. Raise Unavailable if there is no answer, or AWS's own error if AWS refuses."""
     try:
         return operation(**request)
     except AWS_ERRORS as error:
@@ -163,8 +163,8 @@ class Persistent:
     def _wait_for_progress(self, times: int) -> int:
         """Pause after an answer that shows no progress of a batch.
 
-        Return the number of such answers so far, where `times` is the number before this one.
-        Raises Unavailable if there are too many.
+        `times` is the number of such answers before this one. Returns the number that includes this
+        one. Raises Unavailable if there are too many.
         """
         if times + 1 == _NO_PROGRESS_MAX:
             raise Unavailable("The data store is not answering.")
@@ -237,7 +237,7 @@ _TO_ANSWER: Final = 1.0  # seconds of the process's time that are reserved for t
 
 
 def longest(config: Config) -> float:
-    """Return after how many seconds a call without an answer has failed."""
+    """Return after how many seconds a call that gets no answer has certainly failed."""
     options: Any = config
     attempts: int = options.retries["total_max_attempts"]
     each: float = options.connect_timeout + options.read_timeout
@@ -267,7 +267,7 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 def one_request(context: Context | None) -> Iterator[None]:
     """Limit all waits in the `with` block to the time that the process has left.
 
-    Lambda's `context` gives this time. Outside of Lambda there is no context, and no such limit.
+    Lambda's `context` tells this time. Outside of Lambda there is no context, so there is no limit.
     """
     left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))
@@ -278,9 +278,10 @@ def one_request(context: Context | None) -> Iterator[None]:
 
 
 class PatientClient:
-    """A client of AWS that passes each call to a client with `USUAL` or with `BRIEF`.
+    """A client of AWS that passes each call to one of two clients, with `USUAL` or with `BRIEF`.
 
-    Outside of `one_request` it always uses the former. Raises Unavailable if no time is left.
+    Outside of `one_request` it always uses the client with `USUAL`. Raises Unavailable if no time
+    is left.
     """
 
     def __init__(self, usual: Any, brief: Any) -> None:

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class KmsDetailsKeys:
-    """Wraps merchants' keys for customers' details, and opens details that they sealed.
+    """Wraps merchants' keys for customers' details, and opens details sealed with these keys.
 
     Functions that cannot read ENCRYPTION_KEY use this class. A wrapped key opens only for its
     merchant. `key_id` is the id of the KMS key. `client` is called at the first use, because most
@@ -66,7 +66,7 @@ class KmsDetailsKeys:
         return self._known(wrapped, merchant)[0]
 
     def key(self, wrapped: str, *, merchant: str) -> str:
-        """Return the unwrapped key. Raises as `vault` does."""
+        """Return the unwrapped key. Raises the same errors as `vault`."""
         return self._known(wrapped, merchant)[1]
 
     def _opened(self, wrapped: str, merchant: str) -> tuple[AesVault, str]:

@@ -181,7 +181,8 @@ _KEY_SHOWN: Final = {
 def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> None:
     """Log a refusal of the merchant's key, and count it if the merchant's wallet `lacks` the key.
 
-    A provider also refuses a correct key if the provider could not read the merchant's wallet.
+    Other refusals are not counted, because a provider also refuses a correct key if the provider
+    could not read the merchant's wallet.
     """
     if lacks:
         telemetry.count("MerchantKeyRefused", reason=refused.reason.value)

@@ -102,7 +102,7 @@ class Allowances:
             self._counters.give_back(counter, items)
 
     def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
-        """Count one more e-mail about this session or member until `until`.
+        """Count one more e-mail about this session or member, in the window that ends at `until`.
 
         Return False if `most` e-mails were counted already.
         """
@@ -111,7 +111,7 @@ class Allowances:
     def _attempt(
         self, name: str, client: str, now: datetime, length: timedelta, limit: int, by: int = 1
     ) -> float:
-        """Count `by` more in the window of this length. Return 0, or the seconds until it ends."""
+        """Count `by` more in the window of this length. Return 0, or the seconds to its end."""
         counter, ends = _window(name, client, now, length)
         if self._counters.attempt(counter, limit=limit, until=ends, by=by):
             return 0

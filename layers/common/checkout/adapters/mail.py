@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class SesMail:
-    """Sends e-mails from `sender`. `client` is called at the first one, as few processes send."""
+    """Sends e-mails from `sender`. `client` is called only at the first e-mail of a process."""
 
     def __init__(self, client: Callable[[], Any], sender: str) -> None:
         self._client = client

@@ -34,8 +34,8 @@ class PresentedPasskey:
 class WebAuthnPasskeys:
     """Makes the options for WebAuthn, and verifies the JSON texts that browsers return.
 
-    It accepts a passkey only if it was used at the origin of `base_url`, whose host is the relying
-    party, and if the device has verified the person.
+    A passkey is accepted only if the passkey was used at the origin of `base_url`, whose host is
+    the relying party, and if the device has verified the person.
     """
 
     def __init__(self, base_url: str) -> None:

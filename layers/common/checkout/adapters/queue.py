@@ -36,9 +36,10 @@ class SqsClient(Protocol):
 class SqsEventQueue:
     """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    The message group is the merchant. So the queue serves merchants in turn (SQS "fair queues"),
-    and a merchant with many events does not delay the events of others. `client` is called at the
-    first message, because creating a client is slow and most requests send no message.
+    All messages about one merchant are one message group. So the queue serves merchants in turn
+    (SQS "fair queues"), and a merchant with many events does not delay other merchants' events.
+    `client` is called at the first message, because creating a client is slow and most requests
+    send no message.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:

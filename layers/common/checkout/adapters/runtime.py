@@ -47,7 +47,7 @@ class Threads:
     """`ports.Concurrency` on up to `width` threads, which end with each call.
 
     The threads must end, because Lambda freezes a process between events. The log lines of a thread
-    contain the invocation of the thread's caller.
+    contain the same invocation as those of its caller.
     """
 
     def __init__(self, width: int = WIDTH) -> None:

@@ -172,7 +172,7 @@ class AesVault:
         return self._ciphers[key]
 
     def _refreshed(self) -> bool:
-        """Read the keys again if this is due. Return whether they were read just now."""
+        """Read the keys again if it is time to do so. Return whether they were read just now."""
         now = self._clock.now()
         if not self._keys:
             self._read(now)

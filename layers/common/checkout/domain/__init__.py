@@ -1,4 +1,4 @@
 """The rules of the product, pure: no clock, no randomness, no I/O, no framework.
 
-`transitions.py` has the states of a session.
+`session/transitions.py` has the states of a session.
 """

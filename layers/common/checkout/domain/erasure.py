@@ -1,10 +1,10 @@
-"""Remove a customer from records: their wallet and e-mail addresses, and what belongs to these.
+"""Remove a customer from records: their wallet and e-mail addresses, and details about them.
 
-The addresses are removed from a record in every spelling. A session of this customer, its refunds
-and its events also lose all wallets, quotes and outgoing payments, because the URLs of these may
-name the customer. They also lose all details that the customer gave, and the e-mail address that
-the shop gave. Times, amounts and the merchant's own incoming payment stay, because the merchant's
-accounts need them.
+The addresses are removed from every record, in every spelling. If a session belongs to the
+customer, the session, its refunds and its events also lose all wallets, quotes and outgoing
+payments, because their URLs may name the customer. The same records also lose all details that the
+customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's own
+incoming payment stay, because the merchant's accounts need them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Customer:
 
     `wallets` are https URLs, `emails` are e-mail addresses. `sessions` are the ids of the sessions
     that belong to the customer, whichever wallet they name. `withdrawals` are the ids of sessions
-    that have another e-mail address, so that only their withdrawal belongs to the customer.
+    with another e-mail address, of which only the withdrawal belongs to the customer.
     """
 
     wallets: tuple[str, ...] = field(default=(), repr=False)
@@ -65,7 +65,7 @@ class Customer:
         object.__setattr__(self, "_pattern", pattern)
 
     def has(self, wallet: str) -> bool:
-        """Return whether this is a wallet of the customer."""
+        """Return whether this wallet belongs to the customer."""
         return same_text(wallet) in map(same_text, self.wallets)
 
     def gave(self, session: Session) -> bool:
@@ -74,11 +74,14 @@ class Customer:
         return session.id in self.sessions or (paying is not None and self.has(paying.id))
 
     def received(self, refund: Refund) -> bool:
-        """Return whether a refund goes to a wallet of the customer, or contains an address."""
+        """Return whether a refund goes to a wallet of the customer or contains their address."""
         return self.has(refund.wallet) or self.cleaned(refund) is not refund
 
     def cleaned(self, record: T) -> T:
-        """Return a frozen record, text or tuple without the addresses; `record` if it has none."""
+        """Return `record` without the addresses. It is a frozen dataclass, a text or a tuple.
+
+        If the record contains none of the addresses, the same object is returned.
+        """
         after = self._cleaned(record)
         return record if after == record else after
 
@@ -105,14 +108,15 @@ def _of_email(email: str) -> str:
 
 
 def in_session(session: Session, customer: Customer) -> bool:
-    """Return whether the session contains anything of the customer."""
+    """Return whether the session contains anything about the customer."""
     return _without_customer(session, customer) != session
 
 
 def gave_email(session: Session, email: str, mark: str | None) -> bool:
-    """Return whether the session has this e-mail address, sealed or as the shop gave it to /v1.
+    """Return whether the session has this e-mail address, from the customer or from the shop.
 
-    `mark` is the hash of the address at the session's merchant; None if that merchant makes none.
+    `mark` is the address's hash, made with the key of the session's merchant; None if this merchant
+    makes no hashes. The address that the shop gave to /v1 is compared as text.
     """
     if mark is not None and session.customer_mark == mark:
         return True

@@ -3,8 +3,8 @@
 The name and price of a link never change, because the link may be printed. A link can have a stock.
 A new session then takes its items from the stock, and returns them once it is certain that nothing
 was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that
-buyers do not wait for each other, unless a customer can buy several items at once
-(docs/decisions/0015).
+buyers do not wait for each other. If a customer can buy several items at once, the stock is stored
+in one row (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _NUMBER_MAX: Final = 8  # letters and digits of an order number
 class PaymentLink:
     """A fixed price. `unit_amount` is in the currency's minor units.
 
-    `left` is the number of items that are neither held nor sold, or None without a stock limit;
-    `rows` is the number of rows in which they are stored. If `success_url` is None, customers stay
-    on the receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a
-    customer is asked for; those in `required` are mandatory. If the link asks for anything else,
-    `collect_json` has the complete list (collect.py). `image` is the URL of a picture. `most` is
-    the number of items that a customer can buy at once, if it is more than one.
+    `left` is the number of items that are neither held nor sold, or None if there is no stock
+    limit; `rows` is the number of rows in which the stock is stored. If `success_url` is None,
+    customers stay on the receipt page. `stopped_at` is set while the link is stopped. `asked` are
+    the details that a customer is asked for; those in `required` are mandatory. If the link asks
+    for anything else, `collect_json` has the complete list (collect.py). `image` is the URL of a
+    picture. `most` is the number of items that a customer can buy at once, if it is more than one.
     """
 
     id: str
@@ -78,7 +78,10 @@ class PaymentLink:
 
     @property
     def offered(self) -> int:
-        """Return how many items the page offers: no more than are left, unless none are left."""
+        """Return the largest number of items that the page offers for one purchase.
+
+        It is at most the number of items left. If none are left, it is `quantity_max`.
+        """
         return min(self.quantity_max, self.left or self.quantity_max)
 
     @property
@@ -118,13 +121,13 @@ class PaymentLink:
         quantity: int = 1,
         row: str | None = None,
     ) -> Session:
-        """Return the open session of one purchase.
+        """Return the new, open session of one purchase.
 
-        A customer who cancels returns to the link's own page. Without a `success_url`, a customer
-        who has paid gets the receipt. `customer_details` and `customer_further` are sealed. A
-        search for `customer_mark` finds the session. `row` is the stock's row from which the
-        session takes its items. Raises AmountNotRepresentable and UrlInvalid, because the wallet or
-        the return hosts may have changed since the link was made.
+        A customer who cancels returns to the link's own page. If the link has no `success_url`, a
+        customer who has paid sees the receipt page. `customer_details` and `customer_further` are
+        sealed. A search for `customer_mark` finds the session. `row` is the stock's row from which
+        the session takes its items. Raises AmountNotRepresentable and UrlInvalid, because the
+        wallet or the return hosts may have changed since the link was made.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -178,14 +181,14 @@ class PaymentLink:
 def order_of(session_id: str) -> str:
     """Return the order number of a purchase, which is easy to read aloud.
 
-    It is made from a digest of the session's id, so nobody can derive the id from it.
+    It is made from a digest of the session's id, so nobody can derive the id from the number.
     """
     digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
     return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)
 
 
 def quantity_of(typed: str, most: int) -> int | None:
-    """Return a typed number of items, from 1 to `most`, or None."""
+    """Return a typed number of items if it is from 1 to `most`; None for other texts."""
     text = "".join(str(unicodedata.decimal(each, each)) for each in typed.strip())
     return int(text) if _QUANTITY.fullmatch(text) and 1 <= int(text) <= most else None
 

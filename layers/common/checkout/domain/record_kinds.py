@@ -29,7 +29,7 @@ from checkout.domain.webhooks.record import WebhookEvent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of records. `table` is where they are stored; their sealed fields are bound to it.
+    """A kind of records. `table` stores the records; their sealed fields are bound to this table.
 
     `events` are the events that can happen to such a record. `advance` applies the transitions of
     this kind. `event` makes the webhook event of a change.
@@ -73,7 +73,7 @@ def charge_event(
     base_url: str,
     at: datetime,
 ) -> WebhookEvent:
-    """Return the event about a session's charge that a change of its refund made `at` a time."""
+    """Return the event about a session's charge, made because its refund changed `at` this time."""
     from checkout.domain.stripe.objects import charge, envelope
 
     event = refund_event(refund, event_type, event_id=event_id, base_url=base_url, at=at)

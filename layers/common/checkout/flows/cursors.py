@@ -1,4 +1,7 @@
-"""Make opaque cursors, each for a position in one merchant's list; others cannot use them."""
+"""Make opaque cursors, each for a position in one merchant's list.
+
+Other merchants cannot use such a cursor.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class CursorPage(Generic[T]):
 
 
 def with_cursor(merchant: str, page: Page[T]) -> CursorPage[T]:
-    """Return a page of this merchant's list, with the cursor of the next one."""
+    """Return a page of this merchant's list, with the cursor for the next page."""
     more = cursor(merchant, page.next_key) if page.next_key else None
     return CursorPage(page.records, more)
 

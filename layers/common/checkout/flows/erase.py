@@ -4,7 +4,7 @@ The operator identifies the customer by a wallet, an e-mail address or a session
 
 Each record is written only if it has not changed since it was read, so an erasure can run at the
 same time as checkouts and the sweep. It can be stopped and started again. Records that are still
-needed are kept and counted, and a later run erases them.
+needed are kept and counted. A later run can erase them.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Report:
 
 
 def with_email(services: DashboardServices, records: DynamoRecords, email: str) -> Customer:
-    """Return the customer with this e-mail address, given by them or a shop, and their sessions.
+    """Return the customer with this e-mail address and the sessions in which it was given.
 
-    If the customer gave this address with a withdrawal, its session is also included, unless the
-    session has another e-mail address. The customer's wallets are not included, because other
-    people may pay with them, too. Raises Unavailable, also if a merchant's key for details does not
-    open.
+    The customer or a shop may have given the address. If it was given with a withdrawal, the
+    session of the withdrawal is also included, unless that session has another e-mail address. The
+    customer's wallets are not included, because other people may pay with the same wallets. Raises
+    Unavailable, also if a merchant's key for details cannot be decrypted.
     """
     marks: dict[str, str | None] = {}
     withdrawn = {
@@ -93,7 +93,7 @@ def with_email(services: DashboardServices, records: DynamoRecords, email: str) 
     }
     theirs: set[str] = set()
     for session in records.sessions():
-        if session is None:  # the erasure counts it
+        if session is None:  # `erase` counts it as unreadable
             continue
         if session.merchant not in marks:
             marks[session.merchant] = _mark(services, session.merchant, email)
@@ -132,12 +132,12 @@ def erase(
     *,
     on_progress: Callable[[Report], None],
 ) -> Report:
-    """Go through all records and call `on_progress` now and then.
+    """Go through all records, erase this customer, and call `on_progress` now and then.
 
     Raises `errors.Unavailable`; then the next run continues.
     """
     report = Report()
-    erased: set[str] = set()  # sessions, of every customer who was erased
+    erased: set[str] = set()  # ids of sessions whose customer was erased, whoever it was
     withdrawn: dict[str, Session] = {}
     for session in _each(records.sessions(), "sessions", report, on_progress):
         if session.id in customer.withdrawals:
@@ -177,7 +177,7 @@ def _each(
 def _erase_session(
     services: DashboardServices, session: Session, customer: Customer, report: Report
 ) -> Session:
-    """Erase a session that no longer needs its customer. Return the stored session.
+    """Erase the customer from a session that no longer needs them. Return the stored session.
 
     Its note and withdrawal are erased first, because a later run skips an erased session.
     """
@@ -223,10 +223,10 @@ def _erase_refund(
     *,
     theirs: bool,
 ) -> None:
-    """Erase a refund that has ended. A pending refund still needs its customer's wallet.
+    """Erase the customer from an ended refund. A pending refund still needs their wallet.
 
-    `theirs` means that the customer of the refund's session was erased. Then it does not matter to
-    which wallet the refund goes.
+    `theirs` means that the customer of the refund's session was erased. Then the refund's wallet is
+    erased, whichever wallet it is.
     """
     if not (theirs and refund.wallet) and not customer.received(refund):
         return
@@ -256,7 +256,7 @@ def _erase_entry(
 def _erase_answer(
     records: DynamoRecords, answer: Reservation, customer: Customer, report: Report, *, theirs: bool
 ) -> None:
-    """Erase the customer from a stored answer. `theirs` means that it names an erased session."""
+    """Erase the customer from a stored answer. `theirs` means that its session was erased."""
     body = body_without_wallet(answer.body, customer, theirs=theirs)
     if body != answer.body:
         records.replace_answer(replace(answer, body=body))
@@ -278,7 +278,7 @@ def _erase_withdrawal(
     report: Report,
     session: Session | None,
 ) -> None:
-    """Erase a withdrawal of the customer from a session that has another e-mail address."""
+    """Erase the customer from a withdrawal whose session has another e-mail address."""
     if filed.session in customer.withdrawals:
         _clear_withdrawal(services, filed.session, session, report)
 
@@ -288,7 +288,7 @@ def _clear_withdrawal(
 ) -> None:
     """Erase the name and the e-mail address of a withdrawal of this customer.
 
-    A withdrawal is kept some days longer than its session. If the session is gone, it is None.
+    A withdrawal is kept some days longer than its session. `session` is None if it was deleted.
     """
     found = services.withdrawals.get(session_id)
     if found is None or found.said is None:
@@ -333,11 +333,12 @@ def _erase_event(
     *,
     theirs: bool,
 ) -> None:
-    """Erase an event that was delivered or given up.
+    """Erase the customer from an event that was delivered or given up.
 
-    Pending events must still name the customer. `theirs` means that the customer of the event's
-    session was erased. A receiver's answer may then repeat the customer's details, whichever wallet
-    the body names. While such an event is pending, an answer may still arrive.
+    An event that is still to be delivered must name the customer, so it is kept for a later run.
+    `theirs` means that the customer of the event's session was erased. Then the stored answers of
+    the receiver are erased, too, because they may repeat the customer's details, whichever wallet
+    the event's body names.
     """
     waits = theirs and event.status is EventStatus.PENDING
     if not waits and event_without_wallet(event, customer, theirs=theirs) is event:

@@ -1,8 +1,9 @@
 """Return the first answer to a repeated request, by its `Idempotency-Key` (decisions.md).
 
-The answer is stored in the same transaction as the change, so neither is ever stored without the
-other. The exception is the creation of a session, whose answer is stored before the session
-(`Reservation.session`). If a request is refused, nothing is stored, and its key remains free.
+The answer is stored in the same transaction as the request's change, so neither is ever stored
+without the other. The only exception is the creation of a session: the answer is stored before the
+session (`Reservation.session`). If a request is refused, nothing is stored, and its key can be used
+for another request.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted(Generic[T]):
-    """A POST of a merchant: its key or None, its fingerprint, and the rendering of its result.
+    """A merchant's POST: its key or None, its fingerprint, and a function that renders its result.
 
-    The fingerprint is used only with a key. `lasting` means that the same request cannot be refused
-    because the first request was made or because time has passed since.
+    The fingerprint is used only with a key. `lasting` means that a repeated request is never
+    refused only because the first request has changed the state or because time has passed since
+    then.
     """
 
     merchant: str
@@ -51,7 +53,8 @@ class Posted(Generic[T]):
     lasting: bool = False
 
 
-# Makes the record that is written with a result. The text is the writer, which marks the write.
+# Makes the record that is written together with a result. The `str` is the writer's mark of the
+# write.
 Reserve = Callable[[T, str], Reservation]
 
 
@@ -65,7 +68,7 @@ class _Reply(Generic[T]):
         self._stored: tuple[T, str] | None = None
 
     def reserve(self, result: T, writer: str) -> Reservation:
-        """Return the record to write with `result`: a `Reserve`."""
+        """Return the record to write together with `result`. This method is a `Reserve`."""
         now = self._services.clock.now()
         body = self._posted.render(result)
         self._stored = result, body
@@ -80,17 +83,17 @@ class _Reply(Generic[T]):
         )
 
     def body(self, result: T) -> str:
-        """Return the stored body, because a new one could show a later state, such as expired."""
+        """Return the stored body, because a newly rendered one could show a later state."""
         stored = self._stored
         return stored[1] if stored and stored[0] == result else self._posted.render(result)
 
 
 def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:
-    """Return the answer to `posted`: the stored one, or the result of `act`, which stores it.
+    """Return the stored answer to `posted`. If there is none, call `act`, which stores a new one.
 
-    `act` gets the function that makes the record, or None without a key. If `act` is refused
-    because the first request has already changed the state, the first answer is returned. Raises
-    IdempotencyKeyInvalid, IdempotencyKeyReused, and the errors of `act`.
+    `act` is called with the function that makes the stored record, or with None if there is no key.
+    If `act` refuses the request because the first request has already changed the state, the first
+    answer is returned. Raises IdempotencyKeyInvalid, IdempotencyKeyReused, and the errors of `act`.
     """
     if posted.key is None:
         return Answer(posted.status, posted.render(act(None)), replayed=False)
@@ -117,7 +120,7 @@ def stored(services: Services, merchant: str, key: str) -> Reservation | None:
 def replayed(fingerprint: str, held: Reservation) -> Answer:
     """Return the stored answer.
 
-    Raises IdempotencyKeyReused if it was stored for other parameters.
+    Raises IdempotencyKeyReused if the answer was stored for other parameters.
     """
     if held.fingerprint != fingerprint:
         raise IdempotencyKeyReused(
@@ -139,7 +142,7 @@ def _place(merchant: str, key: str) -> str:
         raise IdempotencyKeyInvalid(
             "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
         )
-    # Neither part can contain a line break, so different pairs are different texts.
+    # Neither part can contain a line break, so different pairs give different texts.
     return hashlib.sha256(f"{merchant}\n{key}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Rate limits per client and per merchant. A client of None is not limited."""
+"""Rate limits per client and per merchant. If the client is None, nothing is limited."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from checkout.services import Services
 
 
 def admit(services: Services, rule: Rule, client: str) -> None:
-    """Count one more request of `client` in this process. Raises RateLimited."""
+    """Count one more request from `client` in this process. Raises RateLimited."""
     _refuse(services.limits.take(rule, client))
 
 
 def admit_work(services: Services, rule: Rule, client: str | None, *, provider: str) -> None:
     """Count one more use case with requests to wallets of `provider`, before it begins.
 
-    Raises RateLimited. At a known provider, the first use cases that `rule` allows are not counted.
+    Raises RateLimited. If the provider is known, use cases within `rule` are counted only in this
+    process, not in the shared count.
     """
     if client is None:
         return
@@ -48,7 +49,7 @@ def admit_list(services: Services, merchant: str) -> None:
 
 
 def admit_sign_up(services: Services, client: str) -> None:
-    """Count one more sign-up of `client` today. Raises RateLimited."""
+    """Count one more sign-up from `client` today. Raises RateLimited."""
     _refuse(services.limits.take_sign_up(client))
 
 
@@ -57,7 +58,7 @@ def admit_letter(
 ) -> None:
     """Count one more e-mail today to an unconfirmed address. Raises RateLimited.
 
-    The limit of the mailbox is checked last, so that e-mails refused by the other limits do not use
+    The limit for the mailbox is checked last, so that e-mails that other limits refuse do not use
     it up.
     """
     counted = (
@@ -76,7 +77,7 @@ def admit_letter(
 
 
 def admit_items(services: Services, link: str, client: str, items: int, *, left: int) -> None:
-    """Count the items that `client` takes of a link's stock. Raises RateLimited."""
+    """Count the items that `client` takes from a link's stock. Raises RateLimited."""
     _refuse(services.limits.take_items(link, client, items, left=left))
 
 

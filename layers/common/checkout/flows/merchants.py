@@ -24,10 +24,10 @@ def get(merchants: DynamoMerchants, merchant_id: str) -> Merchant:
 
 
 def of(merchants: DynamoMerchants, record: Session | Refund) -> Merchant:
-    """Read the merchant of a payment, with the client and the wallet that it was begun with.
+    """Read a payment's merchant, with the client and the wallet with which the payment began.
 
     Raises ResourceMissing. Raises Unavailable if the merchant's record lacks this client and
-    wallet; the payment then waits, because no other client may ask the wallets about it.
+    wallet. The payment then waits, because wallets show it to no other client.
     """
     return as_of(merchants, record.merchant, record.identity)
 
@@ -49,8 +49,9 @@ def change(
     changed: Callable[[Merchant], Merchant],
     write: Callable[[Merchant], None] | None = None,
 ) -> Merchant:
-    """Write the result of `changed`, with `write` or `DynamoMerchants.replace`.
+    """Change the merchant with `changed`, and write it with `write` or `DynamoMerchants.replace`.
 
-    A merchant that `changed` returns unchanged is not written. Raises ResourceMissing, Conflict.
+    If `changed` returns the merchant unchanged, nothing is written. Raises ResourceMissing,
+    Conflict.
     """
     return retry_on_conflict(get(merchants, merchant_id), changed, write or merchants.replace)

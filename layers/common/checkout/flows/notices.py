@@ -1,11 +1,12 @@
-"""Find the cases that need a person of the merchant, and send members an e-mail about them.
+"""Find the cases that need a person at the merchant, and e-mail members about these cases.
 
-Payments, webhook endpoints, keys and the refund budget may need a person. The cases are not stored
-but found in the records each time, so a solved case is not shown any more.
+A person may have to look at payments, webhook endpoints, keys or the refund budget. The cases are
+not stored. They are found in the records each time, so a solved case is no longer shown.
 
 If the operator has set a sender, a member can choose topics, a pace and a language, and enter an
-e-mail address. The address gets no notices until the member, while signed in, has confirmed it by a
-link. The sweep looks at each of these members when a look is due:
+e-mail address. No notices are sent to the address until the member, while signed in, has confirmed
+it by a link. For each of these members, the sweep looks for new cases when the member's next look
+is due:
 
     1  Read the member and find the cases. A revoked member gets no more e-mails.
     2  Write the cases to be sent and the time of the next look, if the record is still as it was
@@ -14,9 +15,9 @@ link. The sweep looks at each of these members when a look is due:
     4  If the mail service refuses the e-mail, write that it was not sent, so that the next look
        sends it.
 
-If the mail service does not answer, or the process dies after 2, the e-mail may or may not have
-been sent. It is not sent again, but the banner in the dashboard still shows the cases. Cases that
-were solved before 1 are not sent.
+If the mail service does not answer, or the process dies after step 2, the e-mail may or may not
+have been sent. It is not sent again, but the banner in the dashboard still shows the cases. Cases
+that were solved before step 1 are not in the e-mail.
 """
 
 from __future__ import annotations
@@ -71,12 +72,12 @@ from checkout.ports import Notice
 from checkout.services import DashboardServices, PayServices
 from open_payments.errors import Reason
 
-SESSIONS_MAX: Final = 100  # sessions of a page of the index
+SESSIONS_MAX: Final = 100  # sessions in a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read
 NEWEST: Final = 10  # newest sessions, or events of an endpoint, that show the present state
-FAILS: Final = 3  # consecutive attempts, until an endpoint counts as failing
-SOON: Final = timedelta(days=7)  # a key in use that ends within this time
-NEW_FOR: Final = timedelta(days=3)  # an address of webhooks that another person has set
+FAILS: Final = 3  # an endpoint is failing after so many failed attempts in a row
+SOON: Final = timedelta(days=7)  # a key in use is shown if it ends within this time
+NEW_FOR: Final = timedelta(days=3)  # a webhook address set by somebody else is shown this long
 BUDGET: Final = "Refund budget"
 AnyServices = DashboardServices | PayServices
 _REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
@@ -103,8 +104,8 @@ class Case(StrEnum):
 class ActionItem:
     """One case that needs a person.
 
-    `target` is the id of the session, endpoint or key, `name` its name for people. `at` is when the
-    case began, or when a key ends.
+    `target` is the id of the session, endpoint, key or budget, and `name` its name for people. `at`
+    is when the case began or, for a key, when the key ends.
     """
 
     case: Case
@@ -115,7 +116,7 @@ class ActionItem:
 
 @dataclass(frozen=True, slots=True)
 class ActionItems:
-    """All cases that need a person, in the order of `Case`. With `more`, there may be others."""
+    """The cases that need a person, in the order of `Case`. If `more`, there may be others, too."""
 
     found: tuple[ActionItem, ...]
     more: bool
@@ -123,14 +124,14 @@ class ActionItems:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The last attempt of an endpoint, if there is one, and since when its attempts fail."""
+    """An endpoint's last attempt, if any, and the time since which its attempts have failed."""
 
     last: Delivery | None
     failing_since: datetime | None
 
 
 def action_items(services: AnyServices, key: Actor) -> ActionItems:
-    """Return the cases that need a person of the actor's merchant now.
+    """Return the cases at the actor's merchant that need a person now.
 
     Raise Unavailable, and ResourceMissing for a merchant that no longer exists.
     """
@@ -228,7 +229,7 @@ def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endp
 
 
 def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:
-    """Return when the endpoint began to fail, if its last attempts failed; None if not."""
+    """Return when the endpoint began to fail, or None if its last attempts did not all fail."""
     made = _made(events, endpoint)
     good = [number for number, each in enumerate(made) if each.succeeded]
     failed = made[good[-1] + 1 :] if good else made
@@ -250,7 +251,8 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
     """Yield the cases of the refund budget: it is over, or an owner was asked to approve one.
 
-    It is also treated as over if the wallet has not answered a renewal of its token for a day.
+    The budget is also treated as over if, for a day, the wallet has not answered requests to renew
+    the budget's token.
     """
     if mandate is None:
         return
@@ -295,7 +297,7 @@ TOPICS: Final[dict[Case, Topic]] = {
 
 
 def of(services: DashboardServices, member: Member) -> Subscriber | None:
-    """Return the member's choice, or None."""
+    """Return the member's choice of notices, or None."""
     found = services.subscribers.get(subscriber_id(member.id))
     return found if found is not None and found.look_at is not None else None
 
@@ -311,11 +313,12 @@ def choose(
     language: str,
     reserve: Reserve[Chosen] | None = None,
 ) -> Chosen:
-    """Store the choice. Return it, and the token of the link that confirms a new address.
+    """Store a choice of notices. Return it with the token for the link that confirms a new address.
 
-    `client` is the client's network address. The caller sends the link to `asked`. The record that
-    `reserve` makes is written with the choice. Raise MerchantUnproven, MerchantSuspended,
-    EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with `reserve`.
+    `client` is the client's network address. The caller sends the link to the `asked` address. The
+    record that `reserve` makes is written together with the choice. Raise MerchantUnproven,
+    MerchantSuspended, EmailInvalid, ParameterInvalid, RateLimited, Conflict, and KeyHeld with
+    `reserve`.
     """
     if services.mail is None:
         raise ParameterInvalid("This service sends no e-mail.")
@@ -383,7 +386,7 @@ def confirm(services: DashboardServices, member: Member, token: str) -> Subscrib
 
 
 def stop(services: DashboardServices, member: Member) -> None:
-    """End the member's notices, and delete their address. Raise Conflict."""
+    """End the member's notices, and delete the member's address. Raise Conflict."""
     found = of(services, member)
     if found is None:
         return
@@ -393,7 +396,7 @@ def stop(services: DashboardServices, member: Member) -> None:
 
 
 def look(services: PayServices, known: Subscriber) -> Subscriber:
-    """Send the subscriber the new cases, if due. Return the record as it is then.
+    """Send the subscriber the new cases if a look is due. Return the record as it is afterwards.
 
     Raise Unavailable, and ResourceMissing for a merchant that no longer exists.
     """
@@ -447,7 +450,7 @@ def _written(
     *,
     again: datetime | None = None,
 ) -> Subscriber:
-    """Write the cases and the next look. Return `known` itself if another process was first."""
+    """Write the cases and the time of the next look. Return `known` itself after a lost race."""
     after = known.changed(
         writer=new_nonce(services.random_bytes),
         told=told,

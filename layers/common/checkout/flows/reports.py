@@ -1,8 +1,9 @@
 """Reports: the search for transactions, exports, statements and daily figures.
 
-An export is read in parts that fit into one Lambda response (6 MB, 29 s). Ended sessions are
-counted some minutes after their end. The figures also include ended sessions of the list that are
-not counted yet, so the sums of the figures always equal the sums of the list.
+An export is read in parts, each of which fits into one Lambda response (6 MB, 29 s). Ended sessions
+are counted in the daily totals some minutes after their end. The figures also include listed
+sessions that have ended but are not counted yet, so the sums of the figures always equal the sums
+of the list.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from checkout.ports import ScanPositions
 from checkout.services import DashboardServices, PayServices, Services
 from open_payments.models import Amount
 
-# A session's id, in the address of a page or alone.
+# A session's id, alone or within the address of a page.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")
 _PLAIN_ID: Final = re.compile(r"[^\s]{8,}")  # ids of wallets: a UUID, or another long text
 
@@ -40,8 +41,9 @@ def find_transactions(
 ) -> SessionList:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
-    An empty text matches all. An e-mail address finds the sessions whose customers gave this
-    address; if there are none, it finds the same text in other fields. Raises CursorInvalid.
+    An empty text matches all sessions. An e-mail address finds the sessions whose customers gave
+    this address. If there are none, the same text is searched for in other fields. Raises
+    CursorInvalid.
     """
     typed = text.strip()
     marked = _mark(services, key, typed)
@@ -53,7 +55,7 @@ def find_transactions(
         return lists.list_page(services, key, query)
     if query.cursor is None:
         for session_id in _ids(services, key, typed):
-            with suppress(ResourceMissing):  # any other text is searched for as usual
+            with suppress(ResourceMissing):  # the text is then searched for as usual
                 return _bounded(services, (lookup.get(services, key, session_id),), query)
     listed = lists.list_page(services, key, replace(query, search=typed))
     if listed.sessions or query.cursor is not None or len(same_text(typed)) < PREFIX_LEAST:
@@ -63,7 +65,7 @@ def find_transactions(
 
 
 def _mark(services: DashboardServices | PayServices, key: Actor, typed: str) -> str | None:
-    """Return the text by which a typed e-mail address finds sessions; None for other texts."""
+    """Return the lookup text for a typed e-mail address, or None for other texts."""
     email = email_of(typed)
     if email is None:
         return None
@@ -71,7 +73,7 @@ def _mark(services: DashboardServices | PayServices, key: Actor, typed: str) -> 
 
 
 def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:
-    """Yield the session with the typed id, if it is an id."""
+    """Yield the id of the session that a typed id names, if the text is an id."""
     named = _SESSION.search(typed)
     if named:
         yield named[0]
@@ -106,7 +108,7 @@ EXPORT_ROUNDS: Final = 10  # index pages of 100 that are read for a part
 class ExportPart:
     """Sessions of an export, newest first; `next_cursor` is None in the last part.
 
-    Every session created after `looked_to` was examined.
+    All sessions that were created after `looked_to` have been read.
     """
 
     sessions: tuple[Session, ...]
@@ -114,7 +116,7 @@ class ExportPart:
     looked_to: datetime | None
 
     def cut(self, key: Actor, length: int) -> ExportPart:
-        """Return the first `length` sessions, if the response has no space for more."""
+        """Return the part with only the first `length` sessions, which fit into the response."""
         if length == len(self.sessions):
             return self
         kept = self.sessions[:length]
@@ -136,9 +138,10 @@ def export_part(services: DashboardServices, key: Actor, text: str, query: ListQ
 
 STATEMENT_DAYS_MAX: Final = 31
 STATEMENT_PAGE: Final = 100
-STATEMENT_ROUNDS: Final = 150  # pages that are read for a statement, if the time suffices
-READ_FOR: Final = timedelta(seconds=5)  # after this time an incomplete statement is shown
-# A session can be decided long after its creation, if a part is accepted or money comes late.
+STATEMENT_ROUNDS: Final = 150  # a statement reads at most this many pages
+READ_FOR: Final = timedelta(seconds=5)  # after this time, the statement is shown incomplete
+# A session can be decided long after its creation, if a partial payment is accepted or if money
+# arrives late.
 DECIDED_WITHIN: Final = timedelta(days=31)
 # The longest time from a refund's request to its end, which includes the wait for its approval.
 REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
@@ -146,7 +149,7 @@ REFUNDED_WITHIN: Final = APPROVAL_AWAITED + timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The days of a statement; not `whole` if there were too many records to read."""
+    """The days of a statement. It is not `whole` if there were too many records to read."""
 
     days: tuple[StatementDay, ...]
     whole: bool
@@ -155,7 +158,7 @@ class Statement:
 def read_statement(
     services: DashboardServices, key: Actor, *, first: date, last: date
 ) -> Statement:
-    """Return the statement of these days, at most the last DAYS_MAX of them."""
+    """Return the statement of these days, at most the last STATEMENT_DAYS_MAX of them."""
     first = max(first, last - timedelta(days=STATEMENT_DAYS_MAX - 1))
     begin = datetime.combine(first, time(), UTC)
     end = datetime.combine(last + timedelta(days=1), time(), UTC)
@@ -170,7 +173,7 @@ def read_statement(
 def _sessions(
     services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
 ) -> tuple[list[Session], bool]:
-    """Return the sessions created in this time, and whether none is missing. Stop at `until`."""
+    """Return the sessions created in this time, and whether all were read. Stop at `until`."""
     found: list[Session] = []
     after = None
     for _ in range(STATEMENT_ROUNDS):
@@ -192,7 +195,7 @@ def refunds_of(
     until: datetime,
     rounds: int = STATEMENT_ROUNDS,
 ) -> tuple[list[Refund], bool]:
-    """Return the refunds that may have ended since `begin`, and whether none is missing.
+    """Return the refunds that may have ended since `begin`, and whether all of them were read.
 
     Stop at `until`, or after `rounds` reads.
     """
@@ -211,13 +214,13 @@ def refunds_of(
 
 
 FIGURES_DAYS_MAX: Final = 92
-NEWEST: Final = 100  # sessions, which include those that are not counted yet
+NEWEST: Final = 100  # the newest sessions are read, to find uncounted ones
 TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The sums of some days, in their order.
+    """The sums of some days, in the order of the days.
 
     Sessions that ended in the last minutes and were created before `looked_to` may be missing.
     `looked_to` is None if no session is missing.
@@ -228,10 +231,10 @@ class Figures:
 
 
 def daily_figures(services: DashboardServices, key: Actor, *, first: date, last: date) -> Figures:
-    """Return the days from `first` to `last`, at most the last 2 * DAYS_MAX of them.
+    """Return the figures from `first` to `last`, at most the last 2 * FIGURES_DAYS_MAX days.
 
-    The days include ended sessions that were not counted yet. This takes one read for each shard of
-    the merchant and each 100 days, two reads of positions, and one page of the list.
+    The figures include ended sessions that were not counted yet. Reading them takes one read for
+    each of the merchant's shards per 100 days, two reads of positions, and one page of the list.
     """
     first = max(first, last - timedelta(days=2 * FIGURES_DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
@@ -241,7 +244,7 @@ def daily_figures(services: DashboardServices, key: Actor, *, first: date, last:
         counted = services.daily_totals.days(key.lists, currency, wanted)
         before, positions = positions, services.daily_totals.positions()
         if before.marks == positions.marks:
-            break  # nothing was counted meanwhile, so the days belong to these positions
+            break  # nothing was counted meanwhile, so the positions are right for these days
     ended, looked_to = _uncounted(services, key, positions)
     found = {each.day: each for each in counted}
     for more in tallied(ended, lambda _: _offered(services, key)):
@@ -253,7 +256,7 @@ def daily_figures(services: DashboardServices, key: Actor, *, first: date, last:
 def _uncounted(
     services: DashboardServices, key: Actor, positions: ScanPositions
 ) -> tuple[list[Session], datetime | None]:
-    """Return the newest sessions that ended and were not counted, and where the reading ended."""
+    """Return the newest ended sessions that were not counted, and where the reading stopped."""
     now = services.clock.now()
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None

@@ -1,4 +1,4 @@
-"""Change a record that other requests may change, too; after a lost race, decide again."""
+"""Change a record that other requests may change at the same time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final, TypeVar
 from checkout.domain.ground.errors import Conflict
 from checkout.ports import Stale
 
-TRIES: Final = 5  # how often the loser of a write decides again
+TRIES: Final = 5  # how often the loser of a race decides again
 
 T = TypeVar("T")
 
 
 def retry_on_conflict(record: T, changed: Callable[[T], T], write: Callable[[T], None]) -> T:
-    """Write the result of `changed`; after a lost race, decide again from the winner.
+    """Write the result of `changed`; after a lost race, call `changed` with the winner's version.
 
-    Returns the record as written. A record that `changed` returns unchanged is not written. Raises
-    Conflict after too many lost races, and the errors of `changed` and `write`.
+    Returns the record as written. If `changed` returns its record unchanged, nothing is written.
+    Raises Conflict after too many lost races, and the errors of `changed` and `write`.
     """
     for _ in range(TRIES):
         after = changed(record)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from checkout.adapters.dynamo.erasure import DynamoRecords
 
 HIDDEN: Final = "(not shown)"
-AHEAD: Final = timedelta(days=30)  # sessions wait at most this long for the sweep
-DUE_MAX: Final = 100_000  # sessions of each shard
+AHEAD: Final = timedelta(days=30)  # the next check of a session is at most this far ahead
+DUE_MAX: Final = 100_000  # sessions read of each shard
 _BY_HAND: Final = {
     Attention.PARTIAL_PAYMENT: "A part of the money arrived. The merchant has to accept it as "
     "paid, or give the session up.",
@@ -38,9 +38,9 @@ T = TypeVar("T")
 
 
 def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
-    """Return the fields of a record that have a value, as JSON.
+    """Return those fields of a record that have a value, as JSON.
 
-    Raise ResourceMissing, Conflict if the record cannot be read.
+    Raise ResourceMissing, and Conflict if the record cannot be read.
 
     `record_id` is the id of a session, a refund, an event or its copy, a merchant or a payment
     link; or the hash under which an API key or the answer to an idempotency key is stored.
@@ -71,7 +71,7 @@ def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A session that log lines name; `session` is None if its record cannot be read."""
+    """A session that log lines name. `session` is None if the session's record cannot be read."""
 
     id: str
     merchant: str | None
@@ -79,9 +79,9 @@ class Found:
 
 
 def find(services: DashboardServices, records: DynamoRecords, ref: str) -> Found:
-    """Return the session that log lines name `ref`. Raise ResourceMissing.
+    """Return the session whose reference in log lines is `ref`. Raise ResourceMissing.
 
-    Sessions in the sweep's index are read first, then the whole table.
+    The sessions in the sweep's index are searched first, then the whole table.
     """
     everything = chain(_due(services), records.session_ids())
     session_id = next((each for each in everything if session_ref(each) == ref), None)
@@ -89,7 +89,7 @@ def find(services: DashboardServices, records: DynamoRecords, ref: str) -> Found
         raise ResourceMissing("No session has this reference.")
     try:
         session = services.sessions.get(session_id)
-    except (KeyError, TypeError, ValueError):  # a damaged record, or a newer release's
+    except (KeyError, TypeError, ValueError):  # damaged, or written by a newer release
         session = None
     return Found(session_id, records.merchant_of(session_id), session)
 

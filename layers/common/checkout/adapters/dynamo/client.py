@@ -49,7 +49,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """The address of the tables, named `prefix-<table>`. Without an endpoint, AWS is used."""
+    """The address of the tables, each named `prefix-<table>`. Without an endpoint, AWS is used."""
 
     prefix: str
     endpoint_url: str | None
@@ -161,8 +161,8 @@ def readable(
 ) -> tuple[list[T], list[str]]:
     """Read the rows of a list. Return the records, and the keys of rows that cannot be read.
 
-    A damaged record does not hide the others. It is logged with a reference to its `key`, which is
-    the key of the table (docs/operating.md).
+    A damaged record does not hide the others. It is logged with a reference to its key, which is in
+    the attribute `key` (docs/operating.md).
     """
     found: list[T] = []
     unreadable: list[str] = []
@@ -191,12 +191,12 @@ def due(
     lane: str = "",
     part: ShardRange = WHOLE,
 ) -> Entries[T]:
-    """Return the entries up to `until` in a range of the shards of one lane of the `due` index.
+    """Return the entries up to `until` in one lane of the index `due`, from a range of its shards.
 
     At most `limit` entries of each shard are returned, but all are counted. If a shard has more
     entries, half of the returned entries are its oldest and half its newest. Otherwise, records
-    that cannot be processed would always be the oldest, and would hide all others. One query per
-    shard and page.
+    that cannot be processed would always be the oldest, and would hide all others. This takes one
+    query per shard and page.
     """
     half = limit // 2
 

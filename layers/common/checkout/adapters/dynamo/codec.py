@@ -1,4 +1,4 @@
-"""Frozen dataclasses as DynamoDB items and back, by their field types.
+"""Convert frozen dataclasses to DynamoDB items and back, by the types of their fields.
 
 `Codec(kind)` reads the annotations once, at import, so a new field needs no change here. Each field
 becomes an attribute with the field's name:
@@ -117,7 +117,7 @@ def _read(
 def _decoded(found: dict[str, Any]) -> dict[str, Any]:
     """Return an object in the answer with its bytes decoded.
 
-    Only in a value of the type B does a text stand for bytes.
+    A text stands for bytes only in a value of the type B.
     """
     if "B" in found and isinstance(found["B"], str):
         found["B"] = a2b_base64(found["B"])
@@ -258,7 +258,7 @@ class Codec(Generic[T]):
         return (*self._own, *self._groups)
 
     def encode(self, record: T, groups: Collection[str] | None = None) -> Item:
-        """Return the attributes of `record`, including these groups, or all groups."""
+        """Return the attributes of `record`, with these groups only, or with all groups."""
         item = {
             attribute: encode(value)
             for attribute, (name, encode, _) in self._own.items()
@@ -385,7 +385,7 @@ def _itself(value: Any) -> Any:
 
 
 def _row(kind: Any) -> tuple[Convert, Convert]:
-    """Return such functions for a dataclass, which becomes a list of its values."""
+    """Return the functions that convert a dataclass to a list of its values and back."""
     columns = _columns(kind)
     pairs = [(name, *_json(hint)) for name, (hint, _) in columns.items()]
     least = sum(required for _, required in columns.values())

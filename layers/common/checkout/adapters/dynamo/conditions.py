@@ -39,7 +39,11 @@ TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
 def update(table: str, change: Change[Session], retention: timedelta = RETENTION) -> dict[str, Any]:
-    """Return the UpdateItem of the changed attributes, if the version is as read and in time."""
+    """Return an UpdateItem that writes the changed attributes over the version that was read.
+
+    The write fails if another version is stored. If `change.in_time` is true, the write also fails
+    if the session has expired.
+    """
     before, after = changed_items(change.before, change.after, retention)
     names = {"#status": "status", "#version": "version"}
     values = {
@@ -81,7 +85,7 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
 
 
 def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) -> dict[str, Any]:
-    """Return the UpdateItem of all attributes of a small record, if its version is as read.
+    """Return an UpdateItem that writes all attributes of a small record over the version read.
 
     Attributes in `maybe` that the record no longer has are removed.
     """
@@ -162,7 +166,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
-    """Return the PutItem of an idempotency record, if its key is free or the holder expired."""
+    """Return a PutItem of an idempotency record. Its key must be free, or the holder expired."""
     absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
     return {
         "TableName": table,
@@ -212,7 +216,7 @@ class Writes:
             self.items[RESERVATION] = {"Put": put_reservation(table, reservation)}
 
     def request(self, *, writer: str = "") -> dict[str, Any]:
-        """Return the request, as `transaction` does."""
+        """Return the request of the transaction (see `transaction`)."""
         return transaction(*self.items.values(), writer=writer)
 
     def failed(self, error: ClientError, name: str) -> bool:
@@ -220,7 +224,7 @@ class Writes:
         return name in self.items and condition_failed(error, index=[*self.items].index(name))
 
     def stored(self, error: ClientError, name: str) -> Item | None:
-        """Return the stored item that failed the condition of this item, like `failed_item`.
+        """Return the stored item because of which this item's condition failed, like `failed_item`.
 
         Returns None if there is no such item in the transaction.
         """
@@ -271,12 +275,12 @@ def put_reserved(
 
 
 def put_version(table: str, item: Item, key: str, version: int) -> dict[str, Any]:
-    """Return the PutItem of a record's `version`, if the previous one is stored, or none is."""
+    """Return a PutItem of a record's `version`, which must be 1 or follow the stored one."""
     return put_new(table, item, key) if version == 1 else put_next(table, item, version)
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
-    """Return the PutItem of a record's next `version`, if the previous version is stored."""
+    """Return a PutItem of a record's next `version`. The previous version must be stored."""
     return {
         "TableName": table,
         "Item": item,
@@ -314,7 +318,7 @@ def met(operation: Callable[..., Any], **request: Any) -> bool:
 
 
 def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
-    """Return the stored item that failed the condition of item `index`.
+    """Return the stored item because of which the condition of item `index` failed.
 
     Return None if there is no stored item, or if only the condition of another item failed.
 

@@ -82,9 +82,9 @@ class DynamoDailyTotals(PacedStore):
         """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
 
         `since` is the position of the walk, if it has one. Returns None if there are no sessions.
-        Also returns None if there are far fewer than `limit` and the first one ended less than
-        `gathered` before `until`, because passing more sessions together later costs less. A
-        stretch ends at a whole millisecond, so that no millisecond is passed in part.
+        Also returns None if there are far fewer than `limit` sessions and the first one ended less
+        than `gathered` before `until`, because it costs less to pass more sessions together later.
+        A stretch ends at a whole millisecond, so that no millisecond is passed in part.
         """
         if since is not None and since >= until:
             return None

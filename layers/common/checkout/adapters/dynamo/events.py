@@ -148,9 +148,9 @@ class DynamoEvents(PacedStore):
     ) -> Page[WebhookEvent]:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        With the id of a further `endpoint`, this reads the copies for that endpoint. `upward` reads
-        from the oldest, or from `after`, to the newest. `after` is the position of the last event
-        seen. A page takes one query for each shard, and one batch read.
+        With the id of a further `endpoint`, this reads the copies for that endpoint. If `upward` is
+        true, the page goes from the oldest event, or from `after`, to newer ones. `after` is the
+        position of the last event seen. A page takes one query for each shard, and one batch read.
         """
         found = lists.page(
             self._client,

@@ -1,7 +1,7 @@
 """Sign-ins, challenges, counters and refused requests in DynamoDB.
 
-They are in the same table as the idempotency keys, which is for records that expire and that are
-found by a hash (docs/decisions/0004).
+These records are in the same table as the idempotency keys, because this table is for records that
+expire and that are found by a hash (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class DynamoCounters(Store):
 
 
 def _counter_key(counter: str) -> Value:
-    digest = hashlib.sha256(counter.encode()).hexdigest()  # it may contain a client's address
+    digest = hashlib.sha256(counter.encode()).hexdigest()  # its name may contain a client's address
     return text(f"attempts#{digest}")
 
 

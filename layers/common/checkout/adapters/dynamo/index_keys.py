@@ -72,7 +72,7 @@ def of_session(session: Session, retention: timedelta) -> Item:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))
         place["uncounted_at"] = instant(session.over_at)
-    if session.status is Status.COMPLETED:  # so that it is found among any number of others
+    if session.status is Status.COMPLETED:  # so that it is found among all others
         place["search_key"] = owned(search_key(session.merchant, PAID), session.part)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
@@ -97,7 +97,7 @@ def urgent(session: Session) -> bool:
     """Return whether the sweep looks at the session before all others.
 
     These are sessions in which an interrupted process may have left money. A session that awaits
-    its look is still in the lane of a lease.
+    its planned look stays in this lane, in which its lease has put it.
     """
     return session.payment_in_flight or session.lease_until is not None or session.awaits_look
 
@@ -105,8 +105,9 @@ def urgent(session: Session) -> bool:
 def of_event(event: WebhookEvent) -> Item:
     """Return an event's attributes for the indexes and the time to live.
 
-    An event is in the index `due` while it waits for an attempt, at the time `next_at`, which a
-    lease does not move; `due_at` is its postponed time. Its time to live begins when it ends.
+    While an event waits for an attempt, it is in the index `due`. `next_at` is the time of this
+    entry, which a lease does not move; `due_at` is the time to which the entry may have been
+    postponed. The time to live begins when the event ends.
     """
     place = {"created_key": text(position(event.created_at, event.id))}
     if event.status is EventStatus.PENDING:

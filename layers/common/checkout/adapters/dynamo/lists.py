@@ -74,7 +74,8 @@ def beginning(
 ) -> list[str]:
     """Return the ids of up to `limit` records whose texts have this beginning, newest first.
 
-    In the index `by_search`, each record is at `text#position`. One query for each shard.
+    In the index `by_search`, each record is at `text#position`. This takes one query for each
+    shard.
     """
     bounds = (prefix, prefix + _BEHIND)
     found = _entries(client, table, "by_search", owner, shards, bounds, most=limit)
@@ -94,7 +95,7 @@ def _entries(
     most: int,
     upward: bool = True,
 ) -> set[str]:
-    """Return the keys of the entries between the bounds, from the first `most` of each shard."""
+    """Return the keys of the first `most` entries between the bounds in each shard."""
     low, high = map(text, bounds)
     found: set[str] = set()
     for shard in range(shards):

@@ -1,9 +1,9 @@
 """Merchants and API keys in DynamoDB.
 
-The merchants' table has one guard row per wallet, which prevents that a second merchant uses the
-wallet. Each change of keys is one transaction. The last key without an expiry date cannot be
+The merchants' table has one guard row per wallet, which prevents a second merchant from using the
+same wallet. Each change of keys is one transaction. The last key without an expiry date cannot be
 revoked, even if two browsers each revoke one of the last two keys at the same time, because every
-revocation checks in its transaction that another key stays.
+revocation checks in its transaction that another such key stays.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class DynamoMerchants(Store):
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
-        """Return the merchant, maybe a copy, but none from before `identity` (Merchant.as_of)."""
+        """Return the merchant, perhaps a copy, but none from before `identity` (Merchant.as_of)."""
         return self.latest(merchant_id)
 
     def latest(self, merchant_id: str) -> Merchant | None:
@@ -246,7 +246,8 @@ class DynamoApiKeys(Store):
         Otherwise, write nothing and return False. So a limit that was checked after the read cannot
         be exceeded. The reservation is written in the same transaction. Raises KeyHeld.
         """
-        # Because of the next version, only one of two simultaneous additions succeeds.
+        # Each addition writes the merchant's next version, so only one of two simultaneous ones
+        # succeeds.
         after = merchant_item(merchant.changed())
         request = put_next(self._merchants, after, merchant.version + 1)
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)
@@ -270,8 +271,8 @@ class DynamoApiKeys(Store):
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write its copied fields to these keys, or write nothing.
 
-        Each key has copies of the return hosts, the number of parts, whether keys can sign in, and
-        `suspended`.
+        Each key has copies of the return hosts, the number of parts, the setting whether keys can
+        sign in, and the field `suspended`.
 
         Raises StaleMerchant.
         """

@@ -1,8 +1,8 @@
 """Members, invitations and the audit log in DynamoDB: rows among the API keys.
 
 Because members are in the same table as keys, a sign-in reads only one row, whether a key or a
-member signs in. Subscribers to notices are rows among the sessions, because the sweep's index is in
-that table.
+member signs in. Subscribers to notices are rows in the sessions' table, because the sweep's index
+belongs to that table.
 
 The index of the API keys also lists a merchant's members, invitations and audit log, with a
 separate query for each list (docs/decisions/0004). Two owners who revoke each other at the same
@@ -87,9 +87,10 @@ class DynamoPeople(Store):
         )
 
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
-        """Write the member and the end of their invitation, if it was still open at that time.
+        """Write the member and the end of their invitation, or nothing.
 
-        If a member has sent the invitation, this `inviter` must be an active owner.
+        The invitation must still be open at that time. If a member has sent it, this `inviter` must
+        be an active owner.
         """
         new = put_new(self._keys, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
@@ -190,15 +191,15 @@ def _without_prefix(value: Value) -> Value:
     return text(text_from(value).partition("#")[2])
 
 
-# The names are from the time before there were members, when all actors were keys.
+# These names come from the time before there were members, when all actors were keys.
 _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
 class DynamoAudit(Store):
     """Stores each change made in the dashboard, and who made it.
 
-    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`; API
-    keys have no time to live.
+    Keys begin with `audit#`, unlike the hash of any API key. An entry is kept for `retention`,
+    unlike API keys, which have no time to live.
     """
 
     def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:

@@ -200,7 +200,7 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
 def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
     """Return the row by which a session that was flagged for its merchant is found.
 
-    The row stays after the flag is removed, and is the same each time. It is not among `rows_of`.
+    The row stays after the flag is removed, and is the same for each flag. `rows_of` leaves it out.
     """
     return {
         "id": text(FLAG_ROW + session.id),

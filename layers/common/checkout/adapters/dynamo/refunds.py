@@ -1,10 +1,10 @@
 """Refunds and mandates in DynamoDB: rows among the sessions.
 
 They are in the sessions' table because they are written in the transactions of sessions. A refund
-is in the index `due` while something is left to do, and in the index `by_search` in the list of its
-merchant. A mandate is in the index `due` while its token has to be renewed. Each merchant has one
-mandate, which is never removed. All fields of a refund or a mandate, except those in `_APART`, are
-one compressed attribute (codec.py).
+is in the index `due` while something is left to do for it, and in the index `by_search`, in the
+list of its merchant's refunds. A mandate is in the index `due` while its token has to be renewed.
+Each merchant has one mandate, which is never removed. All fields of a refund or a mandate, except
+those in `_APART`, are one compressed attribute (codec.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _codec(kind: type[R], group: str) -> Codec[R]:
 
 
 _REFUND: Final = _codec(Refund, "refund")
-_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # attributes that it can lack
+_OF_REFUND: Final = ("grant", "token", "due_shard", "due_at", "ttl")  # can be missing
 _MANDATE: Final = _codec(Mandate, "mandate")
 _OF_MANDATE: Final = (*_SEALED, "due_shard", "due_at")
 

@@ -94,10 +94,10 @@ class DynamoSessions(PacedStore):
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         """Write the idempotency record, then the session, and take the items of its link's stock.
 
-        Both are written in one transaction if items are taken, or if the record names no session.
-        Otherwise they are written one after the other, which costs half as much. Returns None if
-        both were written. If a live record already holds the key, returns that record, and nothing
-        was written. An expired record is replaced. Raises OutOfStock.
+        The record and the session are written in one transaction if items are taken, or if the
+        record names no session. Otherwise they are written one after the other, which costs half as
+        much. Returns None if both were written. If a live record already holds the key, returns
+        that record, and nothing was written. An expired record is replaced. Raises OutOfStock.
         """
         if session.holds_item or (reservation is not None and reservation.session is None):
             return self._create_at_once(session, reservation)
@@ -115,7 +115,7 @@ class DynamoSessions(PacedStore):
         return None
 
     def _put_rows(self, rows: list[Item]) -> None:
-        """Store a session's search rows before the session, so that it can be found at once.
+        """Store a session's search rows before the session, so that a search finds it at once.
 
         If the session is never stored, the rows find nothing, and are removed after their time to
         live.
@@ -136,7 +136,7 @@ class DynamoSessions(PacedStore):
     def _create_at_once(
         self, session: Session, reservation: Reservation | None
     ) -> Reservation | None:
-        """Write both or neither, and take the items from the stock in the same transaction."""
+        """Write the record and the session, and take the items, in one transaction."""
         self._put_cart(session)
         self._put_rows(search_items(session, self._retention))
         writes = Writes()
@@ -169,10 +169,10 @@ class DynamoSessions(PacedStore):
         return reservation_from(item) if item else None
 
     def save(self, transaction: Transaction[R]) -> R:
-        """Write the change, if its condition holds, and all else in the transaction, or nothing.
+        """Write the change and all else in its transaction if the condition holds, else nothing.
 
         If the change restocks, items return to the link's stock. Returns the record as written,
-        also if it was written by an earlier call of ours whose response was lost. Raises KeyHeld if
+        even if an earlier call of ours, whose response was lost, has written it. Raises KeyHeld if
         a live record holds the reservation's key, AllowanceUsed if less is left in the allowance,
         LookupError if there is no such record, and StaleRecord if the record has changed since it
         was read. If `also` has lost a race, StaleRecord contains the change's own record as it was
@@ -246,10 +246,10 @@ class DynamoSessions(PacedStore):
     ) -> Page[Session]:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last session seen. `search` finds sessions by the name of a wallet, a metadata value, or
-        a word in an item's name (domain/reports/search_terms.py), from an index that lags. A page
-        takes one query for each shard, and one batch read.
+        If `upward` is true, the page goes from the oldest session, or from `after`, to newer ones.
+        `after` is the position of the last session seen. `search` finds sessions by the name of a
+        wallet, a metadata value, or a word in an item's name (domain/reports/search_terms.py), from
+        an index that lags. A page takes one query for each shard, and one batch read.
         """
         index, key = "by_merchant", of.merchant
         if search is not None:
@@ -418,8 +418,9 @@ def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:
 def _first_wallet(change: Change[Session]) -> bool:
     """Return whether the change gives the session its first wallet.
 
-    From then on the session is kept longer, and has more search rows. These rows are written before
-    the session, because a session could not be read if its cart expired first.
+    From then on the session is kept longer, and has more search rows. These rows and the longer
+    time to live of a separate cart are written before the session, because a session could not be
+    read if its cart expired first.
     """
     return change.after.wallet_given and not change.before.wallet_given
 
@@ -430,7 +431,7 @@ def _kept_longer(change: Change[Session], retention: timedelta) -> list[Item]:
 
 
 def _with_cart_of(change: Change[Session], item: Item) -> Session:
-    """Return the stored session of a change, with a separate cart as it was read before."""
+    """Return the session stored by a change. A separate cart is not read again."""
     return session_from({"cart": cart_of(change.before)} | item)
 
 

@@ -30,13 +30,13 @@ LOOK_FOR_KEY: Final = timedelta(seconds=2)
 class SignedWallets:
     """Makes Open Payments clients. Each has one deadline for all its calls together.
 
-    All clients use one transport. Until the process ends, it keeps `tokens` (the non-interactive
-    grants for each merchant and pair of servers), and the form of the field `client` that each
-    server accepts.
+    All clients use one transport. Until the process ends, this object keeps `tokens` (the
+    non-interactive grants for each merchant and pair of servers), and the form of the field
+    `client` that each server accepts.
 
-    `on_refusal` is called after each refusal of a merchant's key. It also gets whether the key is
-    missing at the merchant's wallet, or None if the wallet's keys cannot be read. Our own client
-    documents are not read for this, because they always contain the key.
+    `on_refusal` is called after each refusal of a merchant's key. Its last argument is whether the
+    key is missing at the merchant's wallet, or None if the wallet's keys cannot be read. Our own
+    client documents are not read for this, because they always contain the key.
     """
 
     def __init__(

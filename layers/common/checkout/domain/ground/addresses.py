@@ -1,4 +1,4 @@
-"""Postal addresses in the format of their country: the fields of a form, the lines of a label.
+"""Postal addresses in the format of their country, as fields of a form and as lines of a label.
 
 The formats are data of Google's libaddressinput. `bin/address_formats` writes them into
 address_formats.json, which a process reads when it handles its first address. Only the form of a
@@ -22,7 +22,7 @@ from checkout.domain.ground.names import shown
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
 _LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
-# The names of parts for which a country's data have no name.
+# Names for the parts that a country's data do not name.
 _CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
 _KINDS: Final = {
     "Z": "zip_name_type",
@@ -81,11 +81,11 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class PartAsked:
-    """A part that addresses in a country have.
+    """One part of the addresses in a country.
 
     `called` is the name of the part there, such as `zip`, `prefecture` or `post_town`. If `regions`
     (code and name) is not empty, the part must be one of them. `beside` means that the part is on
-    the same line as the part before.
+    the same line as the previous part.
     """
 
     part: Part
@@ -116,7 +116,7 @@ def parts_asked(country: str) -> tuple[PartAsked, ...]:
 
 
 def _tokens(form: str) -> Iterator[tuple[str, bool]]:
-    """Yield the tokens of a form, and whether each is on the same line as the one before.
+    """Yield the tokens of a form, and whether each is on the same line as the previous token.
 
     A name and a street always have their own line, because they are too long to share one.
     """
@@ -130,9 +130,9 @@ def _tokens(form: str) -> Iterator[tuple[str, bool]]:
 def checked(
     typed: Mapping[str, str], prefix: str, *, country: str, required: bool
 ) -> tuple[Address | None, dict[str, Fault]]:
-    """Return the address in a form's fields, whose names begin with `prefix`, and the faults.
+    """Read an address from form fields whose names begin with `prefix`. Return it and the faults.
 
-    If `required` is false, the customer can leave out the whole address, which is then None.
+    If `required` is false, the customer can leave out the whole address; the result is then None.
     """
     asked = parts_asked(country)
     texts = {each.part: " ".join(typed.get(f"{prefix}{each.part}", "").split()) for each in asked}
@@ -155,9 +155,9 @@ def checked(
 
 
 def label(address: Address) -> list[str]:
-    """Return the lines of an address as its country writes them, and the country's name last.
+    """Return the lines of an address in its country's order, with the country's name last.
 
-    If the address is in Latin letters, the lines have the country's order for Latin letters.
+    For an address in Latin letters, this is the order that the country uses for Latin letters.
     """
     row = _rows()[address.country]
     texts = [address.name, address.line1, address.district, address.city]
@@ -192,7 +192,7 @@ def _line(form: str, values: Mapping[str, str | None]) -> str:
 
 
 def _taken(country: str, asked: PartAsked, text: str) -> str | None:
-    """Return a typed text as it is stored, or None if it cannot be this part."""
+    """Return a typed text in its stored form, or None if it is not valid for this part."""
     if len(text) > PART_MAX or not shown(text):
         return None
     if asked.regions:

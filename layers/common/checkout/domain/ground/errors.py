@@ -90,7 +90,7 @@ class CursorInvalid(CheckoutError):
 
 
 class SessionUnexpectedState(CheckoutError):
-    """The session's status does not allow this. The message names the status and allowed ones."""
+    """The session's status does not allow this. The message names it and the allowed statuses."""
 
     code = "session_unexpected_state"
 
@@ -102,7 +102,7 @@ class SessionBusy(CheckoutError):
 
 
 class RefundUnexpectedState(CheckoutError):
-    """The refund's status, or the money of its session, does not allow this."""
+    """The refund's status, or the amount left in its session, does not allow this."""
 
     code = "refund_unexpected_state"
 
@@ -114,13 +114,13 @@ class WebhookUnexpectedState(CheckoutError):
 
 
 class KeyUnexpectedState(CheckoutError):
-    """The state of the API key, or of the merchant's keys together, does not allow this."""
+    """The state of the API key, or of all keys of the merchant together, does not allow this."""
 
     code = "key_unexpected_state"
 
 
 class MemberUnexpectedState(CheckoutError):
-    """The state of a member or an invitation, or of the people together, does not allow this."""
+    """The state of a member or invitation, or of all members together, does not allow this."""
 
     code = "member_unexpected_state"
 
@@ -161,7 +161,7 @@ class MailRefused(CheckoutError):
 
 
 class ResourceMissing(CheckoutError):
-    """The record does not exist, or belongs to another merchant; both get the same answer."""
+    """The record does not exist, or belongs to another merchant; both cases get the same answer."""
 
     code = "resource_missing"
 
@@ -189,7 +189,7 @@ class ApiKeyMissing(CheckoutError):
 
 
 class ApiKeyInvalid(CheckoutError):
-    """The key is unknown or revoked; both get the same answer."""
+    """The key is unknown or revoked; both cases get the same answer."""
 
     code = "api_key_invalid"
 
@@ -197,7 +197,7 @@ class ApiKeyInvalid(CheckoutError):
 class PasskeyInvalid(CheckoutError):
     """The passkey is unknown, its member was revoked, or its signature is wrong.
 
-    All three get the same answer.
+    All three cases get the same answer.
     """
 
     code = "passkey_invalid"
@@ -243,7 +243,7 @@ class WalletInvalid(CheckoutError):
     """The text is not a wallet address, or there is no Open Payments wallet at that address.
 
     `mistake` is the mistake in the text (typed_address.py), or "" if the text is an address.
-    `character` is the character that a mistake is about.
+    `character` is the character at fault if the mistake is CHARACTER, otherwise "".
     """
 
     code = "wallet_invalid"
@@ -287,9 +287,9 @@ class Unavailable(CheckoutError):
 def cause(error: BaseException) -> str:
     """Return the root cause of a chain of exceptions, in a word or two for the log.
 
-    It is AWS's error code, if there is one, else the type of the innermost exception. If a table's
-    key cannot be used, the text of the table's error names the key's error, which is then added;
-    nothing else of the text is used.
+    The cause is AWS's error code, if there is one, else the type of the innermost exception. If a
+    table's encryption key cannot be used, the message of the table's error contains the name of the
+    key's error. This name is then added; no other part of the message is used.
     """
     code = ""
     below: BaseException | None = error

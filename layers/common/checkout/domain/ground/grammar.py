@@ -1,9 +1,9 @@
 """The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
 
-The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, pictures of
-items, and the addresses of webhooks. A text that two programs could read differently is refused.
-Nothing is corrected, so a URL is used exactly as it was checked. URLs of wallet providers follow
-the protocol's grammar in open_payments/urls.py; its `split` also takes apart the URLs here.
+The merchant's URLs are `success_url` and `cancel_url`, to which a customer is sent, and the URLs of
+item pictures and of webhooks. A text that two programs could read differently is refused. Nothing
+is corrected, so a URL is used exactly as it was checked. URLs of wallet providers follow the
+protocol's grammar in open_payments/urls.py; its `split` also parses the URLs here.
 """
 
 from __future__ import annotations
@@ -81,24 +81,26 @@ _LINE_END: Final = re.compile(r"%0[0AaDd]")
 
 
 def position(at: datetime, record_id: str = "") -> str:
-    """Return a record's position in a list, by which stores sort and which is a page's `next_key`.
+    """Return a record's position in a list. Stores sort by it, and it is a page's `next_key`.
 
-    Positions sort by (time, id). A position without an id is before every record of the same
-    millisecond. Times with more than thirteen digits are treated as the latest possible time.
+    Positions sort by (time, id). A position without an id comes before the positions of all records
+    of the same millisecond. Times with more than thirteen digits are treated as the latest possible
+    time.
     """
     digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
     return f"{digits}#{record_id}" if record_id else digits
 
 
 def position_pattern(ids: str) -> re.Pattern[str]:
-    """Return the pattern of the positions of records whose ids match `ids`."""
+    """Return a pattern that matches the positions of records whose ids match `ids`."""
     return re.compile(rf"[0-9]{{13}}#{ids}")
 
 
 class TestUrl(str):
     """The service's own address on a test stage. On any other stage the address is a plain str.
 
-    Public objects are made with the address, so its type shows whether their money is real.
+    Functions that make public objects get this address, and its type tells them whether the money
+    in these objects is real.
     """
 
     __slots__ = ()
@@ -120,11 +122,12 @@ def redirect_url(
 ) -> str:
     """Return `template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced.
 
-    `base_is_http` means that BASE_URL itself is http, so addresses of this machine can be http too.
+    `base_is_http` means that BASE_URL itself is http, so URLs on this machine can use http, too.
     `hosts` are the merchant's return hosts; if there are none, every host is allowed. Raises
     UrlInvalid, which names `param`.
     """
-    # A placeholder here must be found before it is replaced: the id could pass as part of a host.
+    # Look for a placeholder in the host before replacing it, because the session's id could pass as
+    # part of a host.
     if PLACEHOLDER.search(split(template).authority or ""):
         raise UrlInvalid(
             "{CHECKOUT_SESSION_ID} is allowed only in the path, query or fragment.", param=param
@@ -139,7 +142,7 @@ def redirect_url(
 
 
 def return_host(typed: str) -> str | None:
-    """Return a host name in the form that `redirect_url` compares; None for other texts."""
+    """Return a host name in the form in which `redirect_url` compares it; None for other texts."""
     host = typed.strip().lower().removesuffix(".")
     return None if _authority_problem(host, None) else host
 
@@ -160,7 +163,7 @@ def page_of(typed: str) -> str | None:
 
 
 def email_of(typed: str) -> str | None:
-    """Return an e-mail address in the ASCII form for mail services; None for other texts."""
+    """Return an e-mail address if it has the ASCII form for mail services; None for other texts."""
     text = typed.strip()
     name, _, host = text.rpartition("@")
     fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)
@@ -174,11 +177,11 @@ def mailbox(address: str) -> str:
 
 
 def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
-    """Check the address of an item's picture, which must be https at a named host, and return it.
+    """Check and return the URL of an item's picture, which must use https and a host name.
 
-    The origin of the address becomes part of the page's content security policy, so the address is
-    in ASCII (urls.target_uri). `base_is_http` as in `redirect_url`. Raises UrlInvalid, which names
-    `param`.
+    The origin of the URL becomes part of the page's content security policy, so the URL must be in
+    ASCII (urls.target_uri). `base_is_http` has the same meaning as in `redirect_url`. Raises
+    UrlInvalid, which names `param`.
     """
     problem = _problem(url, base_is_http=base_is_http) or _picture_problem(url, base_is_http)
     if problem:
@@ -187,11 +190,12 @@ def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
 
 
 def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
-    """Check an address for a merchant's events, in its final form, and return its host name.
+    """Check a URL for a merchant's events, in its final form, and return its host name.
 
-    It must be https on the usual port, so that it cannot reach another service. `allow_loopback`,
-    for development, allows any port, and http on this machine. The IP addresses of the name are
-    checked when the name is resolved. Raises UrlInvalid, which names `param`.
+    The URL must use https on the usual port, so that requests cannot reach another service on the
+    host. `allow_loopback`, for development, allows any port, and http on this machine. The host's
+    IP addresses are checked later, when its name is resolved. Raises UrlInvalid, which names
+    `param`.
     """
     problem = _problem(url, base_is_http=allow_loopback) or _webhook_problem(url, allow_loopback)
     if problem:
@@ -280,8 +284,8 @@ def of_stage(url: str, test_wallets: str) -> bool:
     """Return whether a stage may request `url` from a wallet's server.
 
     `test_wallets` is the address below which a test stage has its own wallets. It is "" on other
-    stages, which accept no wallet of a test stage. This function decodes the path, because a server
-    may do so.
+    stages, which accept no wallet of a test stage. The path is decoded before the check, because a
+    wallet's server may also decode it.
     """
     path = f"{unquote(split(url).path)}/"
     if not test_wallets:

@@ -14,7 +14,7 @@ from checkout.domain.ground.grammar import ID_DIGITS, KEY_DIGITS, LIVE, TEST
 
 RandomBytes = Callable[[int], bytes]  # returns this number of cryptographically strong bytes
 
-SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
+SESSION: Final = "cs"  # the kind of a checkout session, with which its id begins
 REFUND: Final = "re"
 MANDATE: Final = "man"
 SUBSCRIBER: Final = "ntc"  # a member who gets notices
@@ -50,7 +50,7 @@ def new_refund_id(random_bytes: RandomBytes) -> str:
 
 
 def mandate_id(merchant_id: str) -> str:
-    """Return the id of the merchant's only mandate; it follows from the merchant's id."""
+    """Return the id of the merchant's only mandate, which is derived from the merchant's id."""
     return f"{MANDATE}_{merchant_id.partition('_')[2]}"
 
 
@@ -122,6 +122,7 @@ def api_key_hash(api_key: str) -> str:
 def session_ref(session_id: str) -> str:
     """Return the text that refers to a session in log lines.
 
-    The id cannot be derived from it. `printf %s cs_… | sha256sum | cut -c1-12` prints it for an id.
+    The id cannot be derived from this text. For an id, `printf %s cs_… | sha256sum | cut -c1-12`
+    prints the text.
     """
     return hashlib.sha256(session_id.encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
 """The languages of the customers' pages.
 
-To add one, add its line to LANGUAGES and its catalogue functions/pay/locale/TAG.po.
+To add a language, add a line to LANGUAGES, and the catalogue functions/pay/locale/TAG.po.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")  # BCP 47, as f
 
 
 def language_of(tag: str) -> str | None:
-    """Return a tag's language, such as "pt" for "pt-BR"; None if the pages do not have it."""
+    """Return a tag's language, such as "pt" for "pt-BR"; None if no page has it."""
     if len(tag) > TAG_MAX or not _TAG.fullmatch(tag):
         return None
     language = tag.partition("-")[0].lower()

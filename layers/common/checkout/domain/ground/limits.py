@@ -1,7 +1,7 @@
 """The limits for one client (docs/decisions/0011).
 
 A client is identified by its network address (`client_address.py`). Strangers may share an address,
-so a limit never blocks somebody who has proven a right, for example who signs in with a correct
+so a limit never blocks somebody who has proven a right, for example by signing in with a correct
 key.
 """
 
@@ -21,12 +21,12 @@ class Rule:
     every: timedelta
 
 
-# Any request for the hosted page, which costs a few milliseconds and a read.
+# All requests for the hosted page. Each costs a few milliseconds and one read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 # Open pages ask for their state again and again. These requests have a limit of their own, so that
 # many customers behind one address do not use up the limit for their forms.
 POLL: Final = Rule("poll", burst=40, every=timedelta(milliseconds=100))
-# A purchase that begins at a payment link writes a session.
+# Purchases that begin at a payment link. Each writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Receipts by e-mail. Each session has its own limit, too.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
@@ -34,21 +34,22 @@ RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
 REFUSAL: Final = Rule("refusal", burst=10, every=timedelta(seconds=6))
 # Only wrong keys, passkeys and invitations use up this limit: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
-# Each use of a passkey begins with a write to the store.
+# Uses of passkeys. Each begins with a write to the store.
 CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
-# Requests to wallets occupy a process until servers that the client chooses answer. So all
-# processes share one limit for them, in windows of WINDOW, which costs a call to the store. A
-# process saves this call for a client's first requests in it, to a provider that it knows.
+# A request to a wallet occupies a process until the wallet's server, which the client chooses,
+# answers. So all processes share one limit for such requests, in windows of WINDOW. Counting a
+# request costs a call to the store. A process skips this call for a client's first requests that it
+# handles, if they go to a provider that the process knows.
 WINDOW: Final = timedelta(seconds=10)
-# How many unpaid items of one stock a client can hold in half an hour, so that a few clients do not
-# empty a stock: the smaller of its use cases a minute divided by ITEMS_SHARE, and the items left
-# divided by LEFT_SHARE (but at least ITEMS_LEAST).
+# A client's limit for unpaid items of one stock in half an hour, so that a few clients do not empty
+# the stock. It is the smaller of two numbers: the client's use cases a minute divided by
+# ITEMS_SHARE, and the items left divided by LEFT_SHARE (but at least ITEMS_LEAST).
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2
 # Sign-ups of new shops in a DAY: from one address, and from all addresses together, because a flood
-# may come from many.
+# may come from many addresses.
 DAY: Final = timedelta(days=1)
 SIGN_UPS: Final = 5
 SIGN_UPS_OF_ALL: Final = 500
@@ -58,13 +59,13 @@ LETTERS_OF_MEMBER: Final = 5
 LETTERS_OF_SHOP: Final = 10
 LETTERS_OF_CLIENT: Final = 20
 LETTERS_TO_MAILBOX: Final = 3
-# Lists that a merchant's keys can request by the API in one WINDOW. All processes share this limit,
-# which leaves out the merchant's first list in each process.
+# Lists that a merchant's keys can request by the API in one WINDOW. All processes share this limit.
+# Each process leaves out the merchant's first list that it reads.
 LISTS: Final = 50
 LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
 LOOK_UP: Final = Rule("look-up", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
-# A process knows a provider for this long after a payment with it was completed. This is shorter
-# than `every`, so that a client does not profit from its own payment.
+# A process knows a provider for this long after a payment with that provider was completed. This is
+# shorter than `every`, so that a client's own payment does not raise the client's limit.
 KNOWN_FOR: Final = timedelta(minutes=4)

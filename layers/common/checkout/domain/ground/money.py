@@ -1,4 +1,4 @@
-"""Exact money: merchants use ISO 4217 minor units, wallets their own asset scale.
+"""Exact money: merchants use ISO 4217 minor units, and wallets use their own asset scale.
 
 An amount that cannot be represented exactly is refused. Amounts are never rounded and never floats
 (decisions.md "Session object and amounts"). Only the exchange rate that people read is rounded,
@@ -45,7 +45,7 @@ _OTHER_DIGITS: Final = {
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
     """Return the number of decimal digits of the smallest unit of `currency`.
 
-    For a code that ISO 4217 does not have, it is the wallet's scale.
+    For a code that is not in ISO 4217, this is the wallet's scale.
     """
     code = currency.upper()
     if code in _TWO_DIGITS:
@@ -71,8 +71,8 @@ def total(lines: list[tuple[int, int]]) -> int:
 def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale: int) -> Amount:
     """Return `amount_total` minor units of `currency` in the wallet's scale, exactly.
 
-    Raises AmountNotRepresentable if the wallet's scale is too coarse, and AmountTooLarge beyond
-    uint64, the type of an amount in the protocol.
+    Raises AmountNotRepresentable if the wallet's scale is too coarse, and AmountTooLarge if the
+    amount exceeds uint64, the protocol's type for amounts.
     """
     shift = asset_scale - minor_unit_digits(currency, wallet_scale=asset_scale)
     if shift >= 0:
@@ -105,14 +105,14 @@ def minor_units(amount: Amount) -> int:
 
 
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
-    """Return the smallest received value that is accepted as payment of `amount`, in its units.
+    """Return the smallest value that is accepted as payment of `amount`, in the units of `amount`.
 
-    Nothing may be missing, unless the money may have been `converted` (`may_be_converted`), because
-    wallets with two conversions deliver one unit less than quoted (decisions.md "completed means
-    paid"). Then up to `tolerance`, the merchant's setting, may be missing, but no more than a
-    hundredth of the amount, rounded down. Once the customer's wallet reports that the payment has
-    `ended`, one unit may be missing even if that is more than a hundredth, provided that the amount
-    has at least ROUNDED_FROM units.
+    If wallets cannot have `converted` the money (`may_be_converted`), the whole amount has to
+    arrive. Otherwise up to `tolerance`, the merchant's setting, may be missing, but no more than a
+    hundredth of the amount, rounded down. The reason is that wallets that convert twice deliver one
+    unit less than quoted (decisions.md "completed means paid"). Once the customer's wallet reports
+    that the payment has `ended`, one unit may be missing even if that is more than a hundredth,
+    provided that the amount has at least ROUNDED_FROM units.
     """
     if not converted:
         return amount
@@ -121,7 +121,7 @@ def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool)
 
 
 def rounding(amount: int) -> int:
-    """Return by how many units the rounding of wallets may change `amount`: 1 or 0."""
+    """Return by how many units wallets may change `amount` when they round it: 1 or 0."""
     return 1 if amount >= ROUNDED_FROM else 0
 
 
@@ -155,7 +155,7 @@ class ExchangeRate:
 def rate_of(debit: Amount, receive: Amount) -> ExchangeRate | None:
     """Return the rate in the direction in which it is at least 1, such as 1 EUR = 1.0793 USD.
 
-    Returns None if nothing is exchanged, or if the number would be meaningless.
+    Returns None if nothing is exchanged, if an amount is 0, or if the rate is above RATE_MAX.
     """
     if debit.asset_code == receive.asset_code or 0 in (debit.value, receive.value):
         return None

@@ -1,4 +1,4 @@
-"""Decide which texts that people type can be shown, and which of these are names.
+"""Decide which typed texts pages can show, and which of these texts can be names.
 
 Python's `isprintable` is not enough. It accepts invisible fillers and blanks, so that a name could
 be empty or look like another one. It also refuses the joiners that are needed to write Persian,
@@ -46,8 +46,8 @@ _OF_MONGOLIAN: Final = _points("180B-180D 180F")
 _KEY_CAP: Final = "\u20e3"
 _VIRAMA: Final = 9  # the combining class of a virama, which joins two letters of an Indic script
 JOINERS: Final = frozenset("\u200c\u200d")
-# Mail programs turn each of these into a link. They are searched in the text's NFKC, in which every
-# sign has only one form.
+# Mail programs turn each of these into a link. The search uses the text's NFKC form, in which every
+# sign is written in only one way.
 _ADDRESS: Final = re.compile(r"@|://|\bwww\.|[a-z0-9]\.[a-z]{2,}[/?#]", re.IGNORECASE)
 
 
@@ -61,7 +61,7 @@ def shown(text: str) -> bool:
 def is_name(text: str, longest: int) -> bool:
     """Return whether `text` can be a name: at most `longest` characters, which can all be shown.
 
-    At least one of them must be a letter or a digit.
+    At least one character must be a letter or a digit.
     """
     return len(text) <= longest and shown(text) and any(map(str.isalnum, text))
 
@@ -75,7 +75,7 @@ def is_plain_name(text: str, longest: int) -> bool:
 
 
 def _fits(text: str, at: int) -> bool:
-    """Return whether the character at `at` is visible, or is hidden but belongs to a neighbor."""
+    """Return whether the character at `at` is visible, or hidden but needed by a neighbor."""
     each = text[at]
     if not _among(each, _HIDDEN):
         return each.isprintable()

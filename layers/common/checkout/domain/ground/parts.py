@@ -1,8 +1,8 @@
 """Parts of a merchant's lists and daily sums; the parts are read together, as one list or sum.
 
 The database limits how many new records per second one list takes, so a busy list is split into
-parts. The numbers of parts are powers of two, so that each divides the next, and a merchant can get
-more parts although no record moves.
+parts. The numbers of parts are powers of two. So each number divides the next, and a merchant can
+get more parts without moving any record.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NamedTuple
 
-PARTS: Final = (1, 2, 4, 8, 16, 32)  # the choices for a merchant, whose number never decreases
+PARTS: Final = (1, 2, 4, 8, 16, 32)  # the possible numbers; a merchant's never decreases
 
 
 class Lists(NamedTuple):

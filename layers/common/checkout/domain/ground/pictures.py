@@ -1,6 +1,6 @@
 """Recognize pictures by their bytes alone.
 
-Only three types are accepted, which all browsers show and which cannot contain a script. A file is
+Only three types are accepted: all browsers show them, and they cannot contain a script. A file is
 refused if it is cut short or continues after the end of the picture.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-# The longest side, in pixels. A browser unpacks the whole picture, and 50 kB can become a gigabyte
-# of one color.
+# The longest side, in pixels. A browser decompresses the whole picture, and 50 kB of one color can
+# become a gigabyte.
 SIDE_MAX: Final = 2000
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_END: Final = b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -28,7 +28,7 @@ def picture_type(data: bytes) -> str | None:
 
 
 def picture_size(data: bytes) -> tuple[int, int] | None:
-    """Return the width and height in pixels from the picture's head; None if it has none.
+    """Return the width and height in pixels from the picture's header; None if they are missing.
 
     Sources: PNG 11.2.1, JPEG (ITU-T T.81) B.1 and B.2, RFC 9649 section 2 and RFC 6386 section 9.1.
     """
@@ -50,7 +50,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
             at += 1
             continue
         # Decoders read no length after these markers. If this function read one, it would find a
-        # different header.
+        # different header than decoders do.
         if marker < 0xC0 or 0xD0 <= marker <= 0xDA:
             break
         if marker < 0xD0 and marker not in (0xC4, 0xC8, 0xCC):  # tables, and one that is reserved

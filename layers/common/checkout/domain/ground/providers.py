@@ -4,9 +4,9 @@ A provider is written on one line: name | form of its addresses | where to get a
 | logo. The last two can be left out. The form has one or two fields to fill in, such as {name},
 {name: alice} or {Wallet number: 123456789}/{Currency: USD}. A field has the name that the provider
 uses for it, and an example. A logo is a small picture in base64. It is embedded in the page,
-because separate requests for logos would be too many and would tell other hosts about the customer.
-The operator's list is the setting WALLET_PROVIDERS; a merchant can have their own list. These lists
-are only suggestions: customers can always type a wallet address of any provider.
+because separate requests for the logos would be numerous and would tell other hosts about the
+customer. The operator's list is the setting WALLET_PROVIDERS; a merchant can have their own list.
+These lists are only suggestions: customers can always type a wallet address of any provider.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Provider:
 
     @property
     def logo_url(self) -> str | None:
-        """Return the logo as a data URL; None without one."""
+        """Return the logo as a data URL; None if there is no logo."""
         kind = _logo_type(self.logo)
         return f"data:{kind};base64,{self.logo}" if kind else None
 
@@ -126,7 +126,7 @@ class Provider:
     def typed(self, wallet: str) -> str:
         """Return what to type for `wallet`, or "" if `wallet` is not an address of this form.
 
-        It is the inverse of `address`.
+        This is the inverse of `address`.
         """
         before, after = self.form.partition("{")[0], self.rest
         inside = wallet.removeprefix(before).removesuffix(after)
@@ -204,7 +204,7 @@ def _provider(line: str) -> Provider:
 
 
 def _logo_type(logo: str) -> str | None:
-    """Return the media type.
+    """Return the media type of a logo; None if it is not an accepted picture in base64.
 
     SVG is allowed, because browsers do not run the scripts of an SVG that is shown as an image.
     """

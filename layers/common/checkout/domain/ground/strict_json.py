@@ -20,8 +20,8 @@ INTEGER_MAX: Final = 2**53 - 1  # beyond it, JSON parsers disagree (RFC 8259 sec
 def parse_object(raw: bytes) -> dict[str, Any]:
     """Return the one JSON object in `raw`. Raise InvalidJson.
 
-    Refuses texts that are not UTF-8, NaN, infinities and numbers too large for a float, duplicate
-    names, lone surrogates, integers beyond 2^53-1, and nesting deeper than 20.
+    Refuses NaN, infinities and numbers too large for a float, integers beyond 2^53-1, duplicate
+    names, lone surrogates, nesting deeper than 20, and bytes that are not UTF-8.
     """
     if not raw.strip():
         raise InvalidJson("The body is empty.")
@@ -70,7 +70,7 @@ def _float(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    # Check the length first, because converting a megabyte of digits takes long.
+    # Check the length first, because converting a megabyte of digits takes a long time.
     if len(text) > 17 or abs(int(text)) > INTEGER_MAX:
         raise InvalidJson("An integer in the body is beyond 2^53-1.")
     return int(text)

@@ -1,4 +1,4 @@
-"""Wallet addresses as customers type them, and what they type in place of one, such as a card.
+"""Recognize typed wallet addresses, and what customers type in their place, such as a card number.
 
 Pure: nothing here resolves a name or sends a byte. The customer is told what the text looks like,
 and the text never leaves the server. Only forms that cannot be an address are recognized, so an
@@ -6,7 +6,7 @@ address is never mistaken for something else.
 
 The text comes from an unauthenticated client. So its length is limited first, before and after
 normalization. No pattern has two adjacent repeats that match the same character, so the time for a
-match grows with the length of the text and not with its square.
+match grows in proportion to the length of the text, not to its square.
 """
 
 from __future__ import annotations
@@ -101,9 +101,10 @@ _NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
 
 
 def mistake_in(text: str) -> AddressMistake | None:
-    """Return what `text`, without outer blanks, is if it is not a wallet address, or None.
+    """Return the mistake if `text`, without outer blanks, is something else than an address.
 
-    `parse` finds texts that are too long, and mistakes in an address.
+    Otherwise, returns None. Only `parse` finds texts that are too long, and mistakes within an
+    address.
     """
     plain = normalized(text)
     if plain is None:
@@ -149,8 +150,9 @@ def _numbers(text: str) -> AddressMistake | None:
 def _is_card(digits: str) -> bool:
     """Return whether `digits` can be a card number.
 
-    A number of the usual length may have a wrong digit. After a number with the right check digit,
-    the date and the code on the card may follow.
+    A number of the usual length may contain a typing mistake, so its check digit is not tested.
+    Longer texts are accepted if they begin with a number whose check digit is right, because the
+    card's date and code may follow.
     """
     if len(digits) in _CARD_DIGITS:
         return len(digits) == _USUAL_CARD or _luhn(digits)

@@ -25,7 +25,7 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
 
     An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises ParameterInvalid with `param` if
     the text is not an amount or can be read in two ways. If the currency has three decimals, a
-    point is the decimal sign, as on the pages.
+    point is always read as the decimal sign, because the pages write amounts in this way.
     """
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     text = _plain(typed)

@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Action(StrEnum):
-    """An action in the dashboard, with its words in the log. Exports are the only logged reads."""
+    """An action in the dashboard, with its text in the log. Exports are the only logged reads."""
 
     words: str
 

@@ -1,7 +1,7 @@
 """Declare the routes of both APIs: the scope that each needs, and what it does.
 
-The dashboard's routes declare theirs beside their code. docs/tables.py prints the routes of the
-APIs and of the dashboard into docs/security.md.
+The dashboard's routes declare their rights beside their code. docs/tables.py prints the routes of
+the APIs and of the dashboard into docs/security.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNTED: Final = "up to the limit"
 OWN: Final = "what they have requested, up to the limit"
 NEVER: Final = "never"
 
-OPEN: Final = frozenset(  # without a key
+OPEN: Final = frozenset(  # routes that need no key
     {
         ("GET", "/api/health"),
         ("GET", "/clients/{client_id}"),

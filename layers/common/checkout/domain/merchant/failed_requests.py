@@ -1,4 +1,4 @@
-"""Refused requests of an API key: the newest few of a day, so that a developer sees what failed.
+"""The newest refused requests of an API key, kept for a day, so that developers see what failed.
 
 A request without a valid key belongs to no merchant, so this log does not contain it.
 """
@@ -42,7 +42,7 @@ class FailedRequests:
         return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
 
     def with_one(self, refusal: FailedRequest) -> FailedRequests | None:
-        """Return the next version; None if this minute already has A_MINUTE refusals."""
+        """Return the next version with this refusal; None if its minute already has A_MINUTE."""
         minute = refusal.at - timedelta(minutes=1)
         if sum(minute < each.at for each in self.entries) >= A_MINUTE:
             return None

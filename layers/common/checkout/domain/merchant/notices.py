@@ -46,7 +46,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """A member who has asked for notices, in this `language`.
+    """A member who has asked for notices, which are written in `language`.
 
     `address` is confirmed. `asked` is a new address, which the member must confirm until
     `asked_until`, by a link whose token has the hash `asked_hash`. `look_at` is when the sweep

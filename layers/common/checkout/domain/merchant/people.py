@@ -22,7 +22,7 @@ MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
 
 
 class SignUp(StrEnum):
-    """The people who can sign up with a shop of their own, as the operator has set."""
+    """Who can sign up with a shop of their own. The operator chooses this."""
 
     CLOSED = "closed"  # nobody; the operator sets merchants up
     INVITATION = "invitation"  # people to whom the operator gives a link
@@ -57,8 +57,8 @@ class Scope(StrEnum):
     REFUND = "refund"  # request and cancel refunds; request and end the refund budget
 
 
-# The scopes of a key unless others are chosen. `refund` is not among them, because it is newer than
-# the first keys, which could not refund.
+# The scopes of a key unless others are chosen. `refund` is not among them, because this scope is
+# newer than the first keys, which could not refund.
 USUAL: Final = (Scope.READ, Scope.WRITE, Scope.MANAGE)
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
@@ -81,9 +81,9 @@ class RefundCap:
     """The most that an actor can refund at once, and in a day (UTC); None means no limit.
 
     The limits are in minor units of the merchant's currency. They apply to the requested amounts,
-    canceled or not, and to the costs beyond these that are paid from the budget when nobody
-    approves them. `counted_as` is the id of the first key in a series of keys that replace each
-    other; the series shares one limit of the day.
+    even of canceled refunds, and to costs beyond these amounts that are paid from the budget
+    without an approval. `counted_as` is the id of the first key in a series of keys that replace
+    each other; all keys of the series share one daily limit.
     """
 
     once: int | None = None
@@ -123,7 +123,7 @@ class Actor(Protocol):
 
     @property
     def moves_money(self) -> bool:
-        """Whether it has the rights of its role to move money and to give rights to others."""
+        """Whether it can use the rights of its role to move money and to give rights to others."""
         ...
 
     @property
@@ -148,7 +148,7 @@ def may(actor: Actor, right: Right) -> bool:
 
 
 def counted_as(actor: Actor) -> str:
-    """Return the id under which the actor's refunds are added up, shared with replaced keys."""
+    """Return the id under which refunds of the actor, and of keys it replaces, are added up."""
     cap = actor.refund_cap
     return (cap.counted_as if cap is not None else None) or actor.id
 
@@ -172,7 +172,7 @@ class Member:
 
     `refund_cap` limits the member's refunds. An owner has no limit, because an owner could change
     it. The merchant's asset is copied here, as it is copied to keys. The number of parts is copied
-    at each request, because it can grow. `invited_by` is the id of the actor who invited the
+    again at each request, because it can grow. `invited_by` is the id of the actor who invited the
     member. `version` grows by one with each write.
     """
 
@@ -209,7 +209,7 @@ class Member:
 
     @property
     def moves_money(self) -> bool:
-        return True  # as the role says
+        return True  # a member has all rights of the role
 
     @property
     def owns(self) -> bool:

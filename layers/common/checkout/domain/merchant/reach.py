@@ -1,9 +1,9 @@
-"""The effects of a shop on people other than its own, and when they are allowed.
+"""The effects that a shop can have on outsiders, and when each effect is allowed.
 
 Anybody can sign up with any name and any wallet address. So until the owner of the wallet has
-confirmed it (flows/people/ownership.py), a shop cannot reach anybody else. `Effect` has a row for
-each effect on others, and flows check each effect that is not always allowed. docs/security.md
-shows the table.
+confirmed the wallet (flows/people/ownership.py), a shop cannot reach anybody but its own people.
+`Effect` has a row for each effect on outsiders. Flows check each effect that is not always allowed.
+docs/security.md shows the table.
 """
 
 from __future__ import annotations

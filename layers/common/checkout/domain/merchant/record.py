@@ -25,9 +25,9 @@ class Suspension(StrEnum):
 
 
 class Ownership(StrEnum):
-    """Whether a merchant who has signed up has proven to own the wallet.
+    """Whether a merchant who has signed up has proven that the wallet belongs to them.
 
-    Until then the merchant is suspended, and others can sign up with the same wallet.
+    Until this proof the merchant is suspended, and others can sign up with the same wallet.
     """
 
     UNPROVEN = "unproven"
@@ -58,11 +58,11 @@ class Footer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
-    """A key that we have made for a merchant, and publish with its client document (`jwks.json`).
+    """A key that we have made for a merchant and publish with our client document (`jwks.json`).
 
     `x` is the public key, as in a JWK; `private_key` is sealed. We sign with the key only from
     `signs_from` on, some minutes after its publication, because until then wallets may still have a
-    copy of the document without it.
+    copy of the document without this key.
     """
 
     key_id: str
@@ -76,7 +76,7 @@ class Identity:
     """A former client of a merchant, and the merchant's wallet at that time.
 
     Wallets show a payment only to the client that made it, so the former client is kept to read its
-    payments. `client` is None if it was identified by the wallet's own key.
+    payments. `client` is None if the merchant's own wallet listed the merchant's key at that time.
     """
 
     number: int
@@ -92,10 +92,10 @@ class Identity:
 class Merchant:
     """The receiver of payments.
 
-    `private_key` is sealed. `details_key` is sealed, too; it seals what customers give
+    `private_key` is sealed. `details_key` is sealed, too; it seals the details that customers give
     (flows/session/details.py), and `details_key_kms` is the same key for the API, wrapped by KMS.
-    The asset and the servers are those of the wallet address document at setup. `version` grows by
-    one with each write. The operator sets `parts`, the number of parts of the merchant's lists
+    The asset and the servers were read from the wallet address document at setup. `version` grows
+    by one with each write. The operator sets `parts`, the number of parts of the merchant's lists
     (domain/ground/parts.py), and `suspended`. While a merchant is suspended, no session is created
     and no wallet is accepted, but payments in flight finish.
 
@@ -108,8 +108,9 @@ class Merchant:
     - `return_hosts`, the only hosts to which customers can be sent back (empty: any host)
     - `tolerance`, how many units of the wallet's scale may be missing from a payment
       (money.least_accepted)
-    - `withdrawal_days` after the payment in which customers can withdraw (0: not on their page)
-    - `providers`, which the customers' pages offer in place of the operator's
+    - `withdrawal_days`, how many days after the payment customers can withdraw (0: not on their
+      page)
+    - `providers`, the wallet providers that the customers' pages offer instead of the operator's
     - `key_sign_in_off_at`, the time from which API keys cannot sign in to the dashboard
 
     `wallet_name` is the wallet's public name. The customers' pages show it beside `name`, to expose
@@ -157,10 +158,10 @@ class Merchant:
     details_key_kms: str | None = field(default=None, repr=False)
 
     def as_of(self, identity: int | None) -> Merchant:
-        """Return the merchant with the client and the wallet of this identity; None is the first.
+        """Return the merchant with the client and wallet of this identity; None means the first.
 
-        If the identity uses a wallet's own key, the newest key for that wallet is used, because the
-        wallet may have lost the older ones. Raises LookupError if this record does not have the
+        If a wallet listed the key of this identity, the newest key for that wallet is used, because
+        the wallet may have lost the older keys. Raises LookupError if this record does not have the
         identity.
         """
         number = identity or 0
@@ -186,9 +187,9 @@ class Merchant:
     def signing_key(self, now: datetime) -> tuple[str, str]:
         """Return the id of the key that signs at `now`, and the sealed key.
 
-        For our client it is the newest key whose `signs_from` has come, because wallets may not
-        have a newer one yet. If no key's `signs_from` has come, because this clock is behind the
-        clock that set it, it is the oldest key.
+        For our client, this is the newest key whose `signs_from` has come, because wallets may not
+        know a newer key yet. If this machine's clock is behind the clock that set `signs_from`, it
+        is possible that no key's `signs_from` has come; then this is the oldest key.
         """
         if self.client is None or not self.service_keys:
             return self.key_id, self.private_key
@@ -197,7 +198,7 @@ class Merchant:
         return key.key_id, key.private_key
 
     def changed_identity(self, **fields: Any) -> Merchant:
-        """Return the next version with another client or wallet; `former` gets the present one."""
+        """Return the next version with another client or wallet; the present one joins `former`."""
         kept = Identity(
             number=self.identity,
             client=self.client,
@@ -215,7 +216,7 @@ class Merchant:
         return (*((self.endpoint,) if self.endpoint else ()), *self.further_endpoints)
 
     def endpoint_of(self, identity: str | None) -> Endpoint | None:
-        """Return the endpoint with this id, or the first one if it is None; None if not found."""
+        """Return the endpoint with this id, or the first if the id is None; None if not found."""
         if identity is None:
             return self.endpoint
         return next((e for e in self.endpoints if e.id == identity), None)
@@ -254,9 +255,9 @@ class ApiKey:
 
     The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
     so that a request needs only one look-up. When a newer key replaces this one, `expires_at` is
-    set, until which this key works. `ends_at` is the expiry date that was chosen when the key was
-    created. `maker` is the id of the member who created the key, if any. `refund_cap` limits the
-    key's refunds.
+    set to the time until which this key works. `ends_at` is the expiry date that was chosen when
+    the key was created. `maker` is the id of the member who created the key, if any. `refund_cap`
+    limits the key's refunds.
     """
 
     id: str

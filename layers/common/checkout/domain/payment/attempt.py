@@ -1,7 +1,7 @@
 """The record of a payment attempt, one for each wallet that the customer gave.
 
 `attempts.py` begins, completes and reads these records. A session keeps them in its own item of the
-table, so each is written together with its transition.
+table, so each attempt is written together with the transition that changes it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ class PaymentAttempt:
 
     `typed` is None after an erasure. While the attempt runs, only the fields up to `reported_at`
     are stored. The others are stored with the `outcome`; after that, only an erasure changes the
-    attempt.
-    `resolved_at` is when the wallet address was resolved and the incoming payment existed.
-    `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser.
-    `problem` is the name of a Problem; `detail` is the text of the provider or the process.
-    `received` is in the merchant wallet's scale, or None if it is not known.
+    attempt. `resolved_at` is when the wallet address was resolved and the incoming payment existed.
+    `reported` is DECLINED or TIMED_OUT, an unsigned report by the customer's browser. `problem` is
+    the name of a Problem; `detail` is the provider's or the process's text about it. `received` is
+    in the merchant wallet's scale, or None if it is not known.
     """
 
     number: int
@@ -75,7 +74,7 @@ class PaymentAttempt:
 
     @property
     def characters(self) -> int:
-        """Return the length of its texts, most of which wallet providers choose."""
+        """Return the total length of the attempt's texts, most of which wallet providers choose."""
         quote = self.quote.id if self.quote else None
         texts = (self.typed, self.detail, self.wallet, self.incoming_payment, quote)
         return sum(len(text) for text in (*texts, self.outgoing_payment) if text)

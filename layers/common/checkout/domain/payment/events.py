@@ -1,4 +1,4 @@
-"""The events of a session. The events of its payment can happen to any record in flight."""
+"""The events of a session. Those about a payment can also happen to other records in flight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A payment in flight: the fields and times of every record that the payment engine moves."""
+"""A payment in flight: the fields and times of every record that the payment engine works on."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Instruction:
 class InFlight(Record):
     """The fields of a payment in flight.
 
-    `receive` is the amount of its incoming payment, and `received` is the amount that had arrived
+    `receive` is the amount of the incoming payment, and `received` is the amount that had arrived
     at the last check. `check_at` is the time of the next check of the wallets. It is set while a
     payment is in flight, and after the record's end until it is certain how much the incoming
     payment has received. After a check timed out at the payer's wallet, that wallet is not asked
     before `hung_until`. If the payer's wallet temporarily could not accept an approval, the
     approval is tried again until `approve_until`. `event` is the id of the webhook event about the
     record's end. `identity` is the number of the merchant's identity at the wallets
-    (Merchant.as_of); None is the first.
+    (Merchant.as_of); None means the first.
     """
 
     expires_at: datetime
@@ -121,12 +121,12 @@ class InFlight(Record):
 
     @property
     def fixed(self) -> tuple[Amount | None, Amount | None]:
-        """Return which amount its quote fixes: the one that has to arrive, or the debit."""
+        """Return which amount the quote fixes: the amount that has to arrive, or the debit."""
         return self.receive, None
 
     @property
     def incoming_payment_ends_at(self) -> datetime:
-        """Return from when on the incoming payment takes no money, even if nobody closes it."""
+        """Return when the incoming payment stops accepting money, even if nobody closes it."""
         assert self.incoming_payment is not None
         return min(self.incoming_payment.expires_at, self.expires_at + NEVER_CLOSED_AFTER)
 

@@ -26,7 +26,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(ABC):
-    """The fields of each record with a table. `writer` marks the write that made its version."""
+    """The fields of each record with a table. `writer` marks the write of the record's version."""
 
     id: str
     merchant: str
@@ -67,9 +67,9 @@ ALWAYS: Final[Condition[Any]] = Condition("", lambda record, now: True)
 class Row:
     """One transition: target status and phase, condition, removed fields, and webhook event.
 
-    `beside` is a second event of the same change, about another of Stripe's objects. `then_check`
-    means that the record ends, and that afterwards it is checked what the incoming payment has
-    received. `quiet` means that the transition happens too often for a line in the history.
+    `beside` is a second webhook event of the same change, about another of Stripe's objects.
+    `then_check` means that the record ends, and that a later check reads what the incoming payment
+    has received. `quiet` means that the transition happens too often for a line in the history.
     """
 
     to: StrEnum
@@ -134,8 +134,8 @@ def advance(
 
     `writer` marks the write, to distinguish a write whose answer was lost from a lost race.
     `changes` are the fields that the event sets; the row lists the fields that the event removes.
-    `note` goes into the history. `updated_at` does not change if the record has already ended, or
-    if `changes` sets it.
+    `note` goes into the history. `updated_at` becomes `now`, unless the record has already ended or
+    `changes` sets another time.
     """
     fields: dict[str, Any] = dict.fromkeys(found.drops)
     fields["updated_at"] = record.updated_at if record.terminal else now

@@ -1,8 +1,8 @@
-"""The record of a mandate: a grant of the merchant's own wallet that outlives one payment.
+"""The record of a mandate: a grant from the merchant's own wallet that outlives one payment.
 
-It is the refund budget: an amount a month from which refunds are paid when nobody approves them.
-Its transitions are in `mandate_transitions.py`. `token`, `grant` and `handle` are sealed
-(ciphertext).
+The mandate is the refund budget: an amount a month, from which refunds are paid without an approval
+of their own. Its transitions are in `mandate_transitions.py`. `token`, `grant` and `handle` are
+sealed (ciphertext).
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ ROTATION_AGAIN_MOST: Final = timedelta(hours=1)
 SILENT_AFTER: Final = timedelta(days=1)
 
 LAST_DAY: Final = 28  # of every month
-# The first period begins this early, so that it has also begun for a wallet whose clock is behind.
+# The first period begins this long before the request, so that it has also begun for a wallet whose
+# clock is behind.
 CLOCKS: Final = timedelta(hours=1)
 
 
 class MandateStatus(StrEnum):
-    """The states of a mandate. None is final, because the owner can always approve it again."""
+    """The states of a mandate. No state is final, because the owner can always approve it again."""
 
     PENDING = "pending"  # it was never approved
     ACTIVE = "active"
@@ -87,7 +88,7 @@ USUAL_MARGIN: Final = Margin()
 class Terms:
     """The terms of a grant: `limit` is the most that may be paid in each month from `start` on.
 
-    The owner chooses the margin with the approval. The wallet does not see the margin.
+    The owner chooses the margin when approving the grant. The wallet does not see the margin.
     """
 
     payer: WalletAddress
@@ -102,10 +103,10 @@ class Mandate(Record):
     """The refund budget of a merchant; each merchant has one record.
 
     `terms` are those of the grant in use. `token` is used to pay with the grant; `handle`, the
-    grant's continuation, is used to cancel it. `rotating` is the time since which the token may
-    have been replaced. `rotation_until` is the end of the lease of the process that replaces the
-    token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations since
-    the last one that got an answer.
+    grant's continuation, is used to cancel the grant. `rotating` is the time since which the token
+    may have been replaced. `rotation_until` is the end of the lease of the process that replaces
+    the token. The sweep renews the token at `rotate_at`. `unanswered` is the number of rotations
+    without an answer since the last one with an answer.
 
     `spent` is our own sum of what was paid in the period that began at `period`, in units of the
     limit. The sum continues when another grant is approved, because `start` stays the same.
@@ -151,7 +152,7 @@ class Mandate(Record):
 
     @property
     def gone(self) -> bool:
-        """Whether it ended without the merchant's doing, who has to approve it again."""
+        """Whether it ended without the merchant's doing, so that it has to be approved again."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
 
     @property
@@ -178,7 +179,7 @@ class Mandate(Record):
     def period_at(self, now: datetime) -> datetime:
         """Return the beginning of the period to which a payment at `now` belongs.
 
-        It never goes back: once a period has begun, a process whose clock is behind uses it too.
+        The period never goes back: once it has begun, a process whose clock is behind uses it, too.
         """
         assert self.terms is not None
         found = period_of(self.terms.start, now)
@@ -210,10 +211,10 @@ class Mandate(Record):
 def first_period(now: datetime) -> datetime:
     """Return when the periods of a grant that is requested at `now` begin.
 
-    It is never after the 28th, because servers count each month from the end of the month before,
-    so a later day would move. It is an hour early, so that the period has also begun for a wallet
-    whose clock is behind. An hour before the first of a month may be after the 28th of the month
-    before, so the day is limited a second time.
+    The day is never after the 28th, because servers count each month from the end of the previous
+    one, so a later day would move after a short month. The time is an hour early, so that the
+    period has also begun for a wallet whose clock is behind. The hour can lead from the first of a
+    month to a day after the 28th of the previous month, so the day is limited a second time.
     """
     found = now.replace(day=min(now.day, LAST_DAY), microsecond=0) - CLOCKS
     return found.replace(day=min(found.day, LAST_DAY))

@@ -1,10 +1,10 @@
 """The state machine of a mandate, and the order of its writes, M1 to M3.
 
-A mandate is a grant that outlives one payment. Its token is valid for ten minutes, and is rotated
-(replaced) before a later use, and in any case before the provider deletes it. A rotation
-invalidates the old token at once: if the answer is lost, the new token is unknown, and the grant is
-lost for good. So the intent is written before the call, and only the wallet's answer that the token
-is gone ends the mandate.
+A mandate is a grant that outlives one payment. Its token is valid for ten minutes. For a later use,
+the token is first rotated, that is, replaced by a new one; in any case, it is rotated before the
+provider deletes it. A rotation invalidates the old token at once. So if the answer is lost, the new
+token is unknown, and the grant is lost for good. Therefore the intent is written before the call,
+and only the wallet's answer that the token is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 
@@ -21,7 +21,7 @@ Approve (flows/refund/budget.py). No money can move.
     A4  APPROVED -> active, under the same lease. If another process has taken the lease over, the
         grant is canceled.
         One write replaces the older token, and the older handle that cancels the grant, with the
-        new ones. The count of the month continues. Then the older grant is canceled.
+        new ones. The sum spent in the month continues. Then the older grant is canceled.
 
 Rotate (flows/payment/mandates.py). The sweep rotates the token twice a day. A token that has ended
 is also rotated before it is used.
@@ -30,17 +30,18 @@ is also rotated before it is used.
         Rotate with the stored token.
     M2  200: ROTATED stores the new token, if the stored token is still the one that was rotated.
         ROTATED overwrites a "lost" that another process has written meanwhile.
-    M3  "No such token", on the same condition: LOST if an earlier rotation had no answer. Otherwise
-        REVOKED, because then only the wallet can have ended the token. The merchant is notified,
-        and refunds wait for approvals.
+    M3  "No such token", on the same condition: if an earlier rotation had no answer, LOST is
+        written. Otherwise REVOKED is written, because then only the wallet can have ended the
+        token. In both cases the merchant is notified, and refunds wait for approvals.
         Any other answer decides nothing. When the lease has ended, the next rotation uses the same
-        token, and the wallet either accepts it or answers that it is gone.
+        token, and the wallet either accepts the token or answers that the token is gone.
 
 Spend (flows/refund/budget.py).
 
-    R2  SPENT adds the debit to the sum of the period, in the transaction of the refund's intent. It
-        is refused if the debit exceeds what is left, or during a rotation. The wallet's own sum is
-        not reliable: a late failure of a payment of one month resets the sum of the next month.
+    R2  SPENT adds the debit to the sum of the period, in the transaction of the refund's intent.
+        SPENT is refused if the debit exceeds what is left, or during a rotation. The wallet's own
+        sum is not reliable: if a payment from one month fails in the next, the wallet resets the
+        sum of the next month.
     R3  GIVEN_BACK subtracts the debit again, if its period is still the current one, in the
         transaction of the verdict that nothing was sent. If a part was sent, the sum keeps the
         whole debit.

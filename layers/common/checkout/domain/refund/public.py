@@ -72,7 +72,8 @@ def public_budget(mandate: Mandate, *, base_url: str, now: datetime) -> answers.
     """Return the budget's object at `now`.
 
     `amount` is what the budget allows each month. `left` is what remains in this month, rounded
-    down. `spent` is `amount` less `left`, so it is never below what was sent.
+    down. `spent` is `amount` less `left`, so because of the rounding it is never below what was
+    sent.
     """
     terms = mandate.terms
     allowed = currency = spent = left = None

@@ -21,8 +21,8 @@ from open_payments.models import Amount, Quote, WalletAddress
 APPROVAL_AWAITED: Final = timedelta(days=30)
 # If a refund's payment still has no result this long after its quote's end, the shop is notified.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-# If wallets prevent a payment from the budget, it is tried again after these times. Then the refund
-# waits for an approval.
+# If wallets prevent a payment from the budget, it is tried again after these times. After the last
+# try, the refund waits for an approval.
 AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
 # The longest text, in characters, on how the merchant has paid a customer back by other means.
 ELSEWHERE_MAX: Final = 200
@@ -92,7 +92,7 @@ class RefundProblem(StrEnum):
     CUSTOMER_WALLET_UNREACHABLE = "customer_wallet_unreachable"
     CUSTOMER_WALLET_REFUSED = "customer_wallet_refused"
     MERCHANT_WALLET_ERROR = "merchant_wallet_error"
-    APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
+    APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
     OVER_BUDGET = "over_budget"  # the refund costs more than is left of the month's budget
     TOO_DEAR = "too_dear"  # it costs more than the budget's margin, so a person has to approve it
@@ -114,7 +114,7 @@ NOT_BY_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RefundRef:
-    """A refund in its session: the amount that it holds, and the amount in the payer's asset.
+    """A refund as its session stores it: the amount that it holds, also in the payer's asset.
 
     `amount` is in minor units of the session's currency. When the refund ends, `amount` is reduced
     to what was sent; for a note that the customer was paid back elsewhere, it stays the same.
@@ -131,36 +131,37 @@ class Refund(Record):
     """Money that goes back from the merchant's wallet to a customer's.
 
     `give` is the amount for the customer's wallet if `mode` is AS_PAID, otherwise None. `cost` is
-    `amount` in the scale of the merchant's wallet; AT_COST debits it. `wallet` is the id of the
-    customer's wallet address, or "" after an erasure. `by` is the label of the requesting actor,
-    and `asked_by` is the actor's id (people.counted_as).
+    `amount` in the scale of the merchant's wallet; if `mode` is AT_COST, exactly `cost` is debited.
+    `wallet` is the id of the customer's wallet address, or "" after an erasure. `by` is the label
+    of the requesting actor, and `asked_by` is the actor's id (people.counted_as).
 
     Five fields belong to the last requested approval: `payer`, the merchant's wallet, whose server
-    decides what was sent; `customer`, the customer's wallet as it was read; `incoming_payment`, at
+    shows what was sent; `customer`, the customer's wallet as it was read; `incoming_payment`, at
     that wallet; `quote`, the price; and `grant`. `approve_until` is when that approval ends.
     `identity` is the number of the merchant's identity that requested the approval
-    (Merchant.as_of); None is the first. `token` is used to read the payment at the merchant's
+    (Merchant.as_of); None means the first. `token` is used to read the payment at the merchant's
     wallet; `rotating` shows that the token may have been replaced. `failed_at` is when the
     merchant's wallet first reported the payment as failed.
 
     `budget_at` is when the refund will be paid from the budget, without an approval of its own, and
-    `budget_tries` is how often wallets have prevented that. If the requesting actor has limits, a
-    refund from the budget can cost at most `budget_most` units of the merchant's wallet. The part
-    of the cost beyond the amount is then added to the `allowance` of the day, up to
+    `budget_tries` is how often wallets have prevented such a payment. If the requesting actor has
+    limits, a refund from the budget can cost at most `budget_most` units of the merchant's wallet.
+    The part of the cost beyond the amount is then added to the `allowance` of the day, up to
     `allowance_most` minor units. A payment from the budget adds `counted` units of the merchant's
     wallet to the budget's month that began at `period`. `by_budget` is set if the payment is read
     with the budget's token.
 
     `sent` is the part of `amount` that was sent. `confirmed` is 1 if the customer's wallet has
-    shown all of it. `spent` is what the merchant's wallet paid for it, written when the refund
-    ends; None if nothing was sent.
+    shown that all of it arrived. `spent` is what the merchant's wallet paid for the part that was
+    sent. It is written when the refund ends, and is None if nothing was sent.
 
     If the refund is a note that the customer was paid back by other means, `elsewhere` is the
-    merchant's text on how; otherwise it is None. Such a note sends nothing. Its `wallet` is the
-    wallet that paid for the purchase, "" if unknown.
+    merchant's text about these means; otherwise it is None. Such a note sends nothing. Its `wallet`
+    is the wallet that paid for the purchase, or "" if that is unknown.
 
-    `claim` is the hash of the link by which the customer can name another wallet. `claim_open` is 1
-    until the customer has done so, and `claimed` is 1 if the customer has named `wallet`.
+    `claim` is the hash of the token in the link by which the customer can name another wallet.
+    `claim_open` is 1 until the customer has done so, and `claimed` is 1 if the customer has named
+    `wallet`.
 
     `later_json` is what a later release has stored with the refund, unchanged.
     """
@@ -210,7 +211,7 @@ class Refund(Record):
     problem: RefundProblem | None = None
     attention: Attention | None = None
     sent: int = 0
-    confirmed: int = 0  # 1 if the customer's wallet has shown all of it
+    confirmed: int = 0  # 1 if the customer's wallet has shown that all arrived
     spent: Amount | None = None
     ended_at: datetime | None = None
     identity: int | None = None
@@ -266,7 +267,7 @@ class Refund(Record):
 
     @property
     def quote_ends_at(self) -> datetime:
-        """Return from when on the merchant's wallet begins no payment of this quote."""
+        """Return the time after which the merchant's wallet starts no payment of this quote."""
         assert self.quote is not None
         assert self.instruction is not None
         # A quote without an expiry is treated as valid for 10 minutes (flows/payment/schedule.py).
@@ -274,7 +275,7 @@ class Refund(Record):
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return the latest time for the sweep to look at it; None if nothing is left to do."""
+        """Return by when the sweep must look at the refund; None if nothing is left to do."""
         if self.terminal:
             return None
         if self.payment_in_flight:

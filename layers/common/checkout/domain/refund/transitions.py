@@ -18,7 +18,7 @@ called.
     R1  The same transaction on the same conditions writes a refund in the final state
         paid_elsewhere. So the sum of refunds and notes never exceeds the amount received. No row
         leads from paid_elsewhere to a payment. CANCEL_REQUESTED removes a mistaken note; in the
-        same transaction, the session releases its amount.
+        same transaction, the session releases the note's amount.
 
 Approve (flows/refund/approve.py). No money can move before R2.
 
@@ -45,15 +45,16 @@ Or let the customer name another wallet (flows/refund/alternative_wallet.py). No
     either nothing was instructed for the old wallet, or R3 has proven that nothing was sent to it.
     CLAIMED stores the wallet that the customer names by the link; this is possible once. It deletes
     a requested approval, because that approval pays the old wallet. It also deletes a plan to pay
-    from the budget, so that the merchant sees the new wallet and approves the refund in their own.
+    from the budget, so that the merchant sees the customer's new wallet before approving the
+    refund.
 
 Or pay from the budget (flows/refund/budget.py), planned by BUDGET_CHOSEN or by the request.
 
-    C1 to C3 as above, unless a person has seen the price. If nobody has, the refund may cost its
-    amount plus the margin that the owner has approved with the budget, within the limits of the
-    requesting actor. The mandate's token must be valid for the next minute; otherwise it is rotated
-    first. Until R2 the merchant can approve the refund themselves, or cancel it, and the first
-    write decides.
+    C1 to C3 as above, unless a person has seen and confirmed the price, which is then used. If
+    nobody has, the refund may cost its amount plus the margin that the owner has approved with the
+    budget, within the limits of the requesting actor. The mandate's token must be valid for the
+    next minute; otherwise it is rotated first. Until R2 the merchant can also approve the refund in
+    their own wallet, or cancel it; the first write decides.
     R2  BUDGET_INTENDED -> sending. The same transaction writes SPENT at the mandate (version),
         which holds the debit from now on. If the actor has limits, the transaction also adds the
         part of the debit beyond the amount to the actor's sum of the day. Then C6, once.

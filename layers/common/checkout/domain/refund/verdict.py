@@ -44,7 +44,7 @@ class Verdict:
     `spent` is what the merchant's wallet has paid for that. If all was sent, it is the quote's
     debit. If a part was sent, it is the greater of two amounts: the one that the merchant's wallet
     shows, and the share of the debit for what the customer's wallet has received. It is not known
-    whether the merchant's wallet kept a fee for a part.
+    whether the merchant's wallet kept a fee if only a part was sent.
     """
 
     outcome: Outcome
@@ -80,7 +80,7 @@ def decide(
     if not over:
         return Verdict(Outcome.WAIT)
     if theirs is None and now < ended + BOTH_WITHIN:
-        return Verdict(Outcome.WAIT)  # the greater of both amounts decides, and one is missing
+        return Verdict(Outcome.WAIT)  # the greater amount decides, and one is missing
     by_own = 0 if own is None else _share(refund.amount, own.sent.value, _whole(own, refund))
     by_theirs = _share(refund.amount, theirs or 0, asked)
     sent = max(by_own, by_theirs)
@@ -89,7 +89,8 @@ def decide(
     if sent < refund.amount:
         by_price = _share(debit.value, theirs or 0, asked)
         said = own.sent.value if own is not None else 0
-        # With one asset the own wallet's amount is exact. With two, `by_own` may include a fee.
+        # If both wallets have the same asset, the amount of the merchant's wallet is exact.
+        # Otherwise `by_own` may include a fee.
         exact = debit.same_asset(refund.quote.receive) and by_own == by_theirs
         spent = said if by_own > by_theirs or exact else max(said, by_price)
         return Verdict(Outcome.FAILED, sent, replace(debit, value=spent))

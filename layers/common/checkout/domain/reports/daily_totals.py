@@ -16,8 +16,8 @@ from checkout.domain.payment.events import Event
 from checkout.domain.session.attempts import attempts_of
 from checkout.domain.session.record import Session, Status
 
-# Stands for the provider of a wallet if no list of providers has it. Customers choose the hosts of
-# wallets, so the names of these hosts could make the row of a day too large.
+# Stands for a wallet's provider that is in no list of providers. Customers choose the hosts of
+# wallets, so storing the names of these hosts could make the row of a day too large.
 OTHER: Final = ""
 
 K = TypeVar("K")
@@ -50,7 +50,7 @@ class DayTotals:
     unpaid: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def plus(self, session: Session, offered: Sequence[Provider] = ()) -> DayTotals:
-        """Return the totals with this ended session, whose page offered these providers."""
+        """Return the totals plus this ended session, whose page offered these providers."""
         assert session.over_at is not None
         hour = session.over_at.astimezone(UTC).hour
         paid = session.status is Status.COMPLETED

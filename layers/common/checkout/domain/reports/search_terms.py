@@ -55,7 +55,8 @@ def metadata_texts(session: Session) -> list[str]:
 def texts_of_a_cart(session: Session) -> list[str]:
     """Return the values of the metadata that find a session to which no wallet was given yet.
 
-    These are its payment link, and an order number that is too short to be found by its beginning.
+    These are the session's payment link, and an order number that is too short to be found by its
+    beginning.
     """
     found = {same_text(order_number(session) or ""), same_text(_link(session))}
     return [text for text in metadata_texts(session) if text in found]
@@ -81,7 +82,7 @@ def wallets(session: Session) -> list[str]:
 
 
 def marks(session: Session) -> list[str]:
-    """Return the hash of the customer's e-mail address, which finds a session that can be paid.
+    """Return the hash of the customer's e-mail, which finds the session once it can be paid.
 
     The search hashes the address that it looks for (flows/reports.py).
     """

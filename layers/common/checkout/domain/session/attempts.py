@@ -3,8 +3,8 @@
 An attempt begins with W1. While it runs, its evidence is in the fields of the session, and a short
 record has the time of its beginning and the typed text. The transition that ends the attempt copies
 the evidence into the record. It copies from the session as it was before the transition, because
-the transition may remove the evidence there. So an attempt needs no write of its own, and the
-evidence of one attempt cannot appear in the next.
+the transition may remove the evidence from the session. So an attempt needs no write of its own,
+and the evidence of one attempt cannot appear in the next.
 
     fields of the session       evidence of the running attempt if
     customer, incoming_payment  W2 has stored them in this attempt, because W1 keeps earlier ones
@@ -40,7 +40,7 @@ _TIMES: Final = {
 }
 _LIVE: Final = (Status.PREPARING, Status.AWAITING_APPROVAL, Status.PROCESSING)
 
-# The outcome of the running attempt by event, and by problem if that matters.
+# The outcome of the running attempt by event, and by problem if the problem matters.
 ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
     (Event.WALLET_SUBMITTED, None): (Outcome.REPLACED, EndedBy.CUSTOMER),
     (Event.PREPARATION_FAILED, None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
@@ -117,7 +117,7 @@ def failure_of(session: Session) -> Outcome | None:
 
 
 class Concern(StrEnum):
-    """A filter of the merchant's list."""
+    """A filter for the merchant's list of sessions."""
 
     FAILED = "failed"
     DECLINED = "declined"

@@ -17,7 +17,7 @@ from checkout.domain.ground.grammar import EMAIL_MAX, email_of
 from checkout.domain.ground.names import is_name, shown
 from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 
-__all__ = ["Detail", "Fault"]  # the words of a form
+__all__ = ["Detail", "Fault"]  # re-exported for the users of this module
 
 NAME_MAX: Final = 100  # characters
 PHONE_MAX: Final = 40  # characters, as typed
@@ -93,7 +93,7 @@ def from_json(text: str, further: str | None = None) -> CustomerDetails:
 
 
 def country_of(typed: Mapping[str, str], collect: Collect, place: Place, usual: str) -> str:
-    """Return the country of an address in a form: as chosen, else `usual`, else the first."""
+    """Return the country of an address in a form: the chosen one, else `usual`, else the first."""
     possible = collect.countries(place)
     wished = typed.get(f"{place}_country", "")
     return next((each for each in (wished, usual) if each in possible), possible[0])

@@ -1,7 +1,7 @@
 """The parameters of a new session, after the form of the request was checked.
 
-Rejects what a check of the form cannot detect: items in several currencies, a currency other than
-the merchant wallet's, a total out of bounds, and unsafe addresses.
+This module rejects what a check of the form cannot detect: items in several currencies, a currency
+other than the merchant wallet's, a total out of bounds, and unsafe addresses.
 """
 
 from __future__ import annotations

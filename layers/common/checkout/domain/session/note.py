@@ -54,7 +54,8 @@ def needs_somebody(session: Session, note: Note | None) -> bool:
 def _sent_back(session: Session) -> bool:
     """Return whether refunds have sent back, or will send back, all excess money.
 
-    If a refund fails or is canceled, it holds no money, so the session needs a person again.
+    A refund that fails or is canceled holds no money any more, so the session then needs a person
+    again.
     """
     if session.attention is Attention.UNDECIDED or not session.terminal:
         return False

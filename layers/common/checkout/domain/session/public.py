@@ -1,7 +1,7 @@
 """Checkout sessions, their payment attempts and their customers' details as merchants see them.
 
-The types are in `checkout/answers.py`. They have no field for grants, tokens, nonces, interact
-addresses, merchant ids and servers, so none of these can be shown. A session has the fields of
+The types are in `checkout/answers.py`. They have no fields for grants, tokens, nonces, interact
+addresses, merchant ids or servers, so none of these can be shown. A session has the fields of
 spec.md, in the order of spec.md, then newer fields.
 """
 
@@ -25,7 +25,7 @@ from open_payments.errors import Reason
 if TYPE_CHECKING:
     from checkout import answers
 
-# The keys are problems, and outcomes for attempts without a problem.
+# Each is found by the attempt's problem, or by its outcome if it has no problem.
 MESSAGES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
@@ -45,8 +45,8 @@ MESSAGES: Final[Mapping[str, str]] = {
     "report is not signed.",
 }
 
-# Messages if a wallet did not accept the merchant's key. They replace those above. The keys are the
-# reasons with which the detail begins.
+# Messages for the case that a wallet did not accept the merchant's key. They replace the messages
+# above. Each is found by the reason with which the attempt's detail begins.
 KEY_MESSAGES: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: the "
     "key was removed there, or could not be read.",
@@ -92,8 +92,8 @@ def public_session(
 def event_body(session: Session, event_type: str = COMPLETED) -> str:
     """Return the seven fields of spec.md "Events", in the same order, as compact JSON.
 
-    Events of late and partial payments, which spec.md does not have, also contain
-    `amount_received`.
+    Events about late and partial payments also contain `amount_received`. These events are not in
+    spec.md.
     """
     body: answers.Event = {
         "id": session.id,

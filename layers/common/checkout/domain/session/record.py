@@ -34,7 +34,7 @@ SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 
 
 class Status(StrEnum):
-    """spec.md, "States and transitions"."""
+    """The states of a session (spec.md, "States and transitions")."""
 
     OPEN = "open"
     PREPARING = "preparing"
@@ -79,8 +79,8 @@ class Purchase:
     """The fields that a session copies unchanged from the request that creates it.
 
     `locale` is the language tag that the merchant asked for. `echo_json` has the parameters of a
-    request to /v1 that are only returned (domain/stripe/objects.py). `collect_json` is what the
-    page asks the customer for before the wallet (domain/session/collect.py).
+    request to /v1 that are stored only to be returned (domain/stripe/objects.py). `collect_json` is
+    what the page asks the customer for before the wallet (domain/session/collect.py).
     """
 
     line_items: tuple[LineItem, ...]
@@ -98,19 +98,19 @@ class Session(InFlight, Purchase):
     """One purchase.
 
     `amount_total` is in minor units of `currency`; `receive` is the same amount in the merchant
-    wallet's scale. `request_id` is the API request that created the session; None at a payment
-    link. If the shop asks for them, `customer_details` has the customer's name and contact, and
-    `customer_further` has addresses and answers (domain/session/customer_details.py); both fields
-    are sealed. `customer_mark` is a keyed hash of the e-mail address, for the search. `details_at`
-    is the time of the last answer to `collect_json`. `collect_json` and `details_at` are None at a
-    payment link, because the link's own page asks. `part` is the session's part of the merchant's
-    lists and sums (domain/ground/parts.py).
+    wallet's scale. `request_id` is the id of the API request that created the session; None at a
+    payment link. If the shop asks for them, `customer_details` has the customer's name and contact,
+    and `customer_further` has addresses and answers (domain/session/customer_details.py); both
+    fields are sealed. `customer_mark` is a keyed hash of the e-mail address, for the search.
+    `details_at` is the time of the last answer to `collect_json`. `collect_json` and `details_at`
+    are None at a payment link, because the link's own page asks for the details. `part` is the
+    session's part of the merchant's lists and sums (domain/ground/parts.py).
 
     `link` is the row of a payment link's stock from which the session holds items. `restocked_at`
     is when the items were returned, because nothing was sold (domain/links.py).
 
     `look_at` is the planned time of a check. It is set when the wallet is given or the approval is
-    claimed, to a time at which the process that does so has ended. A check of the session removes
+    claimed, to a time by which the process that sets it has ended. A check of the session removes
     it.
 
     `later_json` is what a later release has stored with the payment. It is kept unchanged, because
@@ -118,7 +118,8 @@ class Session(InFlight, Purchase):
 
     `refunds` hold the amounts that were or may be sent back (refund/transitions.py, R1 and R3).
 
-    Read `payment_attempts` with attempts.attempts_of, because a running one is stored only in part.
+    Read `payment_attempts` with attempts.attempts_of, because a running attempt is stored only in
+    part.
     """
 
     status: Status
@@ -174,9 +175,9 @@ class Session(InFlight, Purchase):
     def amount_paid(self) -> int:
         """Return the largest amount that can be refunded, in minor units of `currency`.
 
-        It is `amount_received`. A completed session that is not `overpaid` has at most
-        `amount_total`, because a unit more may come from the rounding of wallets, and then the
-        customer has not paid it.
+        This is `amount_received`, but at most `amount_total` for a completed session that is not
+        `overpaid`. One unit more may come from the rounding of wallets, and then the customer has
+        not paid this unit.
         """
         received = self.amount_received or 0
         completed = self.status is Status.COMPLETED and not self.overpaid
@@ -184,7 +185,7 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when it was paid, or when it was created if money came late or in part."""
+        """Return when it was paid. If money came late or in part, return when it was created."""
         return self.completed_at or self.created_at
 
     @property
@@ -225,7 +226,7 @@ class Session(InFlight, Purchase):
     def payment_in_flight(self) -> bool:
         """Whether a payment may have been instructed.
 
-        Then neither the expiry nor the merchant can end the session.
+        While this is true, neither the expiry nor the merchant can end the session.
         """
         return self.phase is Phase.PAYING or self.status is Status.PROCESSING
 
@@ -298,7 +299,7 @@ class Session(InFlight, Purchase):
 
     @property
     def quantity(self) -> int:
-        """Return how many items it sells, which at a payment link's stock it also holds."""
+        """Return how many items it sells, and holds if they come from a payment link's stock."""
         return sum(each.quantity for each in self.line_items)
 
     @property
@@ -332,7 +333,7 @@ class Session(InFlight, Purchase):
 
     @property
     def needed_at(self) -> datetime | None:
-        """Return the latest time for the sweep to look at it; None if nothing is left to do."""
+        """Return by when the sweep must look at the session; None if nothing is left to do."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:

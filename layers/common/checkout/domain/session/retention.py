@@ -49,9 +49,9 @@ def session_kept_until(session: Session, retention: timedelta) -> datetime | Non
 def rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
     """Return when a session's other rows may be deleted; None while its end is not known.
 
-    These rows are its search rows and, if it is large, its cart. The time changes when a wallet is
-    given. Afterwards it changes only if the session is flagged, is in doubt for long, or ends a
-    month after its expiry.
+    These rows are the session's search rows and, if its cart is large, the cart. The time changes
+    when a wallet is given. Afterwards it changes only if the session is flagged, is in doubt for
+    long, or ends a month after its expiry.
     """
     late_by = session.updated_at - session.expires_at
     if session.partly_paid or (session.payment_in_flight and late_by > _LONG_IN_DOUBT):

@@ -1,8 +1,8 @@
 """The state machine of a session: the table below has all its transitions.
 
-`advance` refuses an event that has no row, and is the only way to a new version of a session. It
-stores nothing: flows/payment/writes.py stores the Change that it returns, on condition that the
-session has not changed since it was read.
+`advance` refuses an event that has no row, and is the only way to a new version of a session.
+`advance` stores nothing: flows/payment/writes.py stores the Change that it returns, on condition
+that the session has not changed since it was read.
 
 Theory of operation
 ===================
@@ -27,7 +27,8 @@ Prepare (flows/session/prepare.py). No money can move.
     C1  Read the customer's wallet address.   C2  Request a grant for an incoming payment.
     C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
     W2  Store the incoming payment. A later preparation reads it, and uses it again while it is
-        open. A closed one is replaced once it has been closed for FENCE and shows no money.
+        open. A closed incoming payment is replaced once it has been closed for FENCE and shows no
+        money.
     C4  Request a grant for a quote.   C5  Create the quote. If the wallet rejects the incoming
         payment as receiver, the incoming payment is read again, because somebody may just have
         paid it from outside.
@@ -60,8 +61,8 @@ returns and the callback's hash verifies.
         definite if it is 408, 409, 425, 429 or 400 "invalid quote" (the answer to a duplicate
         delivery), or if one of the two wallets does not answer.
         If the incoming payment is completed, the fence begins at once.
-        Here, -> open is PAYMENT_REFUSED. The same transaction writes the event PAYMENT_FAILED, if
-        an endpoint has requested it.
+        In C8, -> open means PAYMENT_REFUSED. The same transaction writes the event PAYMENT_FAILED,
+        if an endpoint has requested it.
     W7  -> processing, with the outgoing payment. If a sweep has rescheduled the session meanwhile,
         W7 loses the race, but the 201 must not be lost. So W7 is written again, over the winner's
         version, as long as that version is still paying by the same instruction and not closing.
@@ -90,13 +91,13 @@ wallet has timed out. The checks end with one of these:
     failure.
     The wait ends at the first of these moments:
     - 30 s after the quote or the incoming payment expires, whichever is earlier
-    - the wallet reports that the payment failed. The callback also asks the wallet for this each
-      second, from one second after W7 on
+    - the wallet reports that the payment failed. From one second after W7 on, the callback also
+      asks the wallet each second whether it failed
     - the incoming payment is completed with too little, because somebody else has closed it
     - the merchant asks to end the session
-    A quote without an expiry ends 10 minutes after the send. Once a part has arrived, the quote's
-    expiry does not end the wait any more, because the rest may come until the incoming payment
-    expires.
+    A quote without an expiry is treated as expired 10 minutes after the send. Once a part has
+    arrived, the quote's expiry does not end the wait any more, because the rest may come until the
+    incoming payment expires.
 
 The fence proves how much has arrived, so that the customer can pay again or the merchant can
 decide:
@@ -132,18 +133,18 @@ unsigned, so it changes neither the status nor the payment.
 Stock (domain/links.py). A session of a payment link with a stock holds the items that it sells. The
 transaction that creates the session takes them from the stock. The first write after which it is
 certain that nothing was sold (`Session.unsold`) returns them in the same transaction. That write is
-the end of a session without an incoming payment, the last step of the end of a session with one, or
-GIVEN_UP. Every write is conditional on the version, so the items are returned only once. If money
-arrived late, they are not returned.
+one of three: the end of a session without an incoming payment, the last step of the end of a
+session with one, or GIVEN_UP. Every write is conditional on the version, so the items are returned
+only once. If money arrived late, they are not returned.
 
 Refunds (domain/refund/transitions.py). REFUND_REQUESTED holds an amount of the money that an ended
 session has received. PAID_ELSEWHERE does the same for a note that the merchant has paid the
-customer back by other means. REFUND_SETTLED releases the part that was not sent. Each is written in
-one transaction with the refund.
+customer back by other means. REFUND_SETTLED releases the part that was not sent. Each of these
+events is written in one transaction with the refund.
 
 Details (flows/session/details.py). DETAILS_GIVEN stores the customer's details, sealed, in one
 write. Until a wallet is given, the customer can correct the details, which is another
-DETAILS_GIVEN. It does not change the payment.
+DETAILS_GIVEN. This event does not change the payment.
 
 Metadata (flows/session/metadata.py). METADATA_CHANGED changes only the merchant's metadata. It is
 refused while a session is being prepared and while a payment is in flight, so that it never comes
@@ -153,8 +154,9 @@ Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended 
 is accounted for. It is refused for all other sessions, because a payment may still need the wallet.
 
 A session to which no wallet was ever given (record.py, left_to_clock) ends by the clock alone:
-nothing is written, unless its merchant has requested the event (flows/schedule/expiries.py). A
-reader writes EXPIRY_PASSED only while a write that began in time could still arrive.
+nothing is written, unless its merchant has requested the event about the end
+(flows/schedule/expiries.py). A reader writes EXPIRY_PASSED only while a write that began in time
+could still arrive.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a lease in continuing is live. If a lease in preparing or continuing has lapsed,
@@ -162,11 +164,12 @@ the process died before money could move, so the sweep sets the session to open 
 
 A request to end a session whose payment is in flight is refused. From 30 s after the deadline of
 the send on, the request also begins the fence. If an ended session has an incoming payment, the
-write that ends it also sets the time at which the incoming payment is checked.
+write that ends the session also sets the time at which the incoming payment is checked.
 
 After a lost race, a write is never repeated blindly: the loser reads the session again and decides
-again. `writer` distinguishes a write whose answer was lost from a lost race. The process of a
-lapsed lease may still be running; its next write fails because its version is old.
+again. `writer` distinguishes a write whose answer was lost from a lost race. A process whose lease
+has lapsed may still be running. If the session has been written meanwhile, the next write of this
+process fails, because its version is old.
 
 The invariants, and how this order was model-checked: docs/reference/design.md.
 """
@@ -270,7 +273,7 @@ _DONE: Final = (
     *("phase", "lease_until", "approve_until", "look_at", "check_at", "hung_until"),
     *("problem", "attention"),
 )
-_PLACE: Final = ("look_at",)  # from the first check on, the next check sets a session's time
+_PLACE: Final = ("look_at",)  # the first check removes the time that was planned for it
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,
@@ -367,9 +370,9 @@ def advance(
 ) -> Change[Session]:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
-    The other parameters are those of machine.py. `typed` and `reported` go into the payment attempt
-    that begins or runs. The first write after which it is certain that nothing was sold returns the
-    items to a payment link's stock.
+    The other parameters are those of machine.py. `typed` and `reported` are stored in the payment
+    attempt that begins or is running. The first write after which it is certain that nothing was
+    sold returns the items to a payment link's stock.
     """
     found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:

@@ -1,6 +1,6 @@
 """Show a customer's details, requested and given, in the objects of `objects.py`.
 
-The details are unsealed. Without them, each object shows that nothing was given.
+The details are passed in unsealed. If none are passed, each object shows that nothing was given.
 """
 
 from __future__ import annotations

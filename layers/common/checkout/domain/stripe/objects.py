@@ -2,10 +2,9 @@
 
 They are served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in
 Stripe's units of a currency, which for three currencies differ from the units of ISO 4217. Times
-are Unix seconds.
-Fields that have no meaning here are null, so that clients that read them do not fail. Fields that
-Stripe itself leaves out are left out. Facts that only this service has are in the field
-`open_payments`. The parameter `details` has the customer's details, unsealed.
+are Unix seconds. Fields that have no meaning here are null, so that clients that read them do not
+fail. Fields that Stripe itself leaves out are left out here, too. Facts that only this service has
+are in the field `open_payments`. Parameters named `details` have the customer's details, unsealed.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
 # In currencies with three decimal digits Stripe charges in steps of ten units.
 _TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
 
-# The order is that of the compression dictionary. It applies also where a value replaces the null.
+# The fields are in the order of the compression dictionary, also where a value replaces a null.
 NULL: Final = dict.fromkeys(
     (
         "adaptive_pricing",
@@ -329,7 +328,7 @@ def charge(
 def payment_method(
     session: Session, *, base_url: str, details: CustomerDetails = NONE_GIVEN
 ) -> dict[str, Any]:
-    """Return the wallet of a session for which `has_charge` is true as a `payment_method`."""
+    """Return a session's wallet as `payment_method`. `has_charge(session)` must be true."""
     email = echo_of(session).get("customer_email")
     return {
         "id": payment_method_id(session.id),
@@ -347,7 +346,7 @@ def payment_method(
 
 
 def charge_transaction(session: Session) -> dict[str, Any]:
-    """Return the money of a session for which `has_charge` is true as `balance_transaction`."""
+    """Return a session's money as `balance_transaction`. `has_charge(session)` must be true."""
     received = session.amount_received
     value = session.amount_total if received is None else received
     return balance_transaction(
@@ -365,7 +364,7 @@ def balance_transaction(
 ) -> dict[str, Any]:
     """Return money that the merchant's wallet received (or paid, if below 0), in Stripe's units.
 
-    No fee is deducted, because the value already includes a fee of the wallet's provider.
+    No fee is deducted, because the value already accounts for a fee of the wallet's provider.
     """
     return {
         "id": named,
@@ -402,9 +401,9 @@ def line_items(
 def event_json(
     session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
-    """Return the `event` of a change of the session that happened `at`, as compact JSON.
+    """Return the `event` about a change of the session, `at` this time, as compact JSON.
 
-    If the event reports a made or a failed payment, its object is the `payment_intent`.
+    If the event reports that a payment was made or has failed, its object is the `payment_intent`.
     """
     if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
         shown = payment_intent(session, base_url=base_url, now=at)
@@ -451,7 +450,7 @@ def envelope(
 
 
 def echo_of(session: Session) -> dict[str, Any]:
-    """Return the request's parameters that are only returned; empty for a native session."""
+    """Return request parameters that are kept only to be returned; empty for a native session."""
     echo: dict[str, Any] = json.loads(session.echo_json or "{}")
     return echo
 
@@ -475,7 +474,7 @@ def transaction_id(session_id: str) -> str:
 def has_charge(session: Session) -> bool:
     """Return whether money arrived: by a payment, or late or in part for an ended session.
 
-    Late and partial money has a charge, too, because its refund names the charge.
+    Late and partial money has a charge, too, because a refund of it refers to the charge.
     """
     return session.status is Status.COMPLETED or (session.terminal and bool(session.received))
 

@@ -34,7 +34,8 @@ _TRANSACTION: Final = "txn_re"  # differs from a charge's, so that an id belongs
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
     """Return the `refund`. Facts that only this service has are in `open_payments`.
 
-    As in Stripe, the fields for the reason of a failure and of waiting are left out without one.
+    As in Stripe, the fields for the reasons of a failure and of waiting are left out if there is no
+    such reason.
     """
     failed = refund.status is RefundStatus.FAILED
     waits = pending_reason(refund)
@@ -87,14 +88,14 @@ def transaction_id(refund: Refund) -> str | None:
 
 
 def refund_of(named: str) -> str | None:
-    """Return the id of the refund with this balance transaction, or None for another id."""
+    """Return the id of the refund with this balance transaction, or None for any other id."""
     refund_id = f"re_{named.removeprefix(_TRANSACTION)}"
     right = named.startswith(_TRANSACTION) and REFUND_ID.fullmatch(refund_id)
     return refund_id if right else None
 
 
 def refund_transaction(refund: Refund) -> dict[str, Any] | None:
-    """Return the wallet's payment of the refund as `balance_transaction`, or None without one."""
+    """Return the wallet's payment of the refund as `balance_transaction`; None if not paid."""
     named, paid = transaction_id(refund), refund.spent
     if named is None or paid is None:
         return None

@@ -28,11 +28,11 @@ PING: Final = "ping"
 class EventType:
     """A type of event. `sentence` describes what happened, without a full stop.
 
-    An `optional` type is sent only to the endpoints that request it, the other types to all. With
-    `amount`, the body also has the amount received. `stripe` is the type in Stripe's form, if that
-    differs. If `beside` is set, this type has the same meaning as the type `beside`, but for
-    another of Stripe's objects. Only endpoints in Stripe's form get both events, because in the
-    native form both would have the same body.
+    An `optional` type is sent only to the endpoints that request it, the other types to all. If
+    `amount` is true, the body also has the amount received. `stripe` is the type's name in Stripe's
+    form, if it differs there. If `beside` is set, this type has the same meaning as the type
+    `beside`, but for another of Stripe's objects. Only endpoints in Stripe's form get both events,
+    because in the native form both would have the same body.
     """
 
     sentence: str
@@ -76,8 +76,8 @@ ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
 def choices() -> dict[str, str]:
     """Return the optional types by the short names with which merchants choose them.
 
-    The short name is the last part of the type. If an earlier type has the same short name, it is
-    the whole type with underscores.
+    The short name is the last part of the type. If an earlier type has the same last part, the
+    short name is the whole type, with underscores.
     """
     found: dict[str, str] = {}
     for name in OPTIONAL:
@@ -92,5 +92,5 @@ def sentence_of(name: str) -> str:
 
 
 def stripe_name(name: str) -> str:
-    """Return the type in Stripe's form; most types, and unknown ones, have the same name there."""
+    """Return the type's name in Stripe's form, which differs only for some of the known types."""
     return EVENTS[name].stripe or name if name in EVENTS else name

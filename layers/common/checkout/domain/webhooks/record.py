@@ -196,11 +196,11 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events that it wants, and its secrets, newest first.
 
-    If `asked` has types, by their names in the endpoint's form, the endpoint gets only these; `*`
-    means every type. Bodies in Stripe's form have the `api_version` that the endpoint's client
-    expects. `set_by` is the id of the key or member who has set the URL, and `set_at` is when; both
-    are None if the operator has set it. `withheld` is set if a key that has no right to read has
-    set the URL, so its events do not contain customers' details.
+    If `asked` lists types, by their names in the endpoint's form, the endpoint gets only these
+    types; `*` means every type. Bodies in Stripe's form have the `api_version` that the endpoint's
+    client expects. `set_by` is the id of the key or member who has set the URL, and `set_at` is
+    when; both are None if the operator has set it. `withheld` is set if a key that has no right to
+    read has set the URL; the endpoint's events then do not contain customers' details.
     """
 
     id: str
@@ -216,14 +216,14 @@ class Endpoint:
     api_version: str | None = None
     set_by: str | None = None
     set_at: datetime | None = None
-    withheld: int | None = None  # 1 if customers' details are
+    withheld: int | None = None  # 1 if customers' details are withheld
 
     def wants(self, event_type: str) -> bool:
         if event_type in BESIDE and self.format is not Format.STRIPE:
             return False
         if self.asked:
-            # The endpoint may have had another form when it requested types. `events` has what the
-            # names meant then.
+            # The endpoint may have had another form when it requested types. `events` has the types
+            # that the names in `asked` meant at that time.
             names = {"*", event_type}
             if self.format is Format.STRIPE:
                 names.add(stripe_name(event_type))

@@ -4,8 +4,8 @@ There are two schemes so that merchants can verify with libraries that they alre
 `Checkout-Signature: t=<Unix seconds>,v1=<hex>[,v1=<hex>]` is HMAC-SHA256 of `t.body`, keyed with
 the whole secret string (spec.md "Events"; as Stripe's SDKs verify it). `webhook-signature:
 v1,<base64>[ v1,<base64>]` is HMAC-SHA256 of `id.timestamp.body`, keyed with the bytes after
-`whsec_` (Standard Webhooks). While a secret is being rolled, each header has one signature for the
-old secret and one for the new secret.
+`whsec_` (Standard Webhooks). While a secret is being rolled (replaced), each header has one
+signature for the old secret and one for the new secret.
 
 `check` diagnoses a signature that a merchant's program refused: it compares the pasted headers and
 body with what this service signs. It never shows a computed signature, only whether the given one
@@ -64,7 +64,7 @@ def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[s
 
 
 def hex_signature(at: str, body: str, secret: str) -> str:
-    """Return a `v1` of Checkout-Signature; `at` is written as in the header."""
+    """Return a `v1` of Checkout-Signature; `at` is the time as it is written in the header."""
     return _hmac(secret.encode(), f"{at}.{body}").hex()
 
 

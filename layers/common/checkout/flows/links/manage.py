@@ -1,6 +1,7 @@
 """A merchant's payment links: create, list, stop and start them, and set their stock.
 
-The name and price never change, because a link may be printed. To change them, make another link.
+A link's name and price never change, because the link may be printed. Another name or price needs
+another link.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ _STOCK: Final = re.compile(r"[0-9]{1,7}")
 
 @dataclass(frozen=True, slots=True)
 class TypedQuestion:
-    """A question as typed; `options` are the choices of a list, with commas between them."""
+    """A question as typed. `options` are the choices of a list, separated by commas."""
 
     label: str
     kind: str
@@ -112,13 +113,13 @@ def create(
 ) -> PaymentLink:
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
-    With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
-    receipt. `asks` has `required` or `optional` for details and addresses; those that are empty or
-    absent are not asked for. `ships_to` has country codes, or is empty for all countries. `at_once`
-    is the number of items a customer can buy at once, or is empty for one. The record that
-    `reserve` makes is written with the link. Raise MerchantUnproven, MerchantSuspended,
-    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
-    ResourceMissing, Conflict, and KeyHeld with `reserve`.
+    If `stock` is empty, the stock is unlimited. If `success_url` is empty, customers stay on the
+    receipt's page. `asks` says `required` or `optional` for each detail or address; customers are
+    not asked for those that are empty or absent. `ships_to` has country codes, or is empty for all
+    countries. `at_once` is the number of items that a customer can buy at once; empty means one.
+    The record that `reserve` makes is written together with the link. Raise MerchantUnproven,
+    MerchantSuspended, ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable,
+    UrlInvalid, ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
@@ -172,7 +173,7 @@ def set_stock(
     """Set the number of items left.
 
     `read` is the number that the page showed. Raise ParameterInvalid, ResourceMissing, and Conflict
-    if the number has changed since.
+    if the number has changed since then.
     """
     link = get(services, key, link_id)
     wanted = _stock(left)
@@ -189,7 +190,7 @@ def set_stock(
 def _collect(
     asks: Mapping[Detail | Place, str], ships_to: str, questions: Sequence[TypedQuestion]
 ) -> Collect:
-    """Return the details that the link asks for, and which of them are required."""
+    """Return the details that the link asks for, each marked as required or optional."""
     chosen = {each: wish for each in (*Detail, *Place) if (wish := asks.get(each, ""))}
     if set(chosen.values()) - {OPTIONAL, REQUIRED}:
         raise ParameterInvalid(
@@ -243,7 +244,7 @@ def _question(number: int, typed: TypedQuestion) -> Question:
 
 
 def _at_once(merchant: Merchant, typed: str, unit_amount: int) -> int | None:
-    """Return how many items a customer may buy at once, or None for one."""
+    """Return how many items a customer may buy at once. None means one item."""
     if not typed or typed == "1":
         return None
     most = quantity_of(typed, AT_ONCE_MAX)

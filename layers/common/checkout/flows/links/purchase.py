@@ -1,9 +1,9 @@
 """Begin a purchase at a payment link, which creates a session.
 
-A browser has a `visit`, a nonce that its form sends. The visit is the idempotency key of the
-purchase. So a form that is sent twice, or again after going back, creates only one session and
-takes its items from the stock once. A form with corrected details or another quantity begins
-another purchase. The first purchase is then not paid, and its items return to the stock.
+The form on the link's page sends a `visit`, a nonce that is the idempotency key of the purchase. So
+a form that is sent twice, or again after going back, creates only one session and takes its items
+from the stock only once. A form with corrected details or another quantity begins another purchase.
+The first purchase is then never paid, and its items return to the stock.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_LINK: Final = "No such payment link."
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The session of a `visit`; `ended` if it was begun before and has ended since."""
+    """The session of a `visit`; `ended` if it was begun earlier and has ended since then."""
 
     session_id: str
     ended: bool
@@ -47,7 +47,7 @@ class Begun:
 
 
 def load_link(services: PayServices, link_id: str) -> PaymentLink:
-    """Read a link. Raises ResourceMissing; an id of the wrong form is not looked up."""
+    """Read a link. Raises ResourceMissing; an id with the wrong format is not looked up."""
     link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
     if link is None:
         raise ResourceMissing(_NO_LINK)
@@ -81,18 +81,19 @@ def begin(
     details: CustomerDetails = NONE_GIVEN,
     quantity: int = 1,
 ) -> Begun:
-    """Return the session of this visit; create it if there is none.
+    """Return the session of this visit. Create the session if there is none.
 
-    If the link has a stock, the session holds `quantity` items. If the visit has already begun a
-    purchase with other details, the new details begin a purchase with a new visit. Raises
-    ParameterInvalid, RateLimited, Conflict (stopped, or not enough left), Unavailable and the
-    errors of `PaymentLink.opened`. After an error nothing was created, and no item is held.
+    If the link has a limited stock, the session holds `quantity` items. If this visit has already
+    begun a purchase with other details, a new visit begins another purchase with the new details.
+    Raises ParameterInvalid, RateLimited, Conflict (the link is stopped, or has too few items left),
+    Unavailable and the errors of `PaymentLink.opened`. After an error no session was created, and
+    no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
     limits.admit(services, PURCHASE, client)
     posted = Posted(
-        merchant=link.id,  # a link's idempotency keys are separate from its merchant's
+        merchant=link.id,  # separates a link's idempotency keys from its merchant's
         key=visit,
         fingerprint=_fingerprint(link, visit, details, quantity),
         render=attrgetter("id"),
@@ -159,7 +160,7 @@ def _open(
 
 
 def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
-    """Return the rows of the stock, beginning with a random one, or None without a stock."""
+    """Return the ids of the stock's rows, from a random row on; only None without a stock."""
     if not link.limited:
         return (None,)
     first = services.random_bytes(1)[0] % link.rows if link.rows > 1 else 0

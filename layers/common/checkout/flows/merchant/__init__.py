@@ -1,1 +1,1 @@
-"""Act for a merchant: setup, sign-in, API keys, settings, search and export."""
+"""Use cases of a merchant: setup, first steps, settings, API keys, suspension and rotation."""

@@ -1,14 +1,15 @@
 """A merchant's API keys: create, replace with an overlap, revoke; authenticate requests.
 
-The plain text of a key is only in the return value of the call that created the key, and in no
-error, log or record. A request's key is looked up by its hash, and the error does not show whether
-a rejected key ever existed. The last full-access key without an expiry date cannot be revoked,
-because without this key the merchant's server could not get another one in time.
+The plain text of a key is only in the return value of the call that creates the key. It is in no
+error, log or record. A request's key is looked up by its hash, and the error for a rejected key
+does not show whether the key ever existed. The last full-access key without an expiry date cannot
+be revoked, because without it the merchant's server could not get a new key before the other keys
+expire.
 
-The refused requests of a key are stored so that its merchant can see them. Nothing is written for
-successful requests and for requests without a valid key. The number of stored requests is limited
-for each process, and for each key per minute. So in a flood of wrong requests, each one costs a
-read or nothing.
+The refused requests of a key are stored so that its merchant can see them. Successful requests and
+requests without a valid key are not stored. The number of requests that are stored is limited for
+each process, and for each key per minute. So even in a flood of wrong requests, one request costs
+at most a read.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from checkout.services import DashboardServices, Services
 
 NAME_MAX: Final = 60  # characters
 OVERLAP_MAX: Final = timedelta(days=7)
-ACTIVE_MAX: Final = 20  # a change of the return hosts is written to all of them at once
+ACTIVE_MAX: Final = 20  # one transaction writes changed return hosts to all of them
 ENDED_SHOWN: Final = 20
 
 
@@ -62,7 +63,7 @@ class NewKey:
 
 
 def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any) -> NewKey:
-    """Return a new key, which is not stored yet. `options` are further fields."""
+    """Return a new key, which is not stored yet. `options` are further fields of its record."""
     plain = new_api_key(services.random_bytes, test=services.test)
     record = ApiKey(
         id=new_key_id(services.random_bytes),
@@ -87,7 +88,7 @@ def successor(
 ) -> NewKey:
     """Return a new key with the rights of the old one. It is not stored yet.
 
-    Its refunds have the same limits, and are added to the old key's count of the day.
+    The new key's refunds have the old key's limits, and count towards the old key's daily total.
     """
     cap = old.refund_cap
     if cap is not None:
@@ -115,11 +116,12 @@ def create(
     refund_cap: RefundCap | None = None,
     reserve: Reserve[NewKey] | None = None,
 ) -> NewKey:
-    """Create a key with these scopes, and an end unless it is None.
+    """Create a key with these scopes, which ends at `ends_at` unless that is None.
 
-    The key gets no more rights than its maker. If its maker is a key, it does not work longer than
-    that key. The record that `reserve` makes is written with the new key. Raise ParameterMissing,
-    ParameterInvalid, KeyUnexpectedState, Conflict, PermissionMissing, and KeyHeld with `reserve`.
+    The new key cannot have more rights than its maker. If the maker is a key, the new key cannot be
+    valid for longer than the maker. The record that `reserve` makes is written together with the
+    new key. Raise ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict,
+    PermissionMissing, and KeyHeld with `reserve`.
     """
     name = _name(name)
     now = services.clock.now()
@@ -130,7 +132,7 @@ def create(
         raise ParameterInvalid(
             "Only a key with the scope `refund` can have these limits.", param="scopes"
         )
-    merchant = merchants.get(services.merchants, key.merchant)  # before its keys are counted
+    merchant = merchants.get(services.merchants, key.merchant)  # read before its keys are counted
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
     maker = key.id if isinstance(key, Member) else None
@@ -144,7 +146,7 @@ def create(
 
 
 def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timedelta) -> NewKey:
-    """Replace a key with an equal one; the old key ends after `overlap` (0 to 7 days).
+    """Replace a key with one that has equal rights; the old key ends after `overlap` (0 to 7 days).
 
     Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict, PermissionMissing.
     """
@@ -190,9 +192,10 @@ def given(actor: Actor) -> frozenset[Scope]:
 
 
 def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | None) -> None:
-    """Raise PermissionMissing for a scope that the actor cannot give, ParameterInvalid for an end.
+    """Raise PermissionMissing for a scope that the actor cannot give.
 
-    A key with an end cannot make a key that works longer.
+    Raise ParameterInvalid if the actor is a key with an end and `ends_at` is later, because a key
+    cannot make another key that is valid for longer.
     """
     if not given(actor).issuperset(scopes):
         raise PermissionMissing(
@@ -213,9 +216,9 @@ def change_copied(
     *,
     actor: Actor | None = None,
 ) -> Merchant:
-    """Change the merchant's fields that keys copy, in one transaction with all active keys.
+    """Change fields that API keys copy from the merchant, in the merchant and all active keys.
 
-    Raise ResourceMissing, Conflict.
+    One transaction writes all of them. Raise ResourceMissing, Conflict.
     """
     now = services.clock.now()
     active = [each for each in _all(services, merchant_id, actor) if each.active_at(now)]
@@ -228,7 +231,7 @@ def change_copied(
 
 
 def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
-    """Return the merchant's keys: those in the index, and the actor if it is a key."""
+    """Return the merchant's keys: those in the index, and the actor if the actor is a key."""
     known = {each.id: each for each in services.api_keys.of(merchant)}
     if isinstance(actor, ApiKey):
         known[actor.id] = actor
@@ -270,7 +273,7 @@ _READING: Final = ("GET", "HEAD")
 def scope_of(method: str, route: str) -> Scope:
     """Return the scope that a route needs; `route` is its path, with names in place of ids.
 
-    For a path that is not a route, methods that only read need the scope to read, and all others
+    If the path is not a route, methods that only read need the scope to read, and all other methods
     need the scope to manage.
     """
     door = API.get((method, route))
@@ -288,9 +291,9 @@ def authenticate(
 ) -> ApiKey:
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    The key needs the scope of the method and the route (`scope_of`); `known` is called with it
-    before that is checked. Raises ApiKeyMissing without bearer credentials, PermissionMissing, and
-    as `active_key` does.
+    The key needs the scope of the method and the route (`scope_of`). Before this scope is checked,
+    `known` is called with the key. Raises ApiKeyMissing without bearer credentials,
+    PermissionMissing, and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
@@ -310,10 +313,10 @@ def authenticate(
 def active_key(services: Services, presented: str) -> ApiKey:
     """Return the presented key, and record its use.
 
-    Raises ApiKeyInvalid: an unknown, a revoked and an expired key get the same answer.
+    Raises the same ApiKeyInvalid for an unknown, a revoked and an expired key.
     """
-    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so the time of
-    # a comparison shows nothing.
+    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so the time
+    # that a lookup takes reveals nothing about stored keys.
     known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None
     if key is None or not key.active_at(services.clock.now()):
@@ -326,7 +329,7 @@ def active_key(services: Services, presented: str) -> ApiKey:
 
 
 def note_failed_request(services: Services, key: ApiKey, refusal: FailedRequest) -> None:
-    """Store a refused request if possible. Raises nothing."""
+    """Store a refused request if possible. Never raises."""
     if services.limits.take(REFUSAL, key.id):
         return
     try:

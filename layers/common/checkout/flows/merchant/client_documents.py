@@ -1,8 +1,9 @@
-"""Build our client document (identity at wallets), and its keys, for a merchant without a key file.
+"""Build the document and the keys of our client at wallets, for a merchant without a key file.
 
-Wallets read the keys at each signed request. They read the document when a customer has to approve,
-because they show the name in it to the customer. The document has all six fields of a wallet
-address document, because providers refuse an approval for a client whose document lacks one.
+Wallets read the client's keys at each signed request. They read the document when a customer has to
+approve a payment, because they show the customer the name in the document. The document has all six
+fields of a wallet address document, because providers refuse an approval for a client whose
+document lacks one of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CLIENT_ID: Final = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 def client_url(base_url: str, merchant_id: str) -> str:
-    """Return the client of a merchant, which is the URL of its document.
+    """Return a merchant's client identifier, which is the URL of the client's document.
 
     The URL ends with the merchant's id in hexadecimal digits, because a wallet may write URLs in
     lower case.
@@ -51,8 +52,8 @@ def document(merchants: DynamoMerchants, base_url: str, client_id: str) -> dict[
 def jwks(merchants: DynamoMerchants, client_id: str) -> dict[str, Any]:
     """Return the public keys of a client, by the end of its URL (RFC 7517, RFC 8037).
 
-    If a merchant has changed to a key file, these keys remain for earlier payments. Raises
-    ResourceMissing.
+    If the merchant has changed to a key file, these keys remain readable for payments that have
+    begun before. Raises ResourceMissing.
     """
     keys = _of(merchants, client_id).service_keys
     return {"keys": [Jwk(each.key_id, each.x).members() for each in keys]}

@@ -1,4 +1,4 @@
-"""Check a new merchant's connection to their wallet, and find the remaining steps."""
+"""Check a new merchant's connection to their wallet."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Two checks: the wallet answers with the currency of the setup, and the key can be read.
+    """The results of two checks: the wallet has the currency of the setup, and the key is found.
 
-    Wallets read the key at the merchant's wallet address, or without a key file at our document.
+    Wallets read the key at the merchant's wallet address or, without a key file, at our client
+    document.
     """
 
     wallet: State
@@ -61,12 +62,12 @@ def _judged(wallet: WalletAddress, merchant: Merchant) -> State:
 
 
 def _unread(error: op.OpenPaymentsError) -> State:
-    """Return WRONG if the provider has answered "not found"; UNKNOWN otherwise."""
+    """Return WRONG if the provider has answered "not found", otherwise UNKNOWN."""
     return State.WRONG if isinstance(error, op.Refused) else State.UNKNOWN
 
 
 def _public(services: DashboardServices, merchant: Merchant, sealed: str) -> str | None:
-    """Return the public part of the stored key, or None if the vault does not open it."""
+    """Return the public part of the stored key, or None if the key cannot be decrypted."""
     try:
         plain = services.vault.open(sealed, place=private_key_place(merchant.id))
     except SecretUnreadable:

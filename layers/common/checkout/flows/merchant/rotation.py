@@ -1,10 +1,10 @@
 """Encrypt merchants' secrets again after ENCRYPTION_KEY was rotated.
 
-Each merchant is written only if it has not changed since it was read, so the run does not disturb
-checkouts and the dashboard. The run can be stopped and started again, because secrets that are
-already under the new key are not changed. A secret that neither key opens is not changed, but
-counted. Sessions are not changed, because their secrets are removed within days
-(docs/operating.md), or are sealed under a key of their merchant.
+Each merchant's record is written only if it has not changed since it was read, so the run does not
+disturb checkouts and the dashboard. The run can be stopped and started again, because secrets that
+are already encrypted with the new key are not changed. A secret that neither key can decrypt is not
+changed, but counted. Sessions are not changed, because their secrets are either removed within days
+(docs/operating.md) or sealed under a key of their merchant.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants have a damaged record, or a secret that neither key opens. `busy`
+    `unreadable` merchants have a damaged record, or a secret that neither key can decrypt. `busy`
     merchants were changed too often by other requests during the run.
     """
 
@@ -54,7 +54,7 @@ class Progress:
 
 
 def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]) -> Progress:
-    """Go through all merchants and call `on_progress` after each page.
+    """Encrypt the secrets of all merchants again, and call `on_progress` after each page.
 
     Raises `errors.Unavailable`; then the next run continues.
     """
@@ -92,10 +92,12 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 
 
 def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
-    """Return the merchant encrypted with the newest key; the same object if it is already so.
+    """Return the merchant with its secrets encrypted with the newest key.
+
+    If they already are, the same object is returned.
 
     Its key for details is wrapped for the API if DETAILS_KMS_KEY was set later. Raises
-    SecretUnreadable if a secret does not open.
+    SecretUnreadable if a secret cannot be decrypted.
     """
     vault = services.vault
     place = private_key_place(merchant.id)

@@ -1,8 +1,8 @@
-"""A merchant's settings: the look of the customers' pages, and the rules of the shop.
+"""A merchant's settings: the look of the pages that customers see, and the shop's rules.
 
 All settings are changed together, in one write. The allowed return hosts are copied to all active
-API keys in the same transaction, so that the creation of a session has to read only its key. A logo
-must be a small picture.
+API keys in the same transaction, so that a request that creates a session has to read only its key.
+A logo must be a small picture.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from checkout.flows.merchant import api_keys
 from checkout.flows.session import details
 from checkout.services import DashboardServices
 
-LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record
+LOGO_MAX: Final = 16 * 1024  # bytes; the logo is stored in the merchant's record
 HOSTS_MAX: Final = 50  # they are copied to each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
@@ -58,10 +58,10 @@ _CALLED: Final = {
 
 
 def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) -> None:
-    """Set all typed settings or none. Absent settings do not change.
+    """Change all typed settings, or none after an error. Absent settings do not change.
 
-    An empty text removes a value; for the color it means the default. The return hosts are written
-    again if a key lacks them because the key was created during their last change. Raise
+    An empty text removes a value; an empty color means the default color. The return hosts are
+    written again if a key lacks them because the key was created during their last change. Raise
     ParameterInvalid, Conflict.
     """
     merchant = merchants.get(services.merchants, key.merchant)
@@ -83,9 +83,9 @@ def change(services: DashboardServices, key: Actor, typed: Mapping[str, str]) ->
 
 
 def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale: str) -> Merchant:
-    """Return the merchant for a preview, without writing it.
+    """Return the merchant with these settings for a preview, without writing it.
 
-    Invalid values are ignored, and so is an `accent_color` of None.
+    Invalid values and an `accent_color` of None are ignored.
     """
     color = merchant.accent_color if accent_color is None else _color(accent_color)
     return merchant.changed(
@@ -127,7 +127,7 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
     """Spread the merchant's lists over this number of shards from the next session on.
 
-    The number is written even if it does not change, because a key may lack it. Raise
+    The number is written to all keys even if it does not change, because a key may lack it. Raise
     ParameterInvalid, ResourceMissing, Conflict.
     """
     if shards not in PARTS:
@@ -150,8 +150,8 @@ def keys_behind(
 ) -> bool:
     """Return whether an active key that was created during the last change lacks this change.
 
-    The index lags, so a key found in it is verified with the key's own record. `keys` are the
-    merchant's keys if the caller has read them.
+    The index can be out of date, so if a key in the index seems to lack the change, the key's own
+    record is read. `keys` are the merchant's keys if the caller has already read them.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id) if keys is None else keys:
@@ -226,7 +226,7 @@ def _typed_color(typed: str) -> str | None:
 def _read_as(
     read: Callable[[str], str | None], param: str, text: str, *, required: bool = False
 ) -> Callable[[str], str | None]:
-    """Return a reader that raises ParameterInvalid with this text if `read` refuses the value.
+    """Return a reader that raises ParameterInvalid with this `text` if `read` returns None.
 
     An empty text removes a value that is not required.
     """
@@ -248,12 +248,12 @@ def _providers(typed: str) -> tuple[Provider, ...]:
 
 
 def _tolerance(typed: str) -> int:
-    """Return how many units of the wallet may be missing from a later payment."""
+    """Return how many of the wallet's smallest units may be missing from a future payment."""
     return _whole(typed, TOLERANCE_MAX, "The tolerance", param="tolerance")
 
 
 def _withdrawal_days(typed: str) -> int:
-    """Return the number of days after the payment in which customers can withdraw, 0 for none."""
+    """Return for how many days after the payment customers can withdraw; 0 means not at all."""
     return _whole(typed, DAYS_MAX, "The days", param="withdrawal_days")
 
 
@@ -265,7 +265,7 @@ def _whole(typed: str, most: int, named: str, *, param: str) -> int:
 
 
 def _return_hosts(typed: str) -> tuple[str, ...]:
-    """Return the hosts to which new sessions may return; empty means all."""
+    """Return the hosts to which new sessions may send customers back; empty means all hosts."""
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")

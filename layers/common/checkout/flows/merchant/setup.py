@@ -1,8 +1,8 @@
-"""Set up a merchant: read the wallet, check the key against it, create the first API key.
+"""Set up a merchant: read the wallet, check the private key, and create the first API key.
 
-A private key must be the one that is registered at the wallet under the given key id. A wallet can
-belong to one merchant only. Without a key file, the service acts as the merchant's client at
-wallets, with a key that this module makes
+The private key must belong to the public key that is registered at the wallet under the given key
+id. A wallet can belong to only one merchant. Without a key file, the service acts as the merchant's
+client at wallets, with a key that this module makes
 (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant setup
 procedure".
 """
@@ -40,9 +40,9 @@ from open_payments.protocol import OpenPayments
 from open_payments.signatures import load_private_key, public_x
 
 DEADLINE: Final = timedelta(seconds=30)
-IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record
-# Our document shows a new key before its first use, and an old key after its last use, because
-# copies of the document may be a minute old, and processes cache a merchant for a minute.
+IDENTITIES_MAX: Final = 20  # each takes half a kilobyte in the merchant's record
+# Our client document shows a key some time before its first use and some time after its last use,
+# because copies of the document may be a minute old, and processes cache a merchant for a minute.
 SHOWN_BEFORE: Final = timedelta(minutes=5)
 SHOWN_AFTER: Final = timedelta(days=1)
 
@@ -69,7 +69,7 @@ class NewMerchant:
 
     `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM. For a
     merchant without a key file, `private_key_text` and `key_id` are None. Without a `name`, the
-    merchant gets the wallet's public name. `scopes` are those of the API key.
+    merchant gets the wallet's public name. `scopes` are the scopes of the first API key.
     """
 
     name: str
@@ -101,8 +101,8 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
 def signed_up(services: PayServices, wallet: WalletAddress, *, name: str) -> Merchant:
     """Return the merchant for a sign-up. It is not stored yet. Raises SetupRefused.
 
-    The merchant is suspended, and has no claim to the wallet, until its owner proves the ownership
-    of the wallet (ownership.py).
+    Until the owner proves that the wallet is theirs (ownership.py), the merchant is suspended and
+    has no claim to the wallet.
     """
     waits = {"suspended": Suspension.ALONE, "ownership": Ownership.UNPROVEN}
     return _new(services, _Found(wallet), name=name, **waits)
@@ -154,8 +154,8 @@ def add_api_key(
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
     """Store a new private key and key id. The wallet is read again. Raises SetupRefused.
 
-    Without a key file, the service makes a new key. Sessions in flight keep the client that began
-    them, with the wallet's own key or ours.
+    Without a key file, the service makes a new key. Sessions in flight continue with the client
+    that began them, which signs with the wallet's own key or with ours.
     """
     merchant = _existing(services, new.wallet_address)
     found = _checked(services, replace(new, wallet_address=merchant.wallet_address))
@@ -176,8 +176,9 @@ def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
 def move_wallet(services: PayServices, wallet_address: str, new: NewMerchant) -> SetUp:
     """Change the wallet into which a merchant is paid. Raises SetupRefused.
 
-    Sessions whose incoming payment exists are still paid into the old wallet. The new wallet needs
-    the same currency, because the amounts of sessions and links are in this currency.
+    Sessions that already have an incoming payment are still paid into the old wallet. The new
+    wallet needs the currency of the old one, because the amounts of sessions and links are in that
+    currency.
     """
     merchant = _existing(services, wallet_address)
     found = _checked(services, new)
@@ -225,7 +226,7 @@ def _require_room(merchant: Merchant) -> None:
 
 
 def _servers(wallet: WalletAddress) -> dict[str, Any]:
-    """Return the fields of a merchant that come from the wallet and may change."""
+    """Return those fields of a merchant that come from the wallet and can change there."""
     return {
         "auth_server": wallet.auth_server,
         "resource_server": wallet.resource_server,
@@ -236,7 +237,7 @@ def _servers(wallet: WalletAddress) -> dict[str, Any]:
 def _signer(
     services: PayServices, merchant_id: str, found: _Found, before: Merchant | None = None
 ) -> dict[str, Any]:
-    """Return a merchant's fields about the signing key: the wallet's own key, or ours."""
+    """Return a merchant's fields for the signing key, which is the wallet's own key or ours."""
     if found.private_key is not None:
         sealed = _seal(services, merchant_id, found.private_key)
         return {"key_id": found.key_id, "private_key": sealed, "client": None}
@@ -252,10 +253,10 @@ def _signer(
 
 
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
-    """Return the fields of a merchant of our client with one more key, which signs in some minutes.
+    """Return a merchant's fields with one more key of our client, which signs from some minutes on.
 
     Keys that were replaced more than a day ago are removed from our document. If the present key
-    cannot be opened because ENCRYPTION_KEY was lost, the new one signs at once.
+    cannot be decrypted because ENCRYPTION_KEY was lost, the new key signs at once.
     """
     now = services.clock.now()
     wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)
@@ -270,7 +271,7 @@ def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
 
 
 def key_opens(services: PayServices, merchant: Merchant) -> bool:
-    """Return whether the merchant's key can be read with the present ENCRYPTION_KEY."""
+    """Return whether the merchant's key can be decrypted with the present ENCRYPTION_KEY."""
     _, sealed = merchant.signing_key(services.clock.now())
     try:
         services.vault.open(sealed, place=private_key_place(merchant.id))
@@ -309,7 +310,7 @@ def _client(services: PayServices) -> OpenPayments:
 
 
 def read_wallet(services: PayServices, typed: str) -> WalletAddress:
-    """Read the wallet at a typed address, in any form that `parse` accepts.
+    """Read the wallet at a typed address, which can have any form that `wallet_url` accepts.
 
     A public name that cannot be shown is left out. Raises SetupRefused.
     """
@@ -336,7 +337,7 @@ def read_wallet(services: PayServices, typed: str) -> WalletAddress:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The wallet, and the private key if it belongs to the public key registered there."""
+    """A wallet, and the private key that belongs to the public key registered there, if any."""
 
     wallet: WalletAddress
     key_id: str | None = None

@@ -1,9 +1,9 @@
 """Stop a merchant, all sales or an API key, as the operator.
 
-A suspended merchant gets no new sessions. Its API keys cannot create any from the next request on,
-and its payment links stop within a minute. Its existing sessions accept no wallet. Payments that
-have begun are finished. The suspension has no entry in the merchant's audit log, which contains
-only the actions of the merchant's own keys and people.
+A suspended merchant gets no new sessions. Its API keys cannot create sessions from the next request
+on, and its payment links stop within a minute. In its existing sessions, customers cannot submit a
+wallet. Payments that have begun are finished. The suspension has no entry in the merchant's audit
+log, because the log contains only what the merchant's own keys and people have done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE: Final = 100
 
 @dataclass(slots=True)
 class Changed:
-    """The merchants that were changed, and the ids of the merchants to be tried again."""
+    """The number of merchants that were changed, and the ids of those to be tried again."""
 
     done: int = 0
     again: list[str] = field(default_factory=list)
@@ -50,8 +50,8 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
     """End a merchant's suspension, even if it was caused by a pause of all sales.
 
-    For a merchant who has signed up, this also confirms the wallet. Raise as `suspend` does, and
-    Conflict also if the wallet belongs to another merchant.
+    If the merchant has signed up, this also confirms that the wallet is theirs. Raise as `suspend`
+    does, and Conflict also if the wallet belongs to another merchant.
     """
     merchant = merchants.get(services.merchants, merchant_id)
     if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
@@ -60,19 +60,19 @@ def resume(services: DashboardServices, merchant_id: str) -> Merchant:
 
 
 def pause_all(services: DashboardServices) -> Changed:
-    """Suspend all merchants that are not suspended. It can be run again."""
+    """Suspend all merchants that are not suspended. A second run does no harm."""
     return _each(services, None, Suspension.WITH_ALL)
 
 
 def resume_all(services: DashboardServices) -> Changed:
-    """End the suspensions by `pause_all`; a merchant that was suspended individually stays so."""
+    """End the suspensions by `pause_all`. Merchants suspended individually stay suspended."""
     return _each(services, Suspension.WITH_ALL, None)
 
 
 def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
     """Revoke an API key, effective with its next request.
 
-    If it was the merchant's last key without an end, return a new key that replaces it, because
+    If the key was the merchant's last lasting key, return a new key that replaces it, because
     without a key the merchant's server could do nothing. Raise KeyUnexpectedState, Conflict.
     """
     if key.revoked_at is not None:
@@ -115,7 +115,7 @@ def _set(
     *,
     owned: Ownership | None = None,
 ) -> Merchant:
-    """Write the suspension, and also `owned` if the merchant has signed up and is not proven."""
+    """Write the suspension; if the merchant signed up and is unproven, also write `owned`."""
 
     def fields(merchant: Merchant) -> dict[str, Any]:
         signed_up = merchant.ownership not in (None, Ownership.PROVEN)

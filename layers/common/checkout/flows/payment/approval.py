@@ -1,4 +1,4 @@
-"""Request the payer's approval, verify, claim and redeem it once, or keep or cancel it.
+"""Request the payer's approval; verify, claim and redeem it once; keep it or cancel it.
 
 The approval is an interactive grant (RFC 9635) with limits. Sales, refunds and budgets all use
 this module (docs/decisions/0028-one-engine-for-approvals-and-payments.md).
@@ -35,31 +35,31 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", "Session", "Refund", "Mandate")  # the kinds of records that wait for an approval
 T = TypeVar("T")
-# Returns the note on a problem, and the fields that show the problem. The error is None if the
+# Returns a note on the problem, and the record's fields that show it. The error is None if the
 # problem is that the price has risen.
 Blame = Callable[[Any, Problem, op.OpenPaymentsError | None], tuple[str, dict[str, Any]]]
 
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
 STUMBLE_PAUSE: Final = 2.0  # seconds after another temporary error
-# A request repeats a call only with this much time left, which is enough for a slow answer and for
-# the payment after it.
+# A request repeats a call only if this much time is left, which is enough for a slow answer and for
+# the payment after that answer.
 ROOM: Final = timedelta(seconds=12)
-# After a temporary error in the redemption of an approval, the browser tries again for this long.
+# After a temporary error while an approval is redeemed, the browser tries again for this long.
 KEPT_FOR: Final = timedelta(minutes=3)
-KEPT_PAUSE: Final = 10  # seconds until the browser comes again
+KEPT_PAUSE: Final = 10  # seconds until the browser calls the URL again
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult(Generic[T]):
     """The record after a callback.
 
-    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. The same
-    URL must then be called again after that time. The browser waits and not the server, because any
-    number of copies of the request can come before one of them gets the claim. If `asks` is true,
-    nothing was done either: the approval was begun in another browser, so the customer in this
-    browser has to confirm first. `verified` means that the customer's browser came back with the
-    session's approval, and that the customer has confirmed if this was necessary.
+    If `wait_seconds` is above 0, nothing was done, or the wallet had a temporary error. The browser
+    must then call the same URL again after that time. The browser waits instead of the server,
+    because any number of copies of the request can arrive before one of them gets the claim. If
+    `asks` is true, nothing was done because the approval was begun in another browser, so the
+    customer in this browser has to confirm first. `verified` means that the customer's browser came
+    back with the session's approval, and that the customer has confirmed if this was necessary.
     """
 
     record: T
@@ -71,10 +71,10 @@ class CallbackResult(Generic[T]):
 def ask(
     calls: WalletCalls, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
 ) -> tuple[Grant, str]:
-    """Request the grant (C6); return it with the page where the payer approves it.
+    """Request the grant (C6). Return it with the URL of the page where the payer approves it.
 
-    With a receiver and a debit as limits, the grant allows only this payment. Without limits, it
-    allows only the reading of payments. Raises open_payments errors.
+    If the limits contain a receiver and a debit, the grant allows only this payment. Without
+    limits, the grant allows only reading payments. Raises open_payments errors.
     """
     nonce = new_nonce(calls.services.random_bytes)
     pending = calls.client.request_payment_grant(
@@ -110,7 +110,7 @@ def returned(
     interact_ref: str,
     presented_hash: str,
 ) -> Grant | None:
-    """Return the pending grant of this callback, or None if no grant waits.
+    """Return the pending grant of this callback, or None if no grant is pending.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
     """
@@ -129,12 +129,12 @@ def claim(
     """Take the lease on the continuation of the record's grant (W5).
 
     If another process has written the record first, the claim is tried again, unless that process
-    wrote another approval or claim. `planned` returns further fields of the claimed record. Raises
-    StaleRecord with the winner, and IllegalTransition.
+    has written another approval or its own claim. `planned` returns further fields for the claimed
+    record. Raises StaleRecord with the winner, and IllegalTransition.
     """
 
     def claimed(current: A) -> Change[A]:
-        now = services.clock.now()  # of the written claim, not of an attempt that lost its race
+        now = services.clock.now()  # the time of the written claim, not of a lost race
         lost = current is not record and current.lease_live(now)
         if current.grant != record.grant or lost:
             raise StaleRecord(current)
@@ -147,10 +147,10 @@ def claim(
 def redeem_and_intend(
     calls: WalletCalls, record: P, grant: Grant, interact_ref: str, blame: Blame, **changes: Any
 ) -> tuple[P, AccessToken | None]:
-    """Redeem a claimed approval (C7), and write the intent to pay by it (W6) with `changes`.
+    """Redeem a claimed approval (C7), and write the intent to pay with it (W6) and `changes`.
 
-    Returns the record and the token that pays. If there is no token, the approval was kept or lost.
-    Raises StaleRecord, IllegalTransition.
+    Returns the record and the token for the payment. If the token is None, the approval was kept or
+    lost. Raises StaleRecord, IllegalTransition.
     """
     assert record.payer is not None
     assert record.incoming_payment is not None
@@ -179,7 +179,7 @@ def redeem_and_intend(
 def keep_or_lose(
     calls: WalletCalls, record: P, grant: Grant, error: op.OpenPaymentsError, blame: Blame
 ) -> P:
-    """Keep an approval after a temporary error of the wallet, or lose it."""
+    """Keep an approval if the wallet's error is temporary; otherwise delete it."""
     kept = kept_until(calls.services, error, record.approve_until)
     if kept is None:
         return _lose(calls, record, grant, blame(record, Problem.APPROVAL_UNUSABLE, error))
@@ -189,7 +189,7 @@ def keep_or_lose(
 
 
 def _lose(calls: WalletCalls, record: P, grant: Grant, blamed: tuple[str, dict[str, Any]]) -> P:
-    """Delete the approval. It has instructed no payment, so no payment can follow."""
+    """Delete the approval. No payment was instructed with it, so no payment can follow."""
     assert record.payer is not None
     auth_server, (note, fields) = record.payer.auth_server, blamed
     event = subject_of(record.id).events.APPROVAL_LOST
@@ -206,7 +206,7 @@ def redeem(
     payer: WalletAddress,
     limits: Limits | None,
 ) -> AccessToken:
-    """Redeem the interact_ref (C7); repeat after temporary errors. Raises open_payments errors."""
+    """Redeem the interact_ref (C7); retry after temporary errors. Raises open_payments errors."""
     return in_spite_of_stumbles(
         calls,
         lambda: calls.client.continue_grant(
@@ -216,7 +216,7 @@ def redeem(
 
 
 def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
-    """Make a call that an approval depends on; repeat it after temporary errors if time is left.
+    """Make a call that an approval depends on; retry after temporary errors while time is left.
 
     Raises open_payments errors.
     """
@@ -236,11 +236,11 @@ def in_spite_of_stumbles(calls: WalletCalls, call: Callable[[], T]) -> T:
 
 
 def stumbled(error: op.OpenPaymentsError) -> bool:
-    """Return whether the call can be repeated because the interact_ref may still be valid.
+    """Return whether the error is temporary: the interact_ref may still be valid in another call.
 
-    That is so if no answer came, or the server failed, was busy or could not read our keys. If the
-    interact_ref was redeemed and only the answer was lost, the server refuses the next redemption,
-    which does no harm.
+    An error is temporary if no answer came, or if the server failed, was busy or could not read our
+    keys. If the interact_ref was redeemed and only the answer was lost, the server refuses the next
+    redemption. This refusal does no harm.
     """
     if isinstance(error, op.Refused):
         return error.of_key or error.reason in (op.Reason.TOO_FAST, op.Reason.BUSY)
@@ -252,8 +252,8 @@ def kept_until(
 ) -> datetime | None:
     """Return the time until which an approval is kept after a temporary error of the wallet.
 
-    `approve_until` is this time as set after an earlier error, if any. Returns None if the error is
-    not temporary or no time is left, because then the approval is lost.
+    `approve_until` is the time that was set after an earlier error, if any. Returns None if the
+    approval is lost because the error is not temporary or no time is left.
     """
     if not stumbled(error):
         return None

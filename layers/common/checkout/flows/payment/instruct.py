@@ -1,9 +1,9 @@
-"""Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
+"""Instruct one payment at the payer's wallet: write the intent (W6), send once (C8), record (W7).
 
-Sales and refunds share the price, the intent and the one call that moves money. `send` and the
-steps after it are for sales. After W6 a session is opened again only if it is certain that no
-payment was made. If the outcome is unknown, the session stays in `paying`, and its payment is found
-by the quote (domain/session/transitions.py).
+Sales and refunds share the functions for the price, for the intent and for the one call that moves
+money. `send` and the functions after it are only for sales. After W6 a session is opened again only
+if it is certain that no payment was made. If the outcome is unknown, the session stays in `paying`,
+and its payment is later found by its quote (domain/session/transitions.py).
 """
 
 from __future__ import annotations
@@ -41,22 +41,24 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=InFlight)
 P = TypeVar("P", "Session", "Refund")  # the kinds of records that are paid
 
-# From W6; a process that continues later must not send.
+# The time after W6 in which the payment may be sent. A process that continues later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
 # The sending process has this long to see the money before reconciliation starts.
 CHECK_AFTER: Final = timedelta(seconds=5)
-# A quote that expires between the creation of the payment and its sending fails the payment.
+# If a quote expires after the payment was created, but before the wallet sends it, the payment
+# fails.
 QUOTE_MARGIN: Final = timedelta(seconds=10)
 LIST_PAGES_MAX: Final = 3
-RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was rejected as invalid is tried again
+RECEIVER_AGAIN: Final = 0.5  # seconds until a rejected receiver is tried again
 
 
 @dataclass(frozen=True, slots=True)
 class Sent(Generic[R]):
-    """A session after its one send.
+    """A session after its payment was sent once.
 
-    `payment` is the payment that the wallet returned with a 201. `seen` is money that has arrived
-    although the wallet refused. If neither is set, the session is open again, or in doubt.
+    `payment` is the payment that the wallet returned with a 201. `seen` is set if money has arrived
+    although the wallet refused the payment. If neither is set, the session is open again, or its
+    payment is in doubt.
     """
 
     session: R
@@ -74,9 +76,9 @@ def request_quote(
 ) -> Quote:
     """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
 
-    With `debit`, the quote shows the amount that this debit delivers. After the answer "invalid
-    receiver", the wallet is asked once more, because a real provider also gives this answer if it
-    temporarily cannot read the incoming payment. Raises open_payments errors.
+    With `debit` instead of `receive`, the quote shows the amount that this debit delivers. If the
+    wallet answers "invalid receiver", it is asked once more, because a real provider also gives
+    this answer while it cannot read the incoming payment. Raises open_payments errors.
     """
     try:
         return _request_quote(calls, payer, receiver=receiver, receive=receive, debit=debit)
@@ -115,7 +117,7 @@ def usable_quote(
     receive: Amount | None = None,
     debit: Amount | None = None,
 ) -> Quote | None:
-    """Return the quote, or a new one for the same incoming payment if it has expired.
+    """Return the quote or, if it has expired, a new one for the same incoming payment.
 
     Returns None if the new quote costs more than the payer approved. Raises open_payments errors.
     """
@@ -127,7 +129,7 @@ def usable_quote(
 
 
 def instruction(services: PayServices) -> dict[str, Any]:
-    """Return the fields of a new instruction: the deadline to send it, and the first check."""
+    """Return the fields of a new instruction: its deadline for sending, and its first check."""
     now = services.clock.now()
     new = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
     return {"instruction": new, "check_at": new.deadline + CHECK_AFTER, "checks": 0}
@@ -146,8 +148,8 @@ def intend(services: PayServices, record: P, quote: Quote, token: AccessToken, *
 class NothingSent(Exception):
     """Report that this instruction has certainly paid nothing and never will.
 
-    `why` is for the history. Either it was too `late` to send the instruction, or no byte of it
-    reached the wallet.
+    `why` is for the history. Either it was too `late` to send the instruction, or no byte of the
+    request reached the wallet.
     """
 
     def __init__(self, why: str, *, late: bool = False) -> None:
@@ -156,7 +158,7 @@ class NothingSent(Exception):
 
 
 def send_once(calls: WalletCalls, record: InFlight | Refund, token: AccessToken) -> OutgoingPayment:
-    """Make the one call that moves money, never after the instruction's deadline (C8).
+    """Make the one call that moves money (C8), never after the instruction's deadline.
 
     Returns the payment that the payer's wallet has accepted. Raises NothingSent, and open_payments
     errors, which alone do not prove that no payment was made.
@@ -189,18 +191,18 @@ def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedel
     except op.Refused as refused:
         return _refused(calls, record, token, refused)
     except op.OpenPaymentsError:
-        return Sent(record)  # `paying`: the page shows "confirming", reconciliation decides
+        return Sent(record)  # in `paying`: the page shows "confirming" until a check decides
     after_us = services.clock.now() + time_budget
     try:
         record = note_created(
             services,
             record,
             payment.id,
-            # Keep the time that W6 set if it is late enough, because that saves a write of the
+            # If the time that W6 set is late enough, it is kept, because that saves a write of the
             # index.
             check_at=lambda current: max(current.check_at or after_us, after_us),
         )
-    except StaleRecord as stale:  # a sweep has moved it on meanwhile
+    except StaleRecord as stale:  # the sweep has changed the record meanwhile
         record = stale.current
     return Sent(record, payment)
 
@@ -210,7 +212,7 @@ def _certain(
 ) -> Sent[R]:
     """Open the session again, because this instruction certainly paid nothing and never will.
 
-    The access token is revoked, best effort, so that nothing uses this approval any more.
+    The access token is revoked, best effort, so that the approval can no longer be used.
     """
     assert record.customer is not None
     payer, note = record.customer, f"{problem.value}: {why}"
@@ -221,12 +223,12 @@ def _certain(
 
 
 def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refused) -> Sent[R]:
-    """Open the session if the 4xx means that no payment was made; return money that has arrived.
+    """Open the session again if the 4xx certainly means that no payment was made.
 
-    The 4xx means this only if the wallet, asked by id and by list, shows no payment for this quote,
+    This is certain only if the wallet, asked by id and by list, shows no payment for this quote,
     and the incoming payment shows no money (C8), because a hostile wallet could pay and hide the
-    payment. If the outcome is in doubt and the incoming payment is completed, the fence begins at
-    once.
+    payment. If money has arrived, it is returned as `seen`. If the outcome is in doubt and the
+    incoming payment is completed, the fence begins at once.
     """
     assert record.quote is not None
     assert record.customer is not None
@@ -249,7 +251,7 @@ def _refused(calls: WalletCalls, record: R, token: AccessToken, refused: op.Refu
             why = f"{refused.reason.value} ({refused.answered})"
             return _certain(calls, record, token, Problem.MERCHANT_WALLET_ERROR, why)
         return _certain(calls, record, token, Problem.PAYMENT_REFUSED, refused.reason.value)
-    if completed:  # others have closed it, which explains the refusal; the fence can begin
+    if completed:  # closed by others, which explains the refusal; the fence can begin
         record = schedule.start_closing(calls.services, record)
     return Sent(record)
 
@@ -264,9 +266,8 @@ def note_created(
     """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
     Changes by other processes are kept: after a lost race, W7 is applied to the winner's version.
-    If that version no longer pays by this instruction, or is being closed, this raises StaleRecord
-    with the winner.
-    `check_at` is the time of the record's next check.
+    If that version no longer pays by this instruction, or is being closed, StaleRecord is raised
+    with the winner. `check_at` returns the time of the record's next check.
     """
 
     def created(current: R) -> Change[R]:
@@ -290,8 +291,9 @@ def find_payment(
 ) -> OutgoingPayment | None:
     """Return the outgoing payment of this quote, or None if the wallet shows none.
 
-    Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors if
-    the wallet cannot be asked; then it is not known whether the payment exists.
+    The wallet is asked by id (Rafiki gives the payment the quote's id) and then by list. Raises
+    open_payments errors if the wallet cannot be asked. Then it is not known whether the payment
+    exists.
     """
     try:
         return client.get_outgoing_payment(client.outgoing_payment_url(payer, quote), token)

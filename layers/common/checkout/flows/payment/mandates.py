@@ -1,6 +1,6 @@
-"""Renew the token of a mandate (M1 to M3) before it is used or the provider deletes it.
+"""Renew a mandate's token (M1 to M3) before it is used, or before the provider deletes it.
 
-No other module may rotate the token, because a rotation invalidates it for all other users.
+No other module may rotate the token, because a rotation invalidates the old token everywhere.
 domain/payment/mandate_transitions.py explains the order of the writes.
 """
 
@@ -34,7 +34,7 @@ _HEALED: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKE
 
 
 class NoToken(Exception):
-    """Report that there is no token to use, because it is being renewed or, if `gone`, is lost."""
+    """Report that no token can be used: it is being renewed or, if `gone`, it is lost."""
 
     def __init__(self, *, gone: bool) -> None:
         super().__init__("the mandate has no token to use")
@@ -47,7 +47,7 @@ def of(services: Services, merchant_id: str) -> Mandate | None:
 
 
 def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
-    """Renew the token if a renewal is due; return the mandate as it is then.
+    """Renew the token if a renewal is due. Return the mandate as it is afterwards.
 
     Raises StaleRecord after too many lost races.
     """
@@ -64,7 +64,7 @@ def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLIN
 
 
 def usable(calls: WalletCalls, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
-    """Return a token of the mandate that is valid for at least a minute; renew it if necessary.
+    """Return the mandate's token if it is valid for at least a minute; otherwise renew it first.
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
@@ -78,7 +78,7 @@ def usable(calls: WalletCalls, mandate: Mandate | None) -> tuple[Mandate, Access
 
 
 def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
-    """Replace the token that was read: the intent (M1), the call, its result (M2, M3).
+    """Replace the token that was read: write the intent (M1), call, write the result (M2, M3).
 
     Raises NoToken, open_payments errors, StaleRecord.
     """
@@ -93,7 +93,8 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
         if refused.reason is not op.Reason.TOKEN_GONE:
             _unanswered(services, mandate, known)
             raise
-        # If no earlier rotation has an unknown outcome, only the wallet can have ended the token.
+        # If no earlier rotation was left without a result, only the wallet can have ended the
+        # token.
         _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
         raise NoToken(gone=True) from None
     except op.OpenPaymentsError:
@@ -117,7 +118,7 @@ def rotate(calls: WalletCalls, mandate: Mandate) -> tuple[Mandate, AccessToken]:
 
 
 def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate, bool]:
-    """Write M1; also return whether an earlier rotation had no result until now. Raises NoToken."""
+    """Write M1. Also return whether an earlier rotation is without a result. Raises NoToken."""
     stood = False
 
     def started(current: Mandate) -> Change[Mandate]:
@@ -161,7 +162,7 @@ def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
 
 
 def _over(services: Services, mandate: Mandate, known: str, event: MandateEvent) -> None:
-    """Write M3, if the stored token is still the lost one."""
+    """Write M3 if the token that was lost is still the stored one."""
 
     def over(current: Mandate) -> Change[Mandate] | None:
         if current.token != known or not current.active:

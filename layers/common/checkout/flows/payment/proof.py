@@ -1,4 +1,4 @@
-"""Prove how much has arrived: read the merchant's own incoming payment, close it, take the fence.
+"""Prove how much has arrived: read and close the merchant's own incoming payment.
 
 Only the incoming payment proves that money has arrived, because a payer's wallet is not trusted.
 """
@@ -19,10 +19,10 @@ from open_payments import errors as op
 
 R = TypeVar("R", bound=InFlight)
 
-# The answers of a resource server for a missing resource (protocol.md section 7). A 404 can come
-# from a proxy in between, so it is believed only this long after the expiry.
+# A resource server's answers for a missing resource (protocol.md section 7). A 404 can also come
+# from a proxy in between, so a 404 is believed only STRAY_404 after the expiry.
 READ: Final = "get_incoming_payment"
-# Another client's payment does not belong to the session either.
+# A payment of another client does not belong to the session either.
 NONE: Final = (op.Reason.NOT_FOUND, op.Reason.NOT_OURS)
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
@@ -32,8 +32,8 @@ STRAY_404: Final = timedelta(minutes=15)
 class IncomingPaymentState:
     """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
 
-    `closed` means that it accepts no new money. `completed` means that it was paid or that somebody
-    closed it, so it did not only expire.
+    `closed` means that the incoming payment accepts no new money. `completed` means that it was
+    paid in full or closed by somebody, and did not just expire.
     """
 
     received: int
@@ -43,11 +43,12 @@ class IncomingPaymentState:
 
 
 def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
-    """Read the incoming payment. Money that an earlier read has shown stays in the answer.
+    """Read the incoming payment. Money that an earlier read has shown is included in any case.
 
-    "Not found" after its expiry means unpaid, because providers delete expired unpaid incoming
-    payments. If the incoming payment has shown money, it is treated as closed only
-    NEVER_CLOSED_AFTER the expiry. Raises open_payments errors; then its state is not known.
+    "Not found" after the expiry means that the incoming payment is unpaid, because providers delete
+    expired unpaid incoming payments. If money was seen before, "not found" means that it is closed
+    only NEVER_CLOSED_AFTER after the session's expiry. Raises open_payments errors. Then its state
+    is not known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -75,11 +76,11 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
 
 
 def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
-    """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
+    """Read the incoming payment; if it is neither closed nor paid in full, close it and read again.
 
     The provider's answer to the close is ignored, because only the reads are evidence. If the
-    second read fails, the first is returned, because the money that it shows has arrived. Raises
-    open_payments errors if the first read fails.
+    second read fails, the result of the first is returned, because the money that it shows has
+    arrived. Raises open_payments errors if the first read fails.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id
@@ -94,12 +95,12 @@ def read_and_close(calls: WalletCalls, record: InFlight) -> IncomingPaymentState
 
 
 def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool = False) -> bool:
-    """Return whether `received`, in the wallet's scale, counts as payment in full.
+    """Return whether `received`, in the wallet's scale, is accepted as payment in full.
 
     `ended` means that the customer's wallet reports that the payment has ended without a failure.
     """
     quote, receiver = record.quote, record.incoming_payment
-    # Without a quote the money came from outside.
+    # Without a quote, the money came from outside of the payment flow.
     converted = quote is not None and receiver is not None and may_be_converted(quote, receiver.id)
     return received >= least_accepted(
         record.receive.value,
@@ -110,11 +111,12 @@ def enough(calls: WalletCalls, record: InFlight, received: int, *, ended: bool =
 
 
 def fence(calls: WalletCalls, record: R) -> tuple[R, IncomingPaymentState, bool]:
-    """Take one step of the fence. Once the record is closing, only received money counts.
+    """Take one step of the fence. Once the record is closing, only received money decides.
 
-    Returns the record, the state of its incoming payment, and whether that decides: it shows enough
-    money, or the read began FENCE after the close. If that read shows no money, the returned record
-    is already disproved. Raises open_payments errors, StaleRecord, IllegalTransition.
+    Returns the record, the state of its incoming payment, and whether this state decides the
+    record. The state decides if it shows enough money, or if the read began at least FENCE after
+    the close. If it decides and shows no money, the returned record is already disproved. Raises
+    open_payments errors, StaleRecord, IllegalTransition.
     """
     services = calls.services
     seen = read_and_close(calls, record) if record.closed_at is None else read(calls, record)

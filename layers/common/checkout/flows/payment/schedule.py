@@ -12,38 +12,40 @@ from checkout.services import Services
 
 R = TypeVar("R", bound=InFlight)
 
-# A wallet that keeps a check waiting for this long counts as hanging.
+# A wallet that keeps a check waiting for this long is treated as hanging.
 HUNG: Final = timedelta(seconds=3)
-# The back-off after a time-out is as long as the payment has been in doubt, within these bounds.
+# After a time-out, the pause before the wallet is asked again is as long as the payment has been in
+# doubt so far, within these bounds.
 HUNG_LEAST: Final = timedelta(minutes=1)
 HUNG_MOST: Final = timedelta(hours=1)
 # Covers differences between the clocks of the servers that check the expiry of a quote or an
-# incoming payment, and packets under way (domain/session/transitions.py, the fence).
+# incoming payment, and packets that are still under way (domain/session/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
 # A quote without an expiry holds a session for this long after the payment was sent.
 ENDLESS_QUOTE: Final = timedelta(minutes=10)
 # Seconds between checks of one payment, by the number of checks so far; the last value repeats. The
 # last value is below the sweep's minute, so that every round of the sweep finds the payment due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
-# A payment undecided for this long is shown to the merchant, and checked only as often as this.
+# A payment that is undecided for this long is shown to the merchant, and checked only at this
+# interval.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-CHECKS_AN_HOUR: Final = 80  # measures the time in doubt if no payment was sent
+CHECKS_AN_HOUR: Final = 80  # if no payment was sent, checks measure the time in doubt
 
 
 def due(record: InFlight, now: datetime) -> bool:
-    """Return whether the wallets must be asked about a payment in flight, or an ended record."""
+    """Return whether the wallets must be asked now about a payment in flight or an ended record."""
     owes = record.payment_in_flight or record.terminal
     return owes and record.check_at is not None and record.check_at <= now
 
 
 def may_ask(record: InFlight, now: datetime, within: timedelta) -> bool:
-    """Return whether to ask the payer's wallet now: its back-off is over, and there is time."""
+    """Return whether to ask the payer's wallet now: its pause is over, and `within` leaves time."""
     rested = record.hung_until is None or now >= record.hung_until
     return rested and within > timedelta(0)
 
 
 def note_if_hung(services: Services, record: R, begun: datetime) -> R:
-    """Store that the payer's wallet hung, if a call since `begun` took that long."""
+    """Store that the payer's wallet hung, if the calls since `begun` took at least HUNG."""
     now = services.clock.now()
     if now < begun + HUNG:
         return record
@@ -55,8 +57,8 @@ def note_if_hung(services: Services, record: R, begun: datetime) -> R:
 def close_when_waited(services: Services, record: R, *, completed: bool) -> R:
     """Begin the fence when the wait is over, never before.
 
-    The wait is over at once if the incoming payment is `completed` with too little money, because
-    then no payment can begin to arrive, even before the quote expires.
+    The wait ends early if the incoming payment is `completed` with too little money, because then
+    no further payment can begin to arrive, even if the quote has not expired.
     """
     if not completed and services.clock.now() < wait_until(record):
         return record
@@ -72,8 +74,8 @@ def start_closing(services: Services, record: R) -> R:
 def wait_until(record: InFlight) -> datetime:
     """Return the time from which no payment of this instruction can begin.
 
-    It is a margin after the quote or the incoming payment expires, whichever comes first. Once a
-    part of the money has arrived, the rest can come until the incoming payment expires.
+    The time is a margin after the quote or the incoming payment expires, whichever expires first.
+    Once a part of the money has arrived, the rest can arrive until the incoming payment expires.
     """
     ends = [record.incoming_payment_ends_at]
     if not record.received:
@@ -85,7 +87,7 @@ def wait_until(record: InFlight) -> datetime:
 
 
 def next_check(record: InFlight, now: datetime) -> dict[str, Any]:
-    """Return the fields that schedule the next check of a payment, if this one decides nothing.
+    """Return the fields that schedule a payment's next check, if the present one decides nothing.
 
     The intervals grow, but a check is always due at the end of the wait or of the fence.
     """

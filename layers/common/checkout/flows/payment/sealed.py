@@ -1,7 +1,7 @@
 """Seal and open a record's secrets: the pending grant and the access token.
 
-Each secret is sealed for its table, its record's id and the field's name, and does not open in any
-other place.
+Each secret is sealed for its table, its record's id and its field's name, and cannot be decrypted
+in any other place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Proof(StrEnum):
     """The purpose of a proof. A proof made for one purpose is invalid for the other."""
 
-    BROWSER = "browser"  # in a cookie: the approval was begun in or moved to this browser
+    BROWSER = "browser"  # in a cookie: the approval was begun in this browser or moved to it
     DEVICE = "device"  # in a link that moves the approval to another device
 
 
@@ -41,16 +41,19 @@ class Grant:
     continuation: Continuation
 
     def wait_seconds(self, now: datetime) -> int:
-        """Return the seconds from `now` until the wallet allows the grant's continuation, or 0."""
+        """Return the seconds from `now` until the wallet allows the grant to be continued, or 0."""
         return max(0, math.ceil((self.continuation.not_before - now).total_seconds()))
 
     def proof(self, record_id: str, use: Proof) -> str:
-        """Return 128 bits that cannot be made without the nonce. They change with each approval."""
+        """Return a proof of 128 bits that only a holder of the nonce can make.
+
+        Each approval has another nonce, so its proofs are different, too.
+        """
         text = f"{use.value}\n{record_id}".encode()
         return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()
 
     def proves(self, presented: str, record_id: str, use: Proof) -> bool:
-        """Return whether `presented` is `proof`."""
+        """Return whether `presented` is the grant's `proof`."""
         return hmac.compare_digest(presented.encode(), self.proof(record_id, use).encode())
 
 
@@ -68,7 +71,7 @@ def open_grant(vault: AesVault, record_id: str, sealed: str) -> Grant:
 
 
 def grant_text(grant: Grant) -> str:
-    """Return the text of a grant, to be sealed."""
+    """Return a grant as text, which is then sealed."""
     following = grant.continuation
     return compact(
         [
@@ -82,7 +85,7 @@ def grant_text(grant: Grant) -> str:
 
 
 def grant_from(plain: str) -> Grant:
-    """Return the grant of `grant_text`."""
+    """Return the grant from a text that `grant_text` made."""
     client_nonce, finish_nonce, uri, token, not_before = json.loads(plain)
     return Grant(
         client_nonce=client_nonce,

@@ -32,12 +32,12 @@ class WalletCalls:
         return cls(services, merchant, client, deadline)
 
     def of(self, merchant: Merchant) -> WalletCalls:
-        """Return the visit as `merchant`, until the same deadline. Raises Unavailable."""
+        """Return a visit signing as `merchant`, with the same deadline. Raises Unavailable."""
         client = self.services.wallets.client(merchant, deadline=self.deadline)
         return replace(self, merchant=merchant, client=client)
 
     def within(self, time: timedelta) -> WalletCalls:
-        """Return the visit with a deadline after `time` from now. Raises Unavailable."""
+        """Return the visit with a deadline that is `time` from now. Raises Unavailable."""
         return WalletCalls.begin(self.services, self.merchant, within=time)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:

@@ -1,9 +1,9 @@
 """Write every change of a record. Only this module calls the store's `save`.
 
-A change is one row of the record's transition table (domain/record_kinds.py). The change is written
-only if the record is still as it was read, in one transaction with the webhook events that the row
-names. Afterwards, the delivery of the events and the clean-up at the wallets are enqueued, best
-effort.
+A change applies one row of the record's transition table (domain/record_kinds.py). The change is
+written only if the record is still as it was read. The same transaction writes the webhook events
+that the row names. Afterwards, the delivery of the events and the clean-up at the wallets are
+enqueued, best effort.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
 
 
 def change(services: Services, record: R, event: StrEnum, **changes: Any) -> Change[R]:
-    """Return the record's change by `event` now, for `commit`. Raises IllegalTransition."""
+    """Return the change that `event` makes now, for `commit`. Raises IllegalTransition."""
     now = services.clock.now()
     writer = new_nonce(services.random_bytes)
     changed: Change[R] = subject_of(record.id).advance(
@@ -59,7 +59,7 @@ def write_decided(
     """Write the change that `decide` returns; after a lost race, decide again from the winner.
 
     Returns the record as written, or unchanged if `decide` returns None. Raises StaleRecord after
-    TRIES lost races, KeyHeld as `commit` does, and the errors of `decide`.
+    TRIES lost races, KeyHeld as `commit` does, and what `decide` raises.
     """
     for _ in range(TRIES):
         decided = decide(record)
@@ -83,9 +83,10 @@ def commit(
 ) -> R:
     """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
-    The transaction also contains, if given: the record that `reserve` makes of the result; a new
-    `refund` with its event; `also`, a change of another record; and the increase of an `allowance`.
-    Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from `reserve` is taken.
+    If given, these are written in the same transaction: the record that `reserve` makes of the
+    result, a new `refund` with its event, a change of another record (`also`), and the increase of
+    an `allowance`. Raises StaleRecord, AllowanceUsed, and KeyHeld if the key of the record from
+    `reserve` is taken.
     """
     listeners = _listeners(services, change.after.merchant)
     event = _webhook_event(services, change, listeners)
@@ -124,11 +125,11 @@ def _webhook_event(
 def _beside(
     services: Services, change: Change[R], new: Refund | None, listeners: Listeners
 ) -> WebhookEvent | None:
-    """Return the second event of this change, if an endpoint wants it.
+    """Return the second event of this change, or of the `new` refund, if an endpoint wants it.
 
-    The second event of a refund, also of a `new` one, is about the charge of its session, which
-    includes the refund's amount from the request on. If the session was deleted after its
-    retention, there is no such event.
+    The second event of a refund is about the charge of its session, because the charge shows the
+    refund's amount from the request on. There is no such event if the session was deleted at the
+    end of its retention.
     """
     name, after = change.beside, change.after
     if name is None or not _wanted(name, listeners):
@@ -159,12 +160,12 @@ def _created(services: Services, refund: Refund, listeners: Listeners) -> Webhoo
 
 
 def _wanted(event_type: str, listeners: Listeners) -> bool:
-    """Return whether an event of this type is made: an optional one only if an endpoint asks."""
+    """Return whether to make an event of this type. Optional types are made only on request."""
     return event_type not in OPTIONAL or listeners(event_type) > 0
 
 
 def _listeners(services: Services, merchant_id: str) -> Listeners:
-    """Return a function that counts the endpoints for an event type; it reads the merchant once."""
+    """Return a function that counts the endpoints for an event type. It reads the merchant once."""
 
     @cache
     def endpoints() -> tuple[Endpoint, ...]:
@@ -175,14 +176,14 @@ def _listeners(services: Services, merchant_id: str) -> Listeners:
 
 
 def _left_behind(change: Change[R]) -> Cleanup | None:
-    """Return the grant that this change abandons, or None.
+    """Return the task to cancel the grant that this change abandons, or None.
 
-    Nothing depends on the clean-up, because a grant cannot be redeemed here without its nonces, and
+    Nothing depends on the clean-up, because nobody can redeem a grant here without its nonces, and
     grants expire on their own.
     """
     before, after = change.before, change.after
     if not isinstance(before, InFlight) or not isinstance(after, InFlight):
-        return None  # a refund's approval is limited to the refund, and expires
+        return None  # a refund's approval allows only the refund, and expires
     # The holder of the continuation's lease redeems the grant or cancels it itself.
     held = before.phase is Phase.CONTINUING and before.lease_live(change.at)
     if before.grant is None or before.customer is None or after.grant is not None or held:

@@ -1,1 +1,1 @@
-"""Use cases of people: invite, sign up, sign in, prove a wallet."""
+"""Use cases of people: invite members, sign up, sign in, prove the ownership of a wallet."""

@@ -1,10 +1,11 @@
-"""Prove that a person who has signed up owns the wallet, by a grant that the owner approves there.
+"""Prove that a person who has signed up owns the wallet: they approve a grant at the wallet.
 
-The grant only allows reading that wallet's payments. It is revoked at once, because only the
-approval is needed. The approval is a proof for these reasons: the authorization server is the one
-in the wallet address document, the grant contains the exact address, the callback has a hash that
-only this server can make, and the callback must come from the browser that began. After it, the
-wallet belongs to the merchant, who can then sell. Source: RFC 9635, sections 4.2.1 and 4.2.3.
+The grant only allows reading that wallet's payments. It is canceled at once, because only its
+approval is needed. The approval proves the ownership for these reasons: the authorization server is
+the one that the wallet address document names, the grant contains the exact wallet address, the
+callback has a hash that only this authorization server can make, and the callback must come from
+the browser that began. After the proof, the wallet belongs to the merchant, who can then sell.
+Source: RFC 9635, sections 4.2.1 and 4.2.3.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _TAKEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProofRequest:
-    """A pending approval, and the wallet's page for it."""
+    """A pending approval; `page` is the URL of the wallet's page where the owner approves."""
 
     page: str = field(repr=False)
 
 
 def waits(merchant: Merchant) -> bool:
-    """Return whether the merchant has to prove the ownership of the wallet, and can do so."""
+    """Return whether the merchant still has to prove the ownership of the wallet, and can do so."""
     return allows(merchant, Effect.PROOF) and merchant.ownership is not Ownership.REFUSED
 
 
 def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> ProofRequest:
-    """Request the approval from the merchant's wallet. The same `browser` must return with it.
+    """Request the approval at the merchant's wallet. The same `browser` must return from there.
 
     Raise MemberUnexpectedState if there is nothing to prove, MerchantWalletError, RateLimited,
     Conflict.
@@ -97,9 +98,9 @@ def finish(
 ) -> int:
     """Act on the callback: assign the wallet to the merchant, who can sell from now on.
 
-    Return 0, or the seconds after which the same callback must come again. Raise CallbackInvalid
-    for a callback that does not verify, without any write or wallet call. Raise
-    MemberUnexpectedState, ParameterInvalid without an approval that this browser has requested,
+    Return 0, or the seconds after which the browser must call the same URL again. Raise
+    CallbackInvalid for a callback that does not verify, without any write or wallet call. Raise
+    MemberUnexpectedState, ParameterInvalid if this browser has requested no approval,
     MerchantWalletError, Conflict if the wallet belongs to another merchant.
     """
     merchant = _waiting(services, actor)
@@ -142,7 +143,7 @@ def take_wallet(services: DashboardServices, merchant: Merchant) -> None:
 
 
 def _proven(merchant: Merchant) -> dict[str, Any]:
-    """Return the fields of a proven merchant, who may sell unless suspended by the operator."""
+    """Return the fields of a merchant who has proved the wallet, and so may sell."""
     if not waits(merchant):
         raise MemberUnexpectedState(_DONE)
     return {"suspended": None, "ownership": Ownership.PROVEN}
@@ -163,9 +164,9 @@ def _keep(
     grant: Grant,
     until: datetime | None = None,
 ) -> None:
-    """Store the pending approval for this browser, in place of an earlier one.
+    """Store the pending approval for this browser in place of an earlier approval.
 
-    After a temporary error of the wallet, `until` is the time when the approval ends.
+    After a temporary error of the wallet, `until` is the time at which the approval ends.
     """
     stored = () if until is None else (until.isoformat(),)
     plain = compact([auth_server, sealed.grant_text(grant), *stored])

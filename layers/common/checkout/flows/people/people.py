@@ -1,11 +1,11 @@
-"""A merchant's people: invite them by a link, change their role, revoke them.
+"""A merchant's people: invite people by a link, change members' roles, revoke members.
 
-An invitation ends when its sender loses the right to invite. API keys that the sender created still
-work, because servers depend on them, but are shown to the owners until one of them has replaced or
-revoked these keys. The first member must be an owner, and the last owner cannot be removed. So if
-there are members, at least one of them can manage the others with a passkey, and the merchant can
-end the sign-in with API keys. The plain text of a link's token is only in the return value of the
-call that created it.
+An invitation ends when its sender loses the right to invite. API keys that a former owner created
+still work, because servers depend on these keys, but the keys are shown to the owners until an
+owner has replaced or revoked them. The first member must be an owner, and the last owner cannot be
+removed. So if there are members, at least one of them is an owner with a passkey who can manage the
+others, and the merchant can end the sign-in with API keys. The plain text of a link's token is only
+in the return value of the call that created it.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Invited:
 
 @dataclass(frozen=True, slots=True)
 class PeopleList:
-    """The active members and the last revoked ones, and the open invitations, newest first.
+    """The active members, the last revoked members and the open invitations, each newest first.
 
-    `everybody` are all present and former members.
+    `everybody` contains all present and former members.
     """
 
     everybody: tuple[Member, ...]
@@ -96,7 +96,7 @@ def invite(
     role: Role,
     reserve: Reserve[Invited] | None = None,
 ) -> Invited:
-    """Invite a person. The record that `reserve` makes is written with the invitation.
+    """Invite a person. `reserve` makes a record that is written together with the invitation.
 
     Raise ParameterMissing, ParameterInvalid, MemberUnexpectedState, MerchantUnproven,
     MerchantSuspended, and KeyHeld with `reserve`.
@@ -241,9 +241,9 @@ def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
 
 
 def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
-    """Return whether the sender may still invite, or the sender if it is such a member.
+    """Return whether an invitation's sender may still invite; for a member who may, the member.
 
-    The operator may always invite. A key may invite while it is valid and signs in as an owner.
+    The operator may always invite. A key may invite while it is valid and can sign in as an owner.
     """
     inviter = invitation.invited_by
     if inviter == OPERATOR:
@@ -261,9 +261,9 @@ def left_keys(
     keys: Sequence[ApiKey],
     members: Sequence[Member] | None = None,
 ) -> tuple[tuple[ApiKey, Member], ...]:
-    """Return a merchant's valid keys with more rights than their makers have now, and the makers.
+    """Return the valid keys that have more rights than their makers have now, with the makers.
 
-    `members` are the merchant's members if the caller has read them.
+    `members` are the merchant's members if the caller has already read them.
     """
     now = services.clock.now()
     made = [each for each in keys if each.maker is not None and each.active_at(now)]
@@ -279,7 +279,7 @@ def _gives(maker: Member, key: ApiKey) -> bool:
 
 
 def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
-    """End a former owner's open invitations; one that is missed here is refused when it is used."""
+    """End a former owner's open invitations. Invitations missed here are refused when used."""
     now = services.clock.now()
     for each in services.people.invitations_of(actor.merchant):
         if each.invited_by == inviter and each.open_at(now):
@@ -288,10 +288,10 @@ def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) ->
 
 
 def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
-    """Allow or end the sign-in to the dashboard with API keys, including those that are signed in.
+    """Allow or end signing in to the dashboard with API keys. The end signs out all keys.
 
-    The keys are written even if nothing changes. This repairs a key that was created during an
-    earlier change. Raise MemberUnexpectedState unless there is an owner with a passkey, Conflict.
+    The keys are written even if nothing changes, because this repairs a key that was created during
+    an earlier change. Raise Conflict, and MemberUnexpectedState if no owner has a passkey.
     """
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):
@@ -306,7 +306,7 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
 
 
 def _write(services: DashboardServices, before: Member, after: Member) -> None:
-    """Write the next version of a member. An owner loses that role only if there is another."""
+    """Write the next version of a member. The last owner cannot lose this role."""
     kept = None
     if before.owns and not after.owns:
         others = services.people.members_of(before.merchant)

@@ -1,13 +1,13 @@
-"""Sign a browser in to the dashboard with an API key or a passkey, and recognise it by its cookie.
+"""Sign a browser in to the dashboard with an API key or a passkey, and recognise its cookie.
 
-Only a hash of the cookie's token is stored. Each request also reads the record of the key or the
-member, so the revocation of a key or member ends all its sign-ins. The error does not show whether
-a rejected API key ever existed.
+Only a hash of the cookie's token is stored. Each request also reads the record of the key or member
+that signed in, so revoking a key or member ends all its sign-ins. The error for a rejected API key
+does not show whether the key ever existed.
 
 Joining by an invitation and signing in with a passkey take two steps: the browser requests a
-challenge, and returns it signed. A challenge is bound to the browser's cookie and to its purpose,
-lasts five minutes, and is removed from the store before anything is verified, so it works only
-once. A sign-in needs no user name, because the passkey names its member.
+challenge, and then returns it signed. A challenge is bound to the browser's cookie and to one
+purpose. It lasts five minutes, and works only once because it is removed from the store before
+anything is verified. A sign-in needs no user name, because the passkey names its member.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SignedIn:
 
 
 def new_token(random_bytes: RandomBytes) -> str:
-    """Return a token for a cookie. It gives no access before a sign-in."""
+    """Return a token for a cookie. Before a sign-in, the token gives no access."""
     return random_bytes(32).hex()
 
 
@@ -73,7 +73,7 @@ def is_token(value: str | None) -> bool:
 def form_token(token: str) -> str:
     """Return the token that proves that a form was made for the browser with this cookie.
 
-    It is derived from the cookie's token, which another site can neither read nor set.
+    This token is derived from the cookie's token, which another site can neither read nor set.
     """
     return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
 
@@ -81,7 +81,7 @@ def form_token(token: str) -> str:
 def sign_in(services: DashboardServices, api_key: str, *, client: str) -> SignedIn:
     """Sign in with a key that this client typed.
 
-    Raises ApiKeyMissing, ApiKeyInvalid, PermissionMissing, RateLimited after many wrong ones.
+    Raises ApiKeyMissing, ApiKeyInvalid, PermissionMissing, RateLimited after many wrong keys.
     """
     typed = api_key.strip()
     if not typed:
@@ -114,9 +114,9 @@ def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
 
 
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
-    """Return the sign-in of a cookie's token: two reads, and at most one write a minute.
+    """Return the sign-in of a cookie's token. This takes two reads, and at most one write a minute.
 
-    Raises ApiKeyMissing without a sign-in, ApiKeyInvalid if its key or member has ended.
+    Raises ApiKeyMissing without a sign-in, ApiKeyInvalid if its key or member was revoked.
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()
@@ -161,10 +161,10 @@ _LATE: Final = "That took too long, or was sent twice. Try again."
 def invitation_of(
     services: DashboardServices, token: str, *, client: str, new_shop: bool = False
 ) -> Invitation:
-    """Return the open invitation of a link, whose sender may still invite.
+    """Return the open invitation of a link if its sender may still invite.
 
-    The invitation is for an existing shop, or with `new_shop` for a sign-up with a new one. Raise
-    ResourceMissing; RateLimited after many wrong links.
+    The invitation must be for an existing shop or, with `new_shop`, for a sign-up with a new shop.
+    Raise ResourceMissing; RateLimited after many wrong links.
     """
     found = services.people.invitation(api_key_hash(token))
     if (
@@ -242,8 +242,8 @@ def sign_in_with(
 ) -> SignedIn:
     """Sign in the member whose passkey signed this browser's challenge.
 
-    Raise ParameterInvalid without a challenge, PasskeyInvalid, RateLimited after many wrong ones,
-    Conflict if the same passkey was used at the same time.
+    Raise ParameterInvalid without a challenge, PasskeyInvalid, RateLimited after many wrong
+    passkeys, and Conflict if the same passkey was used at the same time.
     """
     now = services.clock.now()
     challenge = services.challenges.take(place_of(browser, _SIGN_IN), now)
@@ -270,7 +270,7 @@ def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Mem
 
 
 def new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
-    """Store and return a new challenge. It replaces the browser's previous one for this purpose."""
+    """Store and return a new challenge, which replaces the browser's last one for this purpose."""
     limits.admit(services, CHALLENGE, client)
     challenge = services.random_bytes(_CHALLENGE_BYTES)
     until = services.clock.now() + CHALLENGE_LASTS

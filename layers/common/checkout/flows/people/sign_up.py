@@ -1,8 +1,8 @@
 """Sign up with a new shop: a wallet address, a name and a passkey, without a key file.
 
-The answers never show whether this service already knows a wallet or a name. A new shop cannot
+The responses never show whether this service already knows a wallet or a name. A new shop cannot
 sell, and has no claim to its wallet, until its owner has approved a grant at the wallet
-(ownership.py). So signing up with somebody else's wallet has no effect on that person. Source:
+(ownership.py). So a sign-up with another person's wallet has no effect on that person. Source:
 docs/decisions/0024-a-sign-up-proves-its-wallet.md.
 """
 
@@ -40,10 +40,10 @@ class Found:
 
 
 def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
-    """Return the invitation of this link, or None if anyone can sign up.
+    """Return the invitation that this link's token names, or None if anyone can sign up.
 
-    Raise ResourceMissing if sign-up is closed, or needs an invitation; RateLimited after many wrong
-    links.
+    Raise ResourceMissing if sign-up is closed or if a necessary invitation is missing, and
+    RateLimited after many wrong links.
     """
     if services.sign_up is SignUp.CLOSED or (services.sign_up is SignUp.INVITATION and not token):
         raise ResourceMissing("Shops are set up by the operator here.")
@@ -137,9 +137,9 @@ def _purpose(invitation: Invitation | None) -> str:
 
 
 def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
-    """Return the member's id for the passkey: the invitation's, or one derived from the challenge.
+    """Return the member's id for the passkey, from the invitation or derived from the challenge.
 
-    Because the id is derived, nothing is stored for an unfinished sign-up.
+    Because the id can be derived again, nothing is stored for an unfinished sign-up.
     """
     return invitation.member if invitation else new_member_id(partial(_derived, challenge))
 

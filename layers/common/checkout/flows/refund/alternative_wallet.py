@@ -1,7 +1,7 @@
 """Ask the customer of a refund for another wallet, by a link that the merchant sends.
 
-This helps if the customer's wallet no longer exists or refuses the refund. Nothing here moves
-money, because the merchant approves the refund to the new wallet like any other refund
+This helps if the customer's wallet no longer exists or refuses the refund. No function of this
+module moves money: the merchant has to approve the refund to the new wallet like any other refund
 (domain/refund/transitions.py). Only a hash of the link is stored.
 """
 
@@ -40,14 +40,14 @@ _MISSING: Final = "No such link. Ask the shop for a new one."
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A refund with the link to send to its customer. The link is shown once and never stored."""
+    """A refund, and the link for its customer. The link is shown once and never stored."""
 
     refund: Refund
     link: str
 
 
 def offer(services: Services, key: Actor, refund_id: str) -> Offer:
-    """Make the link; an earlier link becomes invalid.
+    """Make a link for the refund's customer. An earlier link becomes invalid.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState.
     """
@@ -71,7 +71,7 @@ def offer(services: Services, key: Actor, refund_id: str) -> Offer:
 
 
 def find(services: Services, session_id: str, token: str) -> Refund:
-    """Return the refund of a link. Raises ResourceMissing unless it is the refund's last link."""
+    """Return the refund of a link. Raises ResourceMissing unless it is the refund's latest link."""
     session = lookup.load(services, session_id)
     ids = tuple(each.id for each in session.refunds or ())
     if not ids or len(token) != KEY_DIGITS:
@@ -84,7 +84,7 @@ def find(services: Services, session_id: str, token: str) -> Refund:
 
 
 def is_open(services: Services, refund: Refund) -> bool:
-    """Return whether the customer can name a wallet now."""
+    """Return whether the customer can now give another wallet by the link."""
     waits = not refund.terminal and not refund.payment_in_flight
     return waits and bool(refund.claim_open) and services.clock.now() < refund.ends_at
 
@@ -94,8 +94,8 @@ def take(
 ) -> Refund:
     """Read the wallet that the customer at `client` `typed`, and store it.
 
-    Returns the refund, unchanged if the link was used or has ended. Raises ResourceMissing,
-    WalletInvalid, WalletUnreachable, RateLimited, SessionBusy.
+    Returns the refund, which is unchanged if the link was already used or is no longer valid.
+    Raises ResourceMissing, WalletInvalid, WalletUnreachable, RateLimited, SessionBusy.
     """
     refund = find(services, session_id, token)
     if not is_open(services, refund):

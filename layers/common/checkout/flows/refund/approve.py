@@ -1,7 +1,7 @@
 """Approve a refund in the merchant's own wallet, and send it once (R2).
 
-Safety depends on the order of the writes: the claim before the interact_ref is redeemed, R2 before
-the one call that moves money (domain/refund/transitions.py).
+Safety depends on the order of the writes: the claim is written before the interact_ref is redeemed,
+and R2 before the one call that moves money (domain/refund/transitions.py).
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ from open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddr
 from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=20)
-# The customer's incoming payment lasts long enough for the approval and the payment after it.
+# The customer's incoming payment lasts long enough for the approval and then the payment.
 LASTS: Final = timedelta(hours=2)
 APPROVE_WITHIN: Final = timedelta(hours=1)
-LOOKS: Final = 4  # at the wallets, a second apart, while the merchant waits
+LOOKS: Final = 4  # reads of both wallets, a second apart, while the merchant waits
 
 
 def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Request the price and the merchant's approval, and return the refund with both.
+    """Request the price and the merchant's approval; return the refund with its price and page.
 
-    If the refund's token is lost, the approval only allows reading the payment. If the refund was
-    to be paid from the refund budget, it now waits for this approval instead.
+    If the token of a refund that was sent is lost, the approval only allows reading the payment. If
+    the refund was waiting to be paid from the refund budget, it now waits for this approval
+    instead.
 
     Raises ResourceMissing, PermissionMissing as `request.require_own` does, RefundUnexpectedState,
     WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
@@ -75,7 +76,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     payer = refund.payer if refund.payment_in_flight else own_wallet(merchant)
     assert payer is not None
     fields: dict[str, Any] = {}
-    if refund.problem in NOT_BY_BUDGET:  # it is still the reason for the approval
+    if refund.problem in NOT_BY_BUDGET:  # still the reason why an approval is needed
         fields["problem"] = refund.problem
     limits: Limits | None = None
     if not refund.payment_in_flight:
@@ -121,7 +122,7 @@ def own_wallet(merchant: Merchant) -> WalletAddress:
 
 
 def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dict[str, Any], Quote]:
-    """Make the customer's incoming payment and the quote (C1 to C3); return them as fields.
+    """Create the customer's incoming payment and the quote (C1 to C3); return both as fields.
 
     Raises WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
     AmountTooSmallForWallet.
@@ -158,7 +159,7 @@ def price(calls: WalletCalls, refund: Refund, payer: WalletAddress) -> tuple[dic
 def _incoming_payment(
     calls: WalletCalls, refund: Refund, customer: WalletAddress
 ) -> IncomingPayment:
-    """Create the incoming payment at the customer's wallet (C2), which any client can do."""
+    """Create the incoming payment at the customer's wallet (C2), which needs no approval there."""
     expires_at = calls.services.clock.now() + LASTS
     try:
         return calls.services.wallets.tokens.use(
@@ -240,7 +241,7 @@ def send(calls: WalletCalls, refund: Refund, token: AccessToken) -> Refund:
 
 
 def await_money(calls: WalletCalls, refund: Refund) -> Refund:
-    """Look at both wallets for a few seconds, while the merchant waits."""
+    """Look for the money at both wallets for a few seconds, while the merchant waits."""
     for number in range(LOOKS):
         if number:
             calls.services.clock.sleep(1.0)
@@ -273,9 +274,9 @@ def _read_again(
 def _blame(
     refund: Refund, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem of the merchant's wallet, and the field for it.
+    """Return the note on a problem of the merchant's wallet, and the refund's field for it.
 
-    A refund that is under way does not get the field.
+    The field of a refund that is under way is not changed.
     """
     if problem is Problem.WALLET_UNREACHABLE:
         return RefundProblem.MERCHANT_WALLET_ERROR.value, {}

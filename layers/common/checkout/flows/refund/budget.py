@@ -57,13 +57,13 @@ from open_payments.models import AccessToken, Amount, Quote
 
 
 def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_MARGIN) -> Mandate:
-    """Request an approval of `amount` minor units a month; return the mandate with its page.
+    """Request an approval of `amount` minor units a month. Return the mandate with its page.
 
-    `margin` is how much more than its amount a refund may cost when nobody approves it. It applies
-    once this budget is approved. A budget in use remains in use until then. Raises
-    PermissionMissing as `budget_request.require_unlimited` does, AmountTooSmall, AmountTooLarge,
-    AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven, MerchantSuspended,
-    MerchantWalletError.
+    `margin` is how much more than its amount a refund may cost when nobody approves the refund. The
+    margin applies once this budget is approved. Until then, the present budget remains in use.
+    Raises PermissionMissing as `budget_request.require_unlimited` does, AmountTooSmall,
+    AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
+    MerchantSuspended, MerchantWalletError.
     """
     budget_request.require_unlimited(key)
     value = budget_request.in_wallet(key, amount).value
@@ -106,12 +106,12 @@ def callback_url(base_url: str) -> str:
 
 
 def limits_of(terms: Terms) -> Limits:
-    """Return the limits of the grant, which allow this debit in each month."""
+    """Return the limits of the grant, which allow the terms' debit in each month."""
     return Limits(debit_amount=terms.limit, interval=Interval(terms.start, months=1))
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return the requested terms. The same wallet keeps its months, so their sums continue."""
+    """Return the requested terms. If the wallet is the same, its months and sums continue."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
@@ -157,7 +157,7 @@ def finish(
 def _redeemed(
     calls: WalletCalls, mandate: Mandate, grant: sealed.Grant, interact_ref: str
 ) -> Mandate:
-    """Redeem the approval (A3), write its result (A4), and cancel the grant that it replaces."""
+    """Redeem the approval (A3), write the result (A4), and cancel the grant that is replaced."""
     services, asked, claimed = calls.services, mandate.asked, mandate
     assert asked is not None
     try:
@@ -218,9 +218,10 @@ def _not_redeemed(
 
 
 def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
-    """Return whether no other request has claimed the approval, or requested another, since then.
+    """Return whether the approval is still the one that this request has claimed.
 
-    If one has, that other request cancels the grant that it replaces.
+    If another request has claimed it or requested another approval meanwhile, that request cancels
+    the grant that is replaced.
     """
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
@@ -240,10 +241,10 @@ def _cancel(services: PayServices, mandate: Mandate) -> None:
 
 
 def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
-    """Pay a refund from the budget after a person has confirmed it; return the refund.
+    """Pay a refund from the budget, because a person has confirmed it. Return the refund.
 
-    The refund costs no more than the price that was shown. Raises ResourceMissing, and
-    RefundUnexpectedState, also if the price was not requested yet.
+    The refund is paid only if it costs no more than the price that was shown. Raises
+    ResourceMissing, and RefundUnexpectedState, also if the price was not requested yet.
     """
     refund = request.get(services, key, refund_id)
     if refund.status is not RefundStatus.NEEDS_APPROVAL:
@@ -269,7 +270,7 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
 
 
 def pay_now(services: PayServices, refund: Refund) -> Refund:
-    """Pay a new refund from the budget as `pay` does; return it as it is then."""
+    """Pay a new refund from the budget as `pay` does. Return the refund as it is afterwards."""
     try:
         return pay(services, refund)
     except (StaleRecord, IllegalTransition):  # the sweep pays it, or it was canceled
@@ -279,7 +280,7 @@ def pay_now(services: PayServices, refund: Refund) -> Refund:
 def pay(
     services: PayServices, refund: Refund, *, shown: bool = False, within: timedelta = DEADLINE
 ) -> Refund:
-    """Pay a refund from the budget if it is due and fits; otherwise make it wait for an approval.
+    """Pay a refund from the budget if it is due. If it does not fit, it waits for an approval.
 
     `shown` means that a person has seen and confirmed the stored price. Raises IllegalTransition,
     and StaleRecord after a lost race.
@@ -304,7 +305,7 @@ def pay(
         return _waits(services, refund, RefundProblem.CUSTOMER_WALLET_UNREACHABLE)
     except (MerchantWalletError, op.OpenPaymentsError):
         return _waits(services, refund, RefundProblem.MERCHANT_WALLET_ERROR)
-    except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # would fail again later
+    except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # would fail later, too
         return _passed(services, refund, RefundProblem.CUSTOMER_WALLET_REFUSED)
     return approve.send(calls, refund, token)
 
@@ -320,7 +321,7 @@ class _Passed(Exception):
 def _intended(
     calls: WalletCalls, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[Refund, AccessToken]:
-    """Request the price, and write the intent to pay it. No money can move before that.
+    """Request the price, and write the intent to pay it. No money can move before this write.
 
     Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleRecord, and as
     `approve.price` does.
@@ -335,9 +336,9 @@ def _intended(
 def _most(refund: Refund, mandate: Mandate) -> int:
     """Return the most that a refund may cost when nobody approves it.
 
-    The result is in units of the merchant's wallet. The price comes from the merchant's own wallet,
-    and the refund's amount from the money received. The quote that the customer's wallet gave for
-    the sale influences neither of them.
+    The result is in units of the merchant's wallet. It depends on the refund's amount and on the
+    margin, and not on the quote that the customer's wallet gave for the sale, because that wallet
+    is not trusted. The price that is compared with it comes from the merchant's own wallet.
     """
     assert mandate.terms is not None
     most = mandate.terms.margin.most(refund.cost.value)
@@ -347,7 +348,7 @@ def _most(refund: Refund, mandate: Mandate) -> int:
 def _price(
     calls: WalletCalls, refund: Refund, mandate: Mandate, *, shown: bool
 ) -> tuple[dict[str, Any], Quote]:
-    """Return the price that was shown if it is still valid, or a new one, with its fields.
+    """Return the quote and its fields: the one that was shown if it is still valid, or a new one.
 
     Raises _Passed, and as `approve.price` and `instruct.usable_quote` do.
     """
@@ -372,10 +373,11 @@ def _price(
 
 
 def _beyond(refund: Refund, debit: Amount) -> Allowance | None:
-    """Return the allowance for what the refund costs beyond its amount, in minor units rounded up.
+    """Return the allowance for what the refund costs beyond its amount.
 
-    The amount itself was counted when the refund was requested. Returns None if the requesting
-    actor has no daily limit, or the cost is not higher than the amount.
+    The allowance is in minor units, rounded up. The amount itself was counted when the refund was
+    requested. Returns None if the requesting actor has no daily limit, or the cost is not higher
+    than the amount.
     """
     more = -(-(debit.value - refund.cost.value) * refund.amount // refund.cost.value)
     if refund.allowance is None or refund.allowance_most is None or more < 1:
@@ -393,9 +395,9 @@ def _intend(
     *,
     shown: bool,
 ) -> Refund:
-    """Write the intent (R2), and count its debit in the mandate and in the limits of the actor.
+    """Write the intent (R2), and count its debit in the mandate and in the requester's limits.
 
-    Raises _Passed if the debit does not fit, NoToken if the mandate has another token now,
+    Raises _Passed if the debit does not fit, NoToken if the mandate now has another token,
     IllegalTransition, StaleRecord.
     """
     services, known = calls.services, mandate.token
@@ -441,13 +443,13 @@ def _fits(mandate: Mandate, debit: Amount, merchant: Merchant, now: datetime) ->
 
 
 def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fields: Any) -> Refund:
-    """Make the refund wait for an approval, with the price if known."""
+    """Make the refund wait for an approval. `fields` have its price if it is known."""
     note = problem.value
     return move(services, refund, RefundEvent.BUDGET_PASSED, note=note, problem=problem, **fields)
 
 
 def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
-    """Try again later; after a day and a half, make the refund wait for an approval."""
+    """Schedule another try; after a day and a half, make the refund wait for an approval."""
     tries = refund.budget_tries
     if tries >= len(AGAIN_AFTER):
         return _passed(services, refund, problem or RefundProblem.MERCHANT_WALLET_ERROR)

@@ -1,4 +1,4 @@
-"""Read the refund budget, request one from an owner, and end it. No wallet is called."""
+"""Read the refund budget, ask an owner for one, and end it. No wallet is called."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def get(services: Services, key: Actor) -> Mandate:
 def request(
     services: Services, key: Actor, amount: int, reserve: Reserve[Mandate] | None = None
 ) -> Mandate:
-    """Ask an owner to approve `amount` minor units a month; store `reserve`'s record with it.
+    """Ask an owner to approve a budget of `amount` minor units a month.
 
-    A budget in use remains in use. Raises PermissionMissing as `require_unlimited` does,
-    AmountTooSmall, AmountTooLarge, AmountNotRepresentable, MerchantUnproven, MerchantSuspended,
-    SessionBusy, KeyHeld.
+    The record that `reserve` makes is stored together with the request. The present budget remains
+    in use. Raises PermissionMissing as `require_unlimited` does, AmountTooSmall, AmountTooLarge,
+    AmountNotRepresentable, MerchantUnproven, MerchantSuspended, SessionBusy, KeyHeld.
     """
     require_unlimited(key)
-    if not isinstance(key, ApiKey) or key.suspended is not None:  # otherwise the shop may sell
+    if not isinstance(key, ApiKey) or key.suspended is not None:  # otherwise the merchant may sell
         require(merchants.get(services.merchants, key.merchant), Effect.BUDGET)
     wanted = in_wallet(key, amount)
     mandate = begun(services, key)
@@ -69,9 +69,9 @@ def request(
 
 
 def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None) -> Mandate:
-    """End the budget; its grant is canceled afterwards, best effort.
+    """End the budget. Its grant is canceled afterwards, best effort.
 
-    A payment that the wallet accepted before the end may still be sent. Raises PermissionMissing as
+    The wallet may still send a payment that it accepted before the end. Raises PermissionMissing as
     `require_unlimited` does, RefundUnexpectedState, SessionBusy, KeyHeld.
     """
     require_unlimited(key)
@@ -107,8 +107,8 @@ def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None)
 def require_unlimited(key: Actor) -> None:
     """Raise PermissionMissing for an actor whose refunds are limited.
 
-    Refunds of all actors are paid from the budget, and the requested amount is the default value in
-    the owner's form, so an actor with a limit must not choose it.
+    The budget pays the refunds of all actors, and the requested amount is the default value in the
+    form where the owner approves it. So an actor with a limit must not choose the amount.
     """
     if key.refund_cap is not None:
         raise PermissionMissing(
@@ -129,7 +129,7 @@ def in_wallet(key: Actor, amount: int) -> Amount:
 
 
 def begun(services: Services, key: Actor) -> Mandate:
-    """Return the merchant's budget; if there is none, store a new one without a request."""
+    """Return the merchant's budget. If there is none, store a new one without a request."""
     now = services.clock.now()
     return find(services, key) or services.mandates.begin(
         Mandate(

@@ -1,7 +1,7 @@
-"""Decide the result of a refund that may have been sent (R3), and renew the token that reads it.
+"""Decide the result of a refund that may have been sent (R3), and renew its token for reading.
 
-Every step is a conditional write, so the merchant's page and the sweep can check a refund at the
-same time. If a wallet does not answer, nothing is decided.
+Every write is conditional, so the merchant's page and the sweep can check a refund at the same
+time. If a wallet does not answer, nothing is decided.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from open_payments.models import AccessToken, OutgoingPayment
 from open_payments.protocol import Access
 
 DEADLINE: Final = timedelta(seconds=10)
-# A token that ends within this time may end before the wallet reads it.
+# A token that ends within this time is renewed first, because it may end before the wallet reads
+# it.
 TOKEN_MARGIN: Final = timedelta(seconds=30)
 LIST_PAGE: Final = 100
 LIST_PAGES_MAX: Final = 10
@@ -47,7 +48,7 @@ class CannotTell(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The answer of the merchant's wallet: the payment, or None if there is certainly none."""
+    """The answer of the merchant's wallet: the payment, or None if certainly no payment exists."""
 
     payment: OutgoingPayment | None
 
@@ -80,7 +81,7 @@ def look(calls: WalletCalls, refund: Refund) -> Refund:
         refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
         assert refund.payer is not None
         if refund.payer.id != calls.merchant.wallet_address:
-            return refund  # wallets do not show a payment to another client
+            return refund  # wallets show a payment only to its own client
         begun = services.clock.now()
         try:
             refund, own = _own(calls, refund)
@@ -107,7 +108,7 @@ def _next(services: Services, refund: Refund) -> dict[str, Any]:
 def _noted(
     services: Services, refund: Refund, payment: OutgoingPayment | None, at: datetime
 ) -> Refund:
-    """Write the payment's URL, and when it was first seen to have failed."""
+    """Write the payment's URL, and the time at which the payment was first seen to have failed."""
     new: dict[str, Any] = {}
     if payment is not None and refund.outgoing_payment is None:
         new["outgoing_payment"] = payment.id
@@ -168,10 +169,10 @@ def _own(calls: WalletCalls, refund: Refund) -> tuple[Refund, Own]:
 
 
 def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
-    """Read the payment with the mandate's token, which reads all payments of this client.
+    """Read the payment with the mandate's token, which can read all payments of this client.
 
-    So even a refund whose own token is lost needs no new approval. Raises CannotTell if the mandate
-    has no token, open_payments errors, StaleRecord.
+    So a refund that was paid from the budget needs no token of its own. Raises CannotTell if the
+    mandate has no token, open_payments errors, StaleRecord.
     """
     services = calls.services
     mandate = mandates.of(services, refund.merchant)
@@ -184,16 +185,16 @@ def _with_budget(calls: WalletCalls, refund: Refund) -> Own:
                 raise
         _, token = mandates.rotate(calls, mandate)
     except mandates.NoToken as no_token:
-        if no_token.gone:  # the merchant has to approve that it is read
+        if no_token.gone:  # a merchant's approval is needed for reading
             _lost(services, refund, lambda current: bool(current.by_budget))
         raise CannotTell from None
     return _find(calls, refund, token)
 
 
 def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
-    """Rotate the token (M): write the intent, make the call, store the new token.
+    """Rotate the token (M): write the intent, call the wallet, store the new token.
 
-    Raises CannotTell without a new token, open_payments errors, StaleRecord.
+    Raises CannotTell if there is no new token, open_payments errors, StaleRecord.
     """
     assert refund.payer is not None
     services, known, auth_server = calls.services, refund.token, refund.payer.auth_server
@@ -210,7 +211,7 @@ def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Re
     new = sealed.seal_token(services.vault, refund.id, fresh)
 
     def renewed(current: Refund) -> Change[Refund] | None:
-        # A late success overwrites a loss that another process has written.
+        # A late success overwrites a TOKEN_LOST that another process has written.
         ours = current.token in (known, None) and current.instruction == sent
         if not ours or not current.payment_in_flight:
             return None
@@ -223,7 +224,7 @@ def _renewed(calls: WalletCalls, refund: Refund, token: AccessToken) -> tuple[Re
 
 
 def _lost(services: Services, refund: Refund, still: Callable[[Refund], bool]) -> None:
-    """Write that the token which reads the payment is lost, if `still` is true for the record."""
+    """Write that the token for reading the payment is lost, if `still` is true for the record."""
 
     def lost(current: Refund) -> Change[Refund] | None:
         if not still(current) or not current.payment_in_flight:
@@ -237,8 +238,8 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
     """Find the payment of the refund's quote, by id and by list.
 
     "Not found" is believed only in the form that the merchant's own provider uses. The answer that
-    another client made the payment does not mean "not found", because that client was the
-    merchant's own, earlier one. Raises CannotTell, open_payments errors.
+    another client made the payment does not mean "not found", because that client was an earlier
+    client of the same merchant. Raises CannotTell, open_payments errors.
     """
     assert refund.payer is not None
     assert refund.quote is not None
@@ -255,7 +256,7 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
             raise CannotTell
         return Own(payment)
     if refund.outgoing_payment is not None:
-        raise CannotTell  # it was seen before
+        raise CannotTell  # the payment was seen before
     cursor: str | None = None
     for _ in range(LIST_PAGES_MAX):
         found, cursor = client.list_outgoing_payments(payer, token, first=LIST_PAGE, cursor=cursor)
@@ -270,8 +271,8 @@ def _find(calls: WalletCalls, refund: Refund, token: AccessToken) -> Own:
 def _theirs(calls: WalletCalls, refund: Refund) -> int | None:
     """Return what the customer's incoming payment has received; None if it cannot be read.
 
-    "Not found" also gives None: the wallet is not trusted, and providers delete expired unpaid
-    incoming payments.
+    "Not found" also gives None, because the wallet is not trusted, and because providers delete
+    expired unpaid incoming payments.
     """
     assert refund.customer is not None
     assert refund.quote is not None

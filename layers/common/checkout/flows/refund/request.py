@@ -1,4 +1,4 @@
-"""Request a refund (R1), read and list refunds, cancel one. No wallet is called."""
+"""Request a refund (R1), read and list refunds, cancel a refund. No wallet is called."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ from checkout.ports import Allowance, AllowanceUsed, StaleRecord
 from checkout.services import Services
 from open_payments.models import Amount
 
-REFUNDS_MAX: Final = 100  # of a session
-ALLOWANCE_KEPT: Final = timedelta(days=2)  # a day's count is stored until after the day's end
-TRIES: Final = 20  # many refunds of one session may be requested at once
+REFUNDS_MAX: Final = 100  # of one session
+ALLOWANCE_KEPT: Final = timedelta(days=2)  # a day's total is needed only until the day ends
+TRIES: Final = 20  # many refunds of one session can be requested at once
 _MISSING: Final = "No such refund. Compare its id, and use a key of the same merchant."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRefund:
-    """A merchant's request. `amount` is in minor units; None means all that is left.
+    """A merchant's request. `amount` is in minor units; None means all that can be refunded.
 
     A `mode` of None means AS_PAID if the customer's debit is known, otherwise AT_COST. `wallet` is
     a wallet other than the payer's. With `by_budget`, the refund is paid from the refund budget
-    without an approval, if it fits. With `elsewhere`, the record is not a refund but a note on how
-    the merchant has paid the customer back by other means.
+    without an approval, if it fits into the budget. With `elsewhere`, nothing is sent; the record
+    only notes how the merchant has paid the customer back by other means.
     """
 
     session: str
@@ -76,11 +76,12 @@ class NewRefund:
 def create(
     services: Services, key: Actor, asked: NewRefund, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Request a refund, or note one. The record that `reserve` makes is written with the refund.
+    """Request a refund, or note one that was paid elsewhere.
 
-    Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
-    AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
-    RefundUnexpectedState, SessionBusy, PermissionMissing beyond the actor's cap, KeyHeld.
+    The record that `reserve` makes is written together with the refund. Raises ResourceMissing,
+    SessionUnexpectedState, PaymentInProgress, AmountTooLarge, AmountTooSmall,
+    AmountNotRepresentable, ParameterMissing, ParameterInvalid, RefundUnexpectedState, SessionBusy,
+    PermissionMissing beyond the actor's cap, KeyHeld.
     """
     wallet = _wallet(services, asked.wallet)
     refund_id = new_refund_id(services.random_bytes)
@@ -146,9 +147,8 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    The actor may change only the actor's own requests, because only these are within the limit.
-    Otherwise the actor could cancel a refund that an owner has requested, or redirect it to another
-    wallet.
+    Such an actor may change only requests of their own that are within the limit. Otherwise the
+    actor could cancel a refund that an owner has requested, or redirect it to another wallet.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -172,7 +172,7 @@ def _readable(key: Actor, value: int) -> str:
 
 
 def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:
-    """Return the function that makes the stored answer about the refund for the session's write."""
+    """Return `reserve` for the session's write; it makes the stored answer about the refund."""
     if reserve is None:
         return None
     return lambda _, writer: reserve(refund, writer)
@@ -209,7 +209,7 @@ def list_behind(
     created_from: datetime | None = None,
     created_before: datetime | None = None,
 ) -> CursorPage[Refund]:
-    """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing.
+    """Return a page of refunds after the refund with the id `anchor`. Raises ResourceMissing.
 
     The times limit when the refunds were created (from inclusive, before exclusive).
     """
@@ -229,7 +229,7 @@ def _page(
 def cancel(
     services: Services, key: Actor, refund_id: str, reserve: Reserve[Refund] | None = None
 ) -> Refund:
-    """Cancel a refund that was not sent yet, or remove a note that it was paid back elsewhere.
+    """Cancel a refund that was not sent yet, or remove the note on money paid back elsewhere.
 
     Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState,
     SessionBusy, KeyHeld.
@@ -262,8 +262,8 @@ def update_metadata(
 ) -> Refund:
     """Write the metadata that `merge` returns; nothing else of the refund changes.
 
-    Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState while it
-    is being sent, SessionBusy, KeyHeld, and the errors of `merge`.
+    Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState while the
+    refund is being sent, SessionBusy, KeyHeld, and the errors of `merge`.
     """
     refund = get(services, key, refund_id)
     require_own(key, refund)
@@ -353,7 +353,7 @@ def _refund(
 
 
 def _no_payment(asked: NewRefund) -> None:
-    """Raise ParameterInvalid if a note has parameters for the payment of a wallet."""
+    """Raise ParameterInvalid if a note has parameters that apply only to a refund that is sent."""
     for name, value in (("customer_wallet", asked.wallet), ("amount_mode", asked.mode)):
         if value is not None:
             raise ParameterInvalid(
@@ -364,10 +364,10 @@ def _no_payment(asked: NewRefund) -> None:
 
 
 def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
-    """Return the fields for paying the refund from the budget, or the reason against it.
+    """Return the fields for paying the refund from the budget, or the problem that prevents it.
 
-    When nobody approves the refund, it can only go to the wallet that has paid, so that a thief
-    with a stolen API key cannot send refunds to their own wallet.
+    A refund that nobody approves can only go to the wallet that has paid, so that a thief with a
+    stolen API key cannot send refunds to the thief's wallet.
     """
     mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
     if mandate is None or mandate.terms is None:
@@ -381,7 +381,7 @@ def _from_budget(services: Services, session: Session, refund: Refund) -> dict[s
 
 
 def _limited(refund: Refund, key: Actor, allowance: Allowance | None) -> Refund:
-    """Return the refund with the limits of the actor, which also apply to its cost."""
+    """Return the refund with the actor's limits, which also apply to what the refund costs."""
     once = key.refund_cap.once if key.refund_cap is not None else None
     return replace(
         refund,
@@ -417,7 +417,7 @@ def _left(session: Session) -> int:
 
 
 def _payer(session: Session) -> str:
-    """Return the wallet that paid. Raises ParameterMissing if it is not known."""
+    """Return the wallet that paid. Raises ParameterMissing if this wallet is not known."""
     payer = _known_payer(session)
     if payer is not None:
         return payer
@@ -434,7 +434,7 @@ def _known_payer(session: Session) -> str | None:
 
 
 def _paid_from(session: Session, wallet: str) -> bool:
-    """Return whether this wallet has paid the session, by our own instruction."""
+    """Return whether this wallet has paid the session because we instructed it."""
     customer = session.customer
     return session.outgoing_payment is not None and customer is not None and customer.id == wallet
 
@@ -452,11 +452,11 @@ def _wallet(services: Services, typed: str | None) -> str | None:
 
 
 def _give(session: Session, amount: int) -> Amount:
-    """Return what the customer's wallet gets for a part of the session: what that part cost them.
+    """Return what the customer's wallet gets back for a part: what this part cost the customer.
 
-    The amount is computed from all refunds together, so that the parts add up exactly to the whole.
-    A refund at cost, or a note, counts with its share of the customer's debit. Raises
-    AmountTooSmall.
+    The amount is computed from all refunds of the session together, so that the parts add up
+    exactly to the whole. A refund at cost, or a note, is included with its share of the customer's
+    debit. Raises AmountTooSmall.
     """
     paid, whole = session.amount_paid or 1, _given_of_all(session)
     given = sum(each.give or whole.value * each.amount // paid for each in session.refunds or ())
@@ -472,10 +472,10 @@ def _give(session: Session, amount: int) -> Amount:
 def _given_of_all(session: Session) -> Amount:
     """Return the amount that the customer's wallet gets for the whole session.
 
-    The customer's debit is known only from a quote of the customer's wallet. In the currency of the
-    shop's wallet, the debit is believed up to the amount received, because any more was at best a
-    fee of the customer's provider. In another currency, the price from the shop's wallet decides
-    (budget.py).
+    The customer's debit is known only from a quote of the customer's wallet, which is not trusted.
+    If the debit is in the currency of the shop's wallet, it is believed up to the amount received,
+    because anything above that was at best a fee of the customer's provider. In another currency,
+    the price that the shop's wallet asks is checked instead (budget.py).
     """
     assert session.quote is not None
     debit, receive = session.quote.debit, session.receive

@@ -1,7 +1,7 @@
-"""End a refund, or its attempt, in one transaction with the record that holds its amount (R3).
+"""End a refund, or an attempt to pay it, together with the record that holds its amount (R3).
 
-The session holds the refund's amount until the refund ends. The mandate holds the debit of an
-attempt to pay from the budget.
+One transaction writes both records. Until a refund ends, its session holds the refund's amount.
+Until an attempt to pay from the budget ends, the mandate holds the attempt's debit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def settle(
     reserve: Reserve[Refund] | None = None,
     **changes: Any,
 ) -> Refund:
-    """Write the end of the refund that was read; `kept` minor units of it stay refunded.
+    """Write the end of the refund that was read. `kept` minor units of it remain refunded.
 
     Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleRecord if another
     process has changed the refund, or its session too often.
@@ -48,10 +48,11 @@ def settle(
 def nothing_sent(
     services: Services, refund: Refund, problem: RefundProblem, *, note: str | None = None
 ) -> Refund:
-    """Write that nothing was sent: it needs an approval again, and the budget gets its debit back.
+    """Write that nothing was sent, so that the refund needs an approval again.
 
-    Returns the refund as written. Raises IllegalTransition, and StaleRecord if another process has
-    changed the refund, or its mandate too often.
+    If the refund was to be paid from the budget, its debit is given back. Returns the refund as
+    written. Raises IllegalTransition, and StaleRecord if another process has changed the refund, or
+    its mandate too often.
     """
     for _ in range(TRIES):
         named = {} if note is None else {"note": note}
@@ -65,7 +66,7 @@ def nothing_sent(
 
 
 def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
-    """Return the change of the mandate that gives the refund's debit back.
+    """Return the change that gives the refund's debit back to the mandate.
 
     Returns None if the refund holds no debit, or if the debit's month is over, because then it is
     no longer counted.
@@ -80,7 +81,7 @@ def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
 
 
 def _released(services: Services, refund: Refund, kept: int) -> Change[Session] | None:
-    """Return the change of the session that releases the unsent part; None if all is kept.
+    """Return the change of the session that releases the unsent part, or None if all is kept.
 
     A session that was deleted after its retention has nothing left to release.
     """
@@ -94,6 +95,6 @@ def _released(services: Services, refund: Refund, kept: int) -> Change[Session] 
 
 
 def _of(ref: RefundRef, kept: int) -> RefundRef:
-    """Return the sent part of the refund, rounded up."""
+    """Return the reference with only the part of the refund that was sent, rounded up."""
     give = -(-ref.give * kept // ref.amount) if ref.amount else 0
     return RefundRef(ref.id, kept, give)

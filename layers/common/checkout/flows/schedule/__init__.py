@@ -1,1 +1,1 @@
-"""The scheduled work of each minute: the sweep and the daily figures."""
+"""The work that is done once a minute: the sweep and the daily figures."""

@@ -1,14 +1,15 @@
-"""Follow the clock: report sessions that it has ended, and count all ended sessions.
+"""Follow the clock: report sessions that the clock has ended, and count all ended sessions.
 
 A session without a wallet ends when its time is over (`Session.left_to_clock`). From its creation
-on, it is in the index under its expiry. Two walks along the index pass each such session once. At
-the expiry, the first walk writes the end with its event, if the merchant wants that event. The
-second walk counts the session when nothing can change it any more. A third walk counts the sessions
-whose end was written, after the same delay. A walk's mark moves in the same transaction that adds
-to the daily figures. So no session is counted twice or missed if rounds die or overlap.
+on, it is in the index under its expiry time. Two walks along the index each pass every such session
+once. The first walk passes it at its expiry, and writes its end and the event of the end if the
+merchant wants that event. The second walk passes it when nothing can change it any more, and counts
+it. A third walk counts the sessions whose end was written, after the same delay as the second. The
+transaction that adds to the daily figures also moves the walk's mark. So no session is counted
+twice or missed if a round dies or if rounds overlap.
 
-If an end cannot be written, it is not lost: the session is stored as unreported when the first walk
-passes it, and the write is tried again each round.
+If the first walk cannot write a session's end, the session is stored as unreported, and the write
+is tried again in each round.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from checkout.flows.session.lookup import write_clock
 from checkout.ports import Scan, ScanPositions
 from checkout.services import PayServices
 
-STRETCH: Final = 90  # sessions; a transaction has room for 90 days and the walk's mark
-# If few sessions end, the ends within this time are counted together, because each count costs four
-# write units.
+STRETCH: Final = 90  # sessions; one transaction can write 90 days and the walk's mark
+# If few sessions end, those that end within this time are counted together, because each count
+# costs four write units.
 GATHERED: Final = timedelta(minutes=5)
 UNREPORTED_MAX: Final = (
-    90  # of a shard; if there are more, the sessions are not the cause, so the walk waits
+    90  # of a shard; if more fail, the cause is not the sessions, so the walk waits
 )
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Followed:
-    """The counts of one round. `reported` sessions had their end written, with its event."""
+    """The counts of one round. The ends of `reported` sessions were written with their events."""
 
     reported: int = 0
     counted: int = 0
@@ -57,7 +58,7 @@ class Followed:
 
 
 def run(services: PayServices, *, until: datetime, walks: Iterable[Scan] = Scan) -> Followed:
-    """Take these walks up to now, all shards in parallel. No stretch begins after `until`."""
+    """Take these walks up to now, in all shards in parallel. Begin no stretch after `until`."""
     total = Followed()
     try:
         positions = services.daily_totals.positions()
@@ -95,7 +96,7 @@ def _follow(
             )
             if batch is None:
                 break
-            written = walk is Scan.ENDS  # otherwise it is in the other lane, or has not ended
+            written = walk is Scan.ENDS  # the other walks pass sessions that the clock ends
             ended = [
                 each
                 for each in batch.sessions
@@ -111,7 +112,7 @@ def _follow(
                 daily_totals = tallied(ended, offered)
                 done.failed += len(batch.unreadable)
             if not services.daily_totals.passed(batch, daily_totals, unreported):
-                return done  # another round takes this walk
+                return done  # another round is taking this walk
             since = batch.to
             done.counted += 0 if telling else len(ended)
             if not batch.more:
@@ -125,9 +126,9 @@ def _follow(
 def _unreported(
     services: PayServices, ended: Mapping[str, Session | None], done: Followed
 ) -> frozenset[str]:
-    """Write the ends for merchants who want the event; return the sessions still to be written.
+    """Write sessions' ends for merchants who want the event; return those still to be written.
 
-    A session that is None is read first. Raises Unavailable; then the walk passes no session.
+    A session that is None is read first. Raises Unavailable. Then the walk does not move on.
     """
     failed, early = set(), set()
     for session_id, known in ended.items():
@@ -137,7 +138,7 @@ def _unreported(
                 continue
             after = write_clock(services, session)
             if after.left_to_clock and not after.terminal:
-                early.add(session_id)  # the process that passed it had a faster clock
+                early.add(session_id)  # this clock is behind that of an earlier process
             else:
                 done.reported += 1
         except Unavailable:
@@ -154,7 +155,7 @@ def _unreported(
 
 
 def _offered(services: PayServices, merchant_id: str) -> Sequence[Provider]:
-    """Return the providers that the merchant's page offers; the list may be a little old."""
+    """Return the wallet providers that the merchant's page offers. The list may be a little old."""
     merchant = services.merchants.get(merchant_id)
     return (merchant.providers if merchant else ()) or services.providers
 

@@ -1,10 +1,10 @@
 """Run one round of the sweep: check each due session, payments in doubt before all others.
 
-All writes are conditional, so a round can overlap with another round, with every handler and with
-the customer's open page. If two of them write at the same time, the loser leaves the session to the
-winner. Checks run in parallel, and a failing record or a hanging provider does not stop the other
-checks. This module decides nothing: `write_clock` applies the decisions of the clock, and
-`reconcile` decides about payments in doubt.
+All writes are conditional, so a round can run at the same time as another round, any handler and
+the customer's open page. If two of them write the same session at the same time, the loser leaves
+the session to the winner. Checks run in parallel, and a failing record or a hanging provider does
+not stop the other checks. This module itself decides nothing about sessions: `write_clock` applies
+the decisions of the clock, and `reconcile` decides about payments in doubt.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from open_payments.urls import authority
 
 T = TypeVar("T")
 
-NAMED_MAX: Final = 2_000  # due sessions of each shard; a round has time for fewer
+NAMED_MAX: Final = 2_000  # due sessions read of each shard; a round has time for fewer
 MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's wallet in one check
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
-PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, if the money has arrived
+PAYER_WITHIN: Final = timedelta(seconds=2)  # for reading the payment's URL after the money arrived
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
-AT_ONE_PROVIDER: Final = 12  # checks at a time; the other threads are for other providers
-# The shares of the remaining time that the parts of a round may take; the last one takes the rest.
+AT_ONE_PROVIDER: Final = 12  # checks at a time at one provider; other threads are for others
+# The shares of the remaining time that the parts of a round may take. The last part takes the rest.
 PAYMENTS: Final = 0.6
 EVENTS: Final = 0.25
 CUSTOMERS: Final = 0.5
@@ -66,10 +66,11 @@ logger = logging.getLogger(__name__)
 class Counts:
     """The counts of one round.
 
-    `moved` counts the last event of each session that changed. `failed` counts the checks that
-    raised an error and will be retried. `not_reached` counts the due sessions that this round did
-    not reach. `oldest_payment` is the longest time for which a payment in doubt was due. `enqueued`
-    counts the webhook events that were due; the oldest of them was due for `longest_due`.
+    `moved` counts, by event, the sessions that changed; only a session's last event is counted.
+    `failed` counts the checks that raised an error and will be retried. `not_reached` counts the
+    due sessions that this round did not reach. `oldest_payment` is how long the check of the oldest
+    payment in doubt has been due. `enqueued` counts the webhook events that were due; the oldest of
+    them was due for `longest_due`.
     """
 
     checked: int = 0
@@ -86,7 +87,7 @@ class Counts:
 class SweepKind:
     """The functions that read and check the records of one kind, in two halves.
 
-    `begin` asks the merchant's wallet. `finish` asks the customer's, within the given time.
+    `begin` asks the merchant's wallet. `finish` asks the customer's wallet, within the given time.
     """
 
     get: Callable[[PayServices, str], Any]
@@ -106,7 +107,7 @@ class Check:
 
 
 def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> Counts:
-    """Check due sessions of a part of the shards, longest due first; begin none after `until`.
+    """Check the due sessions of some shards, longest due first. Begin no check after `until`.
 
     1. The merchants' wallets are asked about all payments in doubt, because only the answers of
        these wallets complete a session.
@@ -114,7 +115,7 @@ def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> 
     3. The customers' wallets, which strangers choose, are asked.
     4. The other sessions are checked: expired ones, and ended ones that are still to be closed.
 
-    Each part ends early enough for the next one.
+    Each of these parts ends early enough to leave time for the next part.
 
     Raises Unavailable if the index cannot be read.
     """
@@ -138,7 +139,7 @@ def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> 
 
 
 def in_time(clock: Clock, until: datetime, items: Iterable[T]) -> Iterator[T]:
-    """Yield the items until it is `until`."""
+    """Yield the items, but none after the time `until`."""
     for item in items:
         if clock.now() >= until:
             return
@@ -157,9 +158,9 @@ class _Round:
         self.reached = 0
 
     def check(self, ids: Sequence[str], until: datetime) -> list[Check]:
-        """Settle these sessions, and ask the merchants' wallets about them.
+        """Check these records, and ask the merchants' wallets about them.
 
-        Sessions at a hanging or busy provider are checked last.
+        Records at a hanging or busy provider are checked last.
         """
         put_off: list[tuple[str, str]] = []
         found = self._all(lambda each: self._check(each, put_off), ids, until)
@@ -180,7 +181,7 @@ class _Round:
         return self._services.run_concurrently(do, in_time(self._services.clock, until, items))
 
     def _check(self, record_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
-        """Check one record; None if there is no more to do, or if it was `put_off`."""
+        """Check one record. Return None if nothing is left to do, or if it was `put_off`."""
         services = self._services
         try:
             kind = _KINDS[kind_of(record_id)]
@@ -194,7 +195,7 @@ class _Round:
                 return None
             with self._lock:
                 self.reached += 1
-            if before is None:  # the index lags behind
+            if before is None:  # deleted, but still in the index
                 return None
             return Check(kind, before, self._begin(kind, before, place))
         except Exception as error:  # noqa: BLE001 - a damaged record must not stop the others
@@ -233,7 +234,7 @@ class _Round:
                 self._counts.moved[after.history[-1].event] += 1
 
     def _enter(self, place: str, *, wait: bool) -> bool:
-        """Note a check that begins at a provider; False if it should be put off."""
+        """Note that a check begins at a provider. Return False if the check should be put off."""
         with self._lock:
             full = self._busy[place] >= AT_ONE_PROVIDER or place in self._hanging
             if place and full and not wait:
@@ -249,7 +250,8 @@ class _Round:
                 self._hanging.add(place)
 
     def _failed(self, error: Exception, record_id: str) -> None:
-        # Neither the error's text nor the id: a session's id suffices to open its page and pay.
+        # Neither the error's text nor the id is logged, because anyone with a session's id can open
+        # its page and pay.
         logger.warning(
             "reconciling a due session failed, will retry: %s",
             place_of(error),
@@ -262,13 +264,13 @@ class _Round:
 def _begin_session(services: PayServices, session: Session) -> Checked:
     """Write what the clock has decided, and ask the merchant's wallet if that is due."""
     session = write_clock(services, session)
-    if session.awaits_look:  # no process works on it: it waits for its customer, or its expiry
-        looked = session.updated_at  # the page's next look at the money is timed from this write
+    if session.awaits_look:  # no process works on it; it waits for its customer or expiry
+        looked = session.updated_at  # unchanged, because the page's next look depends on it
         return Checked(move(services, session, Event.CHECKED, updated_at=looked))
     if not payment_schedule.due(session, services.clock.now()):
         return Checked(session)
     checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-    if checked.paid:  # a provider that pays is not counted as slow
+    if checked.paid:  # a provider whose money has arrived is not called slow
         return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
     return checked
 
@@ -276,7 +278,7 @@ def _begin_session(services: PayServices, session: Session) -> Checked:
 def _begin_refund(services: PayServices, refund: Refund) -> Checked:
     """Check a sent refund at both wallets, or pay a refund from the budget.
 
-    This does both halves of the check.
+    This function does both halves of the check.
     """
     after: Any = refunds.step(services, refund, within=MERCHANT_WITHIN)
     if after.status is RefundStatus.NEEDS_APPROVAL:
@@ -285,7 +287,7 @@ def _begin_refund(services: PayServices, refund: Refund) -> Checked:
 
 
 def _whole(step: Callable[[PayServices, Any], Any]) -> Callable[[PayServices, Any], Checked]:
-    """Return the first half of a check that has no second one."""
+    """Return `step` as the first half of a check that has no second half."""
     return lambda services, record: Checked(step(services, record))
 
 
@@ -308,11 +310,11 @@ _KINDS: Final[Mapping[str, SweepKind]] = {
     ),
     SUBSCRIBER: SweepKind(
         get=lambda services, subscriber_id: services.subscribers.get(subscriber_id),
-        begin=_whole(notices.look),  # tells a member what needs somebody
+        begin=_whole(notices.look),  # sends a member the new cases
     ),
     WITHDRAWAL: SweepKind(
         get=lambda services, row_id: services.withdrawals.get(row_id.partition("#")[2]),
-        # acknowledges a withdrawal to its customer, if that has failed before
+        # acknowledges a withdrawal to its customer, if this has failed before
         begin=_whole(withdrawals.acknowledge_if_due),
     ),
 }
@@ -325,7 +327,7 @@ def _due(services: PayServices, now: datetime, part: ShardRange, *, urgent: bool
 
 
 def _part(clock: Clock, until: datetime, share: float) -> datetime:
-    """Return the end of this share of the time until `until`."""
+    """Return when this share of the time from now to `until` ends."""
     now = clock.now()
     return now + max(until - now, NO_TIME) * share
 

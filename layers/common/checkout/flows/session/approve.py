@@ -1,9 +1,9 @@
 """Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
-Safety depends on the order of the writes: W5 before the interact_ref is redeemed, W6 before the one
-call that moves money (domain/session/transitions.py). After W6 the session returns to `open` only
-if it is certain that no payment was made. With an unknown outcome, it stays in `paying` until
-reconciliation decides.
+Safety depends on the order of the writes: W5 is written before the interact_ref is redeemed, and W6
+before the one call that moves money (domain/session/transitions.py). After W6 the session returns
+to `open` only if it is certain that no payment was made. If the outcome is unknown, the session
+stays in `paying` until reconciliation decides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from open_payments.urls import authority
 
 DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
 WAIT_FOR_MONEY: Final = (
-    2.5  # seconds that the callback waits for the money; the customer sees no page
+    2.5  # seconds that the callback waits for the money while the customer sees no page
 )
 
 # The values of `result` from Rafiki's authorization server; RFC 9635 has no such parameter.
@@ -57,8 +57,8 @@ def finish(
     customer has confirmed. `client` is the browser's network address.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
-    Raises RateLimited; the same callback is accepted later. A repeated or late callback returns the
-    session unchanged.
+    Raises RateLimited; the same callback can be sent again later. After a repeated or late
+    callback, the session is returned unchanged.
     """
     session = load(services, session_id)
     grant = approval.returned(
@@ -93,7 +93,7 @@ def finish(
 def _claim_and_pay(
     services: PayServices, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    """Claim the approval (W5) and pay. The loser of the claim returns the winner's session."""
+    """Claim the approval (W5) and pay. If the claim is lost, return the winner's session."""
     merchant = merchants.of(services.merchants, session)
     calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:
@@ -105,7 +105,7 @@ def _claim_and_pay(
         return apply_clock(services, illegal.record)
     try:
         return _continue_and_pay(calls, session, grant, interact_ref)
-    except StaleRecord as stale:  # our lease lapsed, or a sweep came first: its write counts
+    except StaleRecord as stale:  # our lease lapsed, or a sweep wrote first
         current: Session = stale.current
         return current
     except IllegalTransition as illegal:
@@ -113,7 +113,7 @@ def _claim_and_pay(
 
 
 def _look_planned(session: Session, now: datetime) -> dict[str, Any]:
-    """Return the time of the check of a claimed session, which W6 does not change."""
+    """Plan the check of a claimed session now, so that W6 need not change its time."""
     planned = now + instruct.SEND_WITHIN + instruct.CHECK_AFTER
     return {"look_at": session.look_at or planned}
 
@@ -136,19 +136,20 @@ def _continue_and_pay(
 def _blame(
     session: Session, problem: Problem, error: op.OpenPaymentsError | None
 ) -> tuple[str, dict[str, Any]]:
-    """Return the note on a problem, and its field. The shop is blamed if its keys are at fault."""
+    """Return the note on a problem and its field. The shop is blamed if its keys were refused."""
     if isinstance(error, op.Refused) and error.of_key:
         problem = Problem.MERCHANT_WALLET_ERROR
     return note_of(problem, error), {"problem": problem}
 
 
 def note_reported(services: PayServices, session: Session, result: str, *, browser: str) -> Session:
-    """Store the report of a browser that returns without an approval (`result`).
+    """Store the `result` with which a browser returns without an approval.
 
-    The report is unsigned and names no approval, so it decides nothing. It is stored once, on the
-    waiting attempt, if `browser` proves that this approval was begun in or moved to this browser.
+    The result is unsigned and names no approval, so it decides nothing. It is stored once, in the
+    waiting attempt, if `browser` proves that this approval was begun in this browser or moved to
+    it.
 
-    Returns the session as it is then. After a lost race nothing is stored.
+    Returns the session as it is afterwards. After a lost race, nothing is stored.
     """
     reported, attempt = RESULTS.get(result), running(session)
     if reported is None or attempt is None or attempt.reported is not None:

@@ -1,4 +1,4 @@
-"""End a session at its merchant's request: expire, cancel, accept a part as paid, or give up.
+"""End a session at its merchant's request: expire, cancel, accept a partial payment, give up.
 
 No wallet is called here. The clean-up at the wallets is a task for the task queue.
 """
@@ -36,9 +36,10 @@ _VERB: Final = {
 def expire(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Expire an open or awaiting session. The record that `reserve` makes is written with it.
+    """Expire a session that is open or awaits an approval.
 
-    Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, SessionBusy.
+    The record that `reserve` makes is written together with the session. Raises ResourceMissing,
+    SessionUnexpectedState, PaymentInProgress, SessionBusy.
     """
     return _end(services, lookup.own(services, key, session_id), Event.EXPIRE_REQUESTED, reserve)
 
@@ -46,14 +47,14 @@ def expire(
 def cancel(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Cancel an open or awaiting session. Raises as `expire` does."""
+    """Cancel a session that is open or awaits an approval. Raises as `expire` does."""
     return _end(services, lookup.own(services, key, session_id), Event.CANCEL_REQUESTED, reserve)
 
 
 def accept_as_paid(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Complete a partly paid session, by the merchant's decision.
+    """Complete a partly paid session, because the merchant accepts it as paid.
 
     Raises as `expire` does.
     """
@@ -65,7 +66,7 @@ def accept_as_paid(
 def give_up(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
-    """Expire a partly paid session, once no more money can arrive.
+    """Expire a partly paid session if no more money can arrive.
 
     Raises as `expire` does. PaymentInProgress means that the incoming payment is being closed.
     """
@@ -103,7 +104,7 @@ def _end(
 def _ending(
     services: Services, session: Session, event: Event, changes: dict[str, Any]
 ) -> Change[Session]:
-    """Return the change that ends the session; if necessary, first write the clock's decision."""
+    """Return the change that ends the session. If necessary, write the clock's decision first."""
     try:
         return change(services, session, event, **changes)
     except IllegalTransition:
@@ -114,7 +115,7 @@ def _ending(
 
 
 def _hasten(services: Services, session: Session) -> Session:
-    """Begin the fence of a payment in doubt, because its merchant wants to end the session."""
+    """Begin the fence of a payment in doubt, because the merchant wants to end the session."""
 
     def closing(current: Session) -> Change[Session] | None:
         now = services.clock.now()

@@ -1,4 +1,4 @@
-"""Decide a session by the money received: completed, or flagged as partly paid.
+"""Decide a session by the money received: complete it, or flag it as partly paid.
 
 The merchant's own incoming payment is the evidence (C9, W8 in domain/session/transitions.py).
 """
@@ -50,14 +50,15 @@ def decide_by_money(
 def complete(calls: WalletCalls, session: Session, received: int | None) -> Session:
     """Write `completed` and its event in one transaction (W8).
 
-    `received` is in the wallet's scale, or None if not known, which only the policy `instructed`
-    allows. If it is less than the amount asked for, the session is checked again after its end.
+    `received` is in the wallet's scale, or None if the amount is not known, which only the policy
+    `instructed` allows. If less than the whole amount was received, the session is checked again
+    after its end.
     """
     services = calls.services
 
     def completed(current: Session) -> Change[Session] | None:
         if current.status is not Status.PROCESSING:
-            return None  # decided meanwhile
+            return None  # another process has decided it
         now = services.clock.now()
         whole = received is not None and received >= session.receive.value
         return change(
@@ -84,12 +85,12 @@ def await_money(
     *,
     time_budget: float,
 ) -> Session:
-    """Read the incoming payment of a processing session until the money shows (C9), complete it.
+    """Read a processing session's incoming payment until the money shows (C9), then complete it.
 
     Records a partial amount as soon as it is seen. Begins the fence as soon as the customer's
-    wallet reports that the `payment` has failed, or the incoming payment is completed with too
-    little. Ends after `time_budget` seconds, which also limit its calls. With the policy
-    `instructed` there is only one read. Raises StaleRecord, IllegalTransition.
+    wallet reports that the `payment` has failed, or as soon as the incoming payment is completed
+    with too little money. Ends after `time_budget` seconds, which is also the limit for its calls.
+    With the policy `instructed` there is only one read. Raises StaleRecord, IllegalTransition.
     """
     services = calls.services
     if payment.failed:
@@ -115,7 +116,7 @@ def await_money(
                 session = decide_by_money(calls, session, seen)
                 return schedule.start_closing(services, session)
         except op.OpenPaymentsError:
-            pass  # the page keeps asking
+            pass  # the customer's page asks again later
         if services.clock.now() + timedelta(seconds=pause) > calls.deadline:
             break
         services.clock.sleep(pause)
@@ -123,7 +124,7 @@ def await_money(
 
 
 def _tell_part(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
-    """Write the part received, unless only a rounding difference may be missing."""
+    """Write the part received, unless no more than a rounding difference is missing."""
     if proof.enough(calls, session, seen.received, ended=True):
         return session
     return decide_by_money(calls, session, seen)
@@ -136,10 +137,11 @@ def paid_but_for_rounding(
     before: OutgoingPayment | None,
     after: OutgoingPayment,
 ) -> bool:
-    """Return whether the payment has ended, and no more is missing than a conversion may lose.
+    """Return whether the payment has ended and lacks no more than a conversion can lose.
 
-    The payment has ended if the customer's wallet shows the same sum sent `before` and `after` a
-    pause, and no failure. That wallet's answer decides about one unit only (money.least_accepted).
+    The payment has ended if the customer's wallet shows no failure, and the same sum sent `before`
+    and `after` a pause. The answer of that wallet decides about no more than one unit of money
+    (money.least_accepted).
     """
     if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
         return False

@@ -33,9 +33,9 @@ def create_session(
     idempotency_key: str | None,
     request_id: str | None = None,
 ) -> Answer:
-    """Store an open session together with the native answer, and return the answer.
+    """Store an open session and the native API's answer, and return the answer.
 
-    `request_id` finds the session once it can be paid.
+    The session can be found by `request_id` once it can be paid.
 
     Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, MerchantUnproven, and the
     errors of `NewSession.opened`.
@@ -60,10 +60,10 @@ def open_session(
     reserve: Reserve[Session] | None,
     request_id: str | None = None,
 ) -> Session:
-    """Store an open session, after the record that `reserve` makes of the session.
+    """Store an open session. Before it, store the record that `reserve` makes of the session.
 
     Raises KeyHeld, MerchantSuspended, MerchantUnproven, Unavailable, ParameterInvalid if an e-mail
-    address is given that cannot be encrypted, and what `NewSession.opened` raises.
+    address is given but cannot be encrypted, and what `NewSession.opened` raises.
     """
     if key.suspended is not None:
         _refuse(services, key)
@@ -98,9 +98,9 @@ def open_session(
 
 
 def _refuse(services: Services, key: ApiKey) -> NoReturn:
-    """Raise the reason why a key may not sell whose copy of the merchant is suspended.
+    """Raise the reason why a suspended key cannot create sessions.
 
-    The merchant's own record, which other requests do not need, shows who can end the suspension.
+    The merchant's record is read only for this, because it shows who can end the suspension.
     """
     require(merchants.get(services.merchants, key.merchant), Effect.SALE)
     raise MerchantSuspended(SUSPENDED)
@@ -109,7 +109,7 @@ def _refuse(services: Services, key: ApiKey) -> NoReturn:
 def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchant | None:
     """Return the merchant if the session needs its key for customers' details, otherwise None.
 
-    Raises ParameterInvalid if the merchant has none that this process can use.
+    Raises ParameterInvalid if the merchant has no such key that this process can use.
     """
     if new.customer_email is None:
         return None
@@ -132,8 +132,8 @@ def _keyed_merchant(services: Services, key: ApiKey, new: NewSession) -> Merchan
 def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
     """Store the session of a stored answer, if the first process has not done so.
 
-    The stored session is the one that the first process would have stored, with the id and the
-    times of the answer. Raises IdempotencyKeyReused if the session would already have expired.
+    The session is stored as the first process would have stored it, with the id and the times of
+    the answer. Raises IdempotencyKeyReused if the session would already have expired.
     """
     if held.session is None or services.sessions.get(held.session) is not None:
         return

@@ -1,12 +1,13 @@
 """Store, seal and open the details that a customer gives on the page of a session.
 
-Details are kept for years. So they are sealed under a key of the merchant, and this key is itself
-sealed with ENCRYPTION_KEY. After a rotation of ENCRYPTION_KEY only the merchants' keys are sealed
-again (flows/merchant/rotation.py). The API cannot read ENCRYPTION_KEY, so it uses a copy of the
-merchant's key that is wrapped by KMS (decision 17).
+Details are kept for years, so sealing all of them again after each rotation of ENCRYPTION_KEY would
+be too much work. Instead, they are sealed under a key of the merchant, and only this key is sealed
+with ENCRYPTION_KEY and sealed again after a rotation (flows/merchant/rotation.py). The API cannot
+read ENCRYPTION_KEY, so it uses a copy of the merchant's key that is wrapped by KMS (decision 17).
 
-Details are stored in one conditional write. Corrections are accepted until the customer gives a
-wallet, because at that time the search gets a row for the e-mail address. No wallet is called here.
+Details are stored in one conditional write. Corrections are accepted only until the customer gives
+a wallet, because from then on the search has a row for the e-mail address. No wallet is called
+here.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _NOTHING: Final = NONE_GIVEN.further_json()
 
 
 class KeyFields(TypedDict):
-    """The fields of a merchant that hold its key for details: sealed, and wrapped for the API."""
+    """The merchant's fields that hold its key for details: sealed, and wrapped for the API."""
 
     details_key: str
     details_key_kms: str | None
@@ -87,15 +88,15 @@ def wrap_key(services: DashboardServices, merchant_id: str) -> None:
 
 
 def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Merchant) -> str | None:
-    """Return the merchant's wrapped key if it opens, otherwise a new wrapping by KMS.
+    """Return the merchant's wrapped key if it can be unwrapped; otherwise wrap it again by KMS.
 
-    Raises SecretUnreadable if the sealed key does not open, and Unavailable.
+    Raises SecretUnreadable if the sealed key cannot be decrypted, and Unavailable.
     """
     before = merchant.details_key_kms
     if keys is None:
         return before
     if before is not None:
-        with suppress(SecretUnreadable):  # wrapped by another KMS key, as after a move
+        with suppress(SecretUnreadable):  # wrapped by another KMS key, for example before a move
             keys.vault(before, merchant=merchant.id)
             return before
     return keys.wrap(_key(vault, merchant), merchant=merchant.id)
@@ -105,7 +106,7 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
 class Sealed:
     """A customer's details for one session, as two sealed texts; None if nothing was given.
 
-    `mark` finds the session by the e-mail address.
+    `mark` is the lookup text that finds the session by the e-mail address.
     """
 
     details: str | None = None
@@ -127,7 +128,7 @@ def seal(vault: AesVault, merchant: Merchant, session_id: str, details: Customer
 def seal_by_api(
     services: Services, merchant: Merchant, session_id: str, details: CustomerDetails
 ) -> Sealed:
-    """Return the details sealed for this session, in the API, which has no vault.
+    """Return the details sealed for this session. This function is for the API, which has no vault.
 
     Raises Unavailable.
     """
@@ -152,13 +153,13 @@ def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails
 
 
 def seal_said(vault: AesVault, merchant: Merchant, session_id: str, said: CustomerDetails) -> str:
-    """Return the name and the address of a withdrawal, sealed. Raises Unavailable as `seal`."""
+    """Return a withdrawal's name and e-mail address, sealed. Raises as `seal` does."""
     inner = vault.inner(_key(vault, merchant))
     return inner.seal(said.to_json(), place=_place(session_id, WITHDRAWAL))
 
 
 def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> CustomerDetails:
-    """Return the name and the address of a withdrawal; empty after an erasure.
+    """Return the name and the e-mail address of a withdrawal, which are empty after an erasure.
 
     Raises SecretUnreadable, and Unavailable while the key cannot be read.
     """
@@ -170,18 +171,19 @@ def opened_said(vault: AesVault, merchant: Merchant, withdrawal: Withdrawal) -> 
 
 
 def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
-    """Return the text by which the merchant's sessions with this address are found.
+    """Return the lookup text for finding the merchant's sessions that have this e-mail address.
 
-    The text is a keyed hash, so that a reader of the index can neither see nor guess addresses.
+    The text is a keyed hash, so that a reader of the index can neither read nor guess addresses.
     """
     return _mark(_key(vault, merchant), email)
 
 
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
-    """Return 128 bits in hexadecimal digits that prove an act of a browser in a session.
+    """Return a proof, for a browser's cookie, that this browser has done `act` in the session.
 
-    The proof cannot be made without the merchant's key. Returns None if this key does not open,
-    because then no details can be shown either. Raises Unavailable while the key cannot be read.
+    The proof has 128 bits in hexadecimal digits, and cannot be made without the merchant's key.
+    Returns None if this key cannot be decrypted, because then no details can be shown either.
+    Raises Unavailable while the key cannot be read.
     """
     try:
         key = bytes.fromhex(_key(vault, merchant))
@@ -202,10 +204,10 @@ def opened(vault: AesVault, merchant: Merchant | None, session: Session) -> Cust
 
 
 def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, CustomerDetails]:
-    """Return the details of these sessions' customers by session, in the API.
+    """Return the details of these sessions' customers, by session id. This is for the API.
 
-    Nothing is read for sessions without details. Details that do not open are left out, and the
-    operator gets an alarm. Raises Unavailable.
+    Nothing is read for sessions without details. Details that cannot be decrypted are left out, and
+    an alarm tells the operator. Raises Unavailable.
     """
     found: dict[str, CustomerDetails] = defaultdict(lambda: NONE_GIVEN)
     vaults: dict[str, AesVault | None] = {}
@@ -223,7 +225,7 @@ def known(services: Services, sessions: Iterable[Session]) -> Mapping[str, Custo
 
 
 def _vault_of_api(services: Services, merchant_id: str) -> AesVault | None:
-    """Return the vault of a merchant's details, or None if the API can have none."""
+    """Return the vault for a merchant's details, or None if the API cannot open one."""
     merchant = services.merchants.get(merchant_id)
     if merchant is None or merchant.details_key_kms is None or services.details_keys is None:
         return None
@@ -253,7 +255,7 @@ def _place(session_id: str, name: str) -> tuple[str, str, str]:
 
 
 def may_give(services: PayServices, session: Session) -> bool:
-    """Return whether details may be given to the session now, or corrected."""
+    """Return whether the customer may give details now, or correct them."""
     if not session.collect or session.wallet_given:
         return False
     try:
@@ -264,7 +266,7 @@ def may_give(services: PayServices, session: Session) -> bool:
 
 
 def give(services: PayServices, session: Session, given: CustomerDetails) -> Session:
-    """Store the details in place of earlier ones; return the session.
+    """Store the details in place of earlier details. Return the session.
 
     An e-mail address that the shop gave stays until the customer gives another one. The details
     must have been checked against the session's `collect`. Raises SessionUnexpectedState if the
@@ -302,8 +304,8 @@ def _with_known_email(
 ) -> CustomerDetails:
     """Return the details, with the shop's e-mail address if the customer has given none.
 
-    An address that does not open is left out: the operator gets an alarm, and the purchase
-    continues.
+    If the shop's address cannot be decrypted, it is left out: an alarm tells the operator, and the
+    purchase continues.
     """
     if given.email is None and session.collect.email_known:
         with suppress(SecretUnreadable):

@@ -1,4 +1,4 @@
-"""List a merchant's sessions by pages, newest first, with filters."""
+"""List a merchant's sessions page by page, newest first, with filters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from checkout.services import Services
 
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
-READ_FOR: Final = timedelta(seconds=5)  # then the list returns its results so far, and a cursor
+READ_FOR: Final = timedelta(seconds=5)  # then the results so far are returned with a cursor
 # A session is paid within a day of its creation, and its last check follows soon. If a session
-# takes longer, it was flagged, because it was undecided after an hour or paid in part.
+# takes longer, it is flagged, because it was undecided for an hour or was partly paid.
 PAID_WITHIN: Final = timedelta(days=2)
 
 
@@ -26,12 +26,13 @@ PAID_WITHIN: Final = timedelta(days=2)
 class ListQuery:
     """The filters of a list.
 
-    The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
-    minor units (both inclusive). `search` is a text in full (domain/reports/search_terms.py).
-    `statuses` are alternatives. `paid_from` and `paid_before` bound `paid_at` of completed
-    sessions. `rounds` limits the index pages that are read for one response, `rounds_if_empty`
-    those that are read while nothing is found. `upward` asks for the sessions just newer than the
-    cursor; the page is still newest first.
+    `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`; `amount_from`
+    and `amount_to` (both inclusive) limit `amount_total` in minor units. `search` must be the whole
+    text of a search term (domain/reports/search_terms.py). A session matches if it has any of the
+    `statuses`. `paid_from` and `paid_before` limit `paid_at` of completed sessions. `rounds` is the
+    most index pages that are read for one response, `rounds_if_empty` the most while nothing is
+    found. `upward` asks for the sessions just newer than the cursor; the page is still newest
+    first.
     """
 
     limit: int = 10
@@ -52,13 +53,13 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """Return whether sessions must be read to be filtered, because no index has the fields."""
+        """Return whether filtering needs the sessions, because no index has the fields."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
         return bool(self.statuses) or any(each is not None for each in by_field)
 
     @property
     def ranges(self) -> tuple[IndexRange, ...]:
-        """The parts of the indexes with all sessions that match, the newest first."""
+        """Return the parts of the indexes that contain all matching sessions, newest first."""
         low, high = self.created_from, self.created_before
         if self.search:
             return (IndexRange(last_part(self.search), low, high),)
@@ -76,14 +77,14 @@ class ListQuery:
         )
 
     def holds(self, session: Session, now: datetime) -> bool:
-        """Return whether the session matches, if it was not found through an index."""
+        """Return whether the session matches, including its creation time."""
         low, high = self.created_from, self.created_before
         if low is not None and session.created_at < low:
             return False
         return (high is None or session.created_at < high) and self.matches(session, now)
 
     def matches(self, session: Session, now: datetime) -> bool:
-        """Return whether the session matches, apart from its creation time."""
+        """Return whether the session matches, without regard to its creation time."""
         amount, paid_at = session.amount_total, session.paid_at
         return (
             (self.status is None or self.status is session.status_at(now))
@@ -99,7 +100,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """The sessions of a time range by their creation: all, or those that a text finds."""
+    """The sessions created in a time range: all of them, or those that an index finds by a text."""
 
     found_by: str | None
     created_from: datetime | None
@@ -110,8 +111,8 @@ class IndexRange:
 class SessionList:
     """A page of a list. All sessions created since `looked_to` were read.
 
-    With a filter, more may follow even if this page has few sessions or none. `unreadable` are the
-    ids of damaged records, which are left out.
+    With a filter, more sessions may follow even if this page has few sessions or none. `unreadable`
+    has the ids of damaged records, which are left out.
     """
 
     sessions: tuple[Session, ...]
@@ -123,9 +124,10 @@ class SessionList:
 def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    The page's cursor continues in the direction of the query. The function stops after READ_FOR or
-    `rounds` index pages (`rounds_if_empty` if nothing is found) and then returns a cursor, so that
-    a filter with few matches cannot make one request read without end. Raises CursorInvalid.
+    The page's cursor continues in the direction of the query. Reading stops after READ_FOR or after
+    `rounds` index pages (`rounds_if_empty` while nothing is found), and the page then has a cursor,
+    so that a filter with few matches cannot make one request read without end. Raises
+    CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()
@@ -146,7 +148,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
         unreadable += page.unreadable
         for session in page.records:
             if query.matches(session, now):
-                if len(found) == query.limit:  # one more than requested: there is a next page
+                if len(found) == query.limit:  # one more than requested, so there is a next page
                     more, last = cursor_behind(key, found[-1]), found[-1].created_at
                     return SessionList(_newest_first(found, query), more, last, unreadable)
                 found.append(session)

@@ -1,7 +1,7 @@
 """Read one session, and first write what the clock has decided.
 
-When its time has come, a session ends (`Event.EXPIRY_PASSED`), and so does a preparation or
-continuation whose lease has lapsed. flows/schedule/expiries.py ends sessions that nobody reads.
+The clock ends a session whose time is over (`Event.EXPIRY_PASSED`), and a preparation or
+continuation whose lease has lapsed. If nobody reads a session, flows/schedule/expiries.py ends it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from checkout.services import Services
 
 
 def apply_clock(services: Services, session: Session) -> Session:
-    """Write the decision of the clock, if any; return the session as it is now.
+    """Write what the clock has decided, if anything. Return the session as it is now.
 
     A session past its expiry becomes expired. If the lease of a preparation or continuation has
-    lapsed, its process is dead and no money can follow, so the session becomes open again. A
-    session without a wallet that can no longer change is only shown as expired, without a write.
+    lapsed, the process that held it is dead and no money can follow, so the session becomes open
+    again. A session without a wallet that can no longer change is only shown as expired, without a
+    write.
     """
     if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
         ended_at = session.expires_at
@@ -35,7 +36,7 @@ def apply_clock(services: Services, session: Session) -> Session:
 
 
 def write_clock(services: Services, session: Session) -> Session:
-    """Write the decision of the clock, even if it could only be shown; return the session."""
+    """Write what the clock has decided, even if showing it would be enough. Return the session."""
     try:
         return write_decided(services, session, lambda current: _decided(services, current))
     except StaleRecord as stale:
@@ -63,7 +64,7 @@ _MISSING: Final = "No such checkout session. Compare its id, and use a key of th
 
 
 def load(services: Services, session_id: str) -> Session:
-    """Read a session. Raises ResourceMissing; an id of the wrong form is not looked up."""
+    """Read a session. Raises ResourceMissing; an id with the wrong format is not looked up."""
     session = services.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
     if session is None:
         raise ResourceMissing(_MISSING)

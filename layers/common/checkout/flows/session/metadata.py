@@ -30,7 +30,7 @@ def update(
     merge: Merge,
     reserve: Reserve[Session] | None = None,
 ) -> Session:
-    """Write the metadata that `merge` returns, and the record that `reserve` makes with it.
+    """Write the metadata that `merge` returns, together with the record that `reserve` makes.
 
     Raises ResourceMissing, PaymentInProgress while a payment may be under way, SessionBusy,
     KeyHeld, and the errors of `merge`.
@@ -53,7 +53,7 @@ def update(
 
 
 def _changed(services: Services, session: Session, text: str) -> Change[Session]:
-    """Return the change; write the clock's decision first if due. Raises IllegalTransition."""
+    """Return the change, after writing the clock's decision if due. Raises IllegalTransition."""
     try:
         return writes.change(services, session, Event.METADATA_CHANGED, metadata_json=text)
     except IllegalTransition:

@@ -1,4 +1,4 @@
-"""Write a merchant's note on a session, its tags, and the mark that it is dealt with."""
+"""Write a merchant's note on a session, the note's tags, and the mark "dealt with"."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MEANWHILE: Final = (
 def write(
     services: DashboardServices, key: Actor, session_id: str, *, read: str, text: str, tags: str
 ) -> None:
-    """Write text and tags over the version `read`, "0" for none.
+    """Write text and tags in place of the version `read`, which is "0" if there was no note.
 
-    Raise ResourceMissing, ParameterInvalid, and Conflict if somebody else has written meanwhile.
+    Raise ResourceMissing, ParameterInvalid, and Conflict if another version was written meanwhile.
     """
     session = lookup.own(services, key, session_id)
     said, given = text.replace("\r\n", "\n").strip(), tags_of(tags)
@@ -41,9 +41,9 @@ def write(
 
 
 def deal_with(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
-    """Mark the session as dealt with, or as open again. A later case is open without this call.
+    """Mark the session's case as dealt with, or as open again. A later case begins as open.
 
-    Raise ResourceMissing, ParameterInvalid if it does not need a person, and Conflict.
+    Raise ResourceMissing, ParameterInvalid if the session does not need a person, and Conflict.
     """
     session = lookup.own(services, key, session_id)
     case = case_of(session)

@@ -1,9 +1,9 @@
 """Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
 
 Nothing here can move money. After a failure the session is `open` again, with the reason, and the
-customer can try again. If the session already has an incoming payment, it is read first, and used
-again unless it was paid or closed. If the customer's wallet rejects it as receiver, it is read once
-more. domain/session/transitions.py describes the steps.
+customer can try again. If the session already has an incoming payment, this payment is read first,
+and used again unless it was paid or closed. If the customer's wallet rejects it as receiver, it is
+read once more. domain/session/transitions.py describes the steps.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from open_payments.models import Quote, WalletAddress
 from open_payments.protocol import OpenPayments
 from open_payments.urls import authority
 
-# For all calls together, because the customer's wallet decides how long each of them takes.
+# For all calls together, because the customer's wallet decides how long each call takes.
 DEADLINE: Final = timedelta(seconds=12)
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 
@@ -66,8 +66,8 @@ def submit_wallet(
 ) -> Session:
     """Prepare the payment from the wallet address that the customer at `client` `typed`.
 
-    Returns the session awaiting approval, with its quote and interact URL; or completed or
-    processing, if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
+    Returns the session, which awaits approval and has a quote and an interact URL, or is completed
+    or processing if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
     WalletUnreachable, WalletUnavailable, AmountTooSmallForWallet, MerchantWalletError (the session
     is open again), SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited,
     ResourceMissing (nothing changed).
@@ -107,10 +107,11 @@ def address_in(services: PayServices, typed: str) -> str:
 
 
 def _paid_to(services: PayServices, session: Session) -> Merchant:
-    """Return the merchant with the identity of the session's incoming payment, or the present one.
+    """Return the merchant with the identity that created the session's incoming payment, if any.
 
-    Only the client that created an incoming payment can see it, at the wallet where it was created.
-    Raises ResourceMissing, Unavailable.
+    Only the client that created an incoming payment can read it, at the wallet where it was
+    created. Without an incoming payment, the merchant has the present identity. Raises
+    ResourceMissing, Unavailable.
     """
     if session.incoming_payment is not None:
         return merchants.of(services.merchants, session)
@@ -142,7 +143,7 @@ def _claim(
 ) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval.
 
-    It also stores the merchant's identity for the wallets, before the first call.
+    The write also stores the merchant's identity at wallets, before the first call to a wallet.
     """
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -197,7 +198,7 @@ def _prepare(calls: WalletCalls, session: Session, url: str) -> Session:
 
 
 def resolve(client: OpenPayments, url: str) -> WalletAddress:
-    """Read the wallet address document (C1). Its `id` is used from here on, not the typed text.
+    """Read the wallet address document (C1). From here on, its `id` replaces the typed text.
 
     Raises WalletInvalid, WalletUnreachable.
     """
@@ -225,10 +226,11 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
 def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
-    Returns the session completed or processing if money has arrived. If the incoming payment is
-    closed without money, raises MerchantWalletError until it has been closed for FENCE, and then
-    removes it; the next one is made with the merchant's present client and wallet. If the incoming
-    payment cannot be read, it is used again, because the quote shows whether it can be paid.
+    If money has arrived, returns the session completed or processing. If the incoming payment is
+    closed without money, raises MerchantWalletError until the payment has been closed for FENCE,
+    and then removes the payment from the session. The next incoming payment is created with the
+    merchant's present client and wallet. If the incoming payment cannot be read, it is used again,
+    because the quote shows whether it can be paid.
     """
     if session.incoming_payment is None:
         return session
@@ -254,8 +256,8 @@ def _check_incoming_payment(calls: WalletCalls, session: Session) -> Session:
 def _paid_meanwhile(calls: WalletCalls, session: Session) -> Session:
     """Return the session completed or processing if its incoming payment has received money.
 
-    This is necessary because a wallet also rejects an incoming payment as receiver if it was just
-    paid from outside.
+    This read is necessary because a wallet also rejects an incoming payment as receiver if the
+    incoming payment was just paid from outside.
     """
     try:
         seen = proof.read(calls, session)
@@ -268,7 +270,7 @@ def _ensure_incoming_payment(
     calls: WalletCalls, session: Session, wallet: WalletAddress
 ) -> Session:
     """Store the customer's wallet, and an incoming payment if there is none (C2, C3, W2)."""
-    customer = replace(wallet, public_name=None)  # nothing shows the name yet
+    customer = replace(wallet, public_name=None)  # the name is not shown anywhere
     if session.incoming_payment is not None:
         return _store(calls, session, customer=customer)
     return _store(calls, session, customer=customer, incoming_payment=_create(calls, session))
@@ -288,12 +290,12 @@ def _create(calls: WalletCalls, session: Session) -> IncomingPaymentRef:
         raise MerchantWalletError(
             "The shop's wallet provider is not available right now."
         ) from error
-    # The provider may have shortened its life, so its answer is stored.
+    # The provider may have set an earlier expiry, so the expiry in its answer is stored.
     return IncomingPaymentRef(id=created.id, expires_at=created.expires_at or expires_at)
 
 
 def quote_error(error: op.OpenPaymentsError) -> CheckoutError:
-    """Return the error of a failed quote as the customer is told about it."""
+    """Return the error that tells the customer about a failed quote."""
     if isinstance(error, op.NotSent):
         return WalletUnreachable(
             "The wallet provider could not be reached.", param="wallet_address"
@@ -326,9 +328,9 @@ def _not_connected() -> WalletUnavailable:
 def _request_approval(
     calls: WalletCalls, session: Session, wallet: WalletAddress, quote: Quote
 ) -> Session:
-    """Ask for the grant that the customer approves (C6), and store it (W4).
+    """Request the grant that the customer approves (C6), and store the grant (W4).
 
-    The grant is limited to this receiver and to the quoted debit, so it can pay nothing else.
+    The grant is limited to this receiver and to the quoted debit, so it allows no other payment.
     """
     services = calls.services
     assert session.incoming_payment is not None
@@ -365,7 +367,8 @@ def _problem(error: CheckoutError) -> Problem:
 def note_of(problem: Problem, error: BaseException | None) -> str:
     """Return a failure's note for the history: the problem, then the provider's answer.
 
-    For errors other than a refusal of the merchant's key, the note has the kind of the error.
+    The answer is included only if the provider refused the merchant's key. For other errors, the
+    note has the type of the error instead.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"
@@ -375,10 +378,10 @@ def note_of(problem: Problem, error: BaseException | None) -> str:
 def _give_up(
     services: PayServices, claimed: Session, problem: Problem, cause: BaseException | None = None
 ) -> None:
-    """Open the session again while this process has the lease (W4'); never raises.
+    """Open the session again if this process still has the lease (W4'). Never raises.
 
-    Without the lease, nothing is written: the writer that took the session over has decided, or the
-    sweep will decide.
+    Without the lease, nothing is written, because another writer has taken the session over and
+    decided it, or the sweep will decide.
     """
     try:
         session = services.sessions.get(claimed.id)

@@ -1,7 +1,7 @@
 """Send the receipt of a completed session by e-mail, if the operator has set a sender.
 
-A session's receipts are counted before they are sent, so that a payment causes at most
-`RECEIPTS_MAX` e-mails. The e-mail address is not stored in any record.
+Each receipt is counted before it is sent, so that one payment causes at most `RECEIPTS_MAX`
+e-mails. The e-mail address is not stored in any record.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def offered(services: PayServices, session: Session) -> bool:
 def send(
     services: PayServices, session: Session, letter: Email, *, client: str, form: str | None = None
 ) -> None:
-    """Send the session's receipt if it is offered; send it once only for each name of a `form`.
+    """Send the session's receipt if it is offered, but only once for each `form`.
 
-    Raises ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
+    `form` identifies the form that was sent, so that the same form sends no second receipt. Raises
+    ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
     """
     if services.mail is None or session.completed_at is None or not offered(services, session):
         raise ResourceMissing("There is no receipt to send.")

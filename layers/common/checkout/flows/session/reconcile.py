@@ -1,7 +1,7 @@
 """Reconcile payments in doubt with what the wallets show.
 
-The engine (flows/payment) reads and closes incoming payments, and this module decides the session
-(domain/session/transitions.py). Every step is a conditional write, so the callback, the customer's
+The engine (flows/payment) reads and closes incoming payments, and this module decides about the
+session (domain/session/transitions.py). Every write is conditional, so the callback, the customer's
 open page and the sweep can all reconcile a session at the same time.
 """
 
@@ -31,9 +31,9 @@ DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
 # After this time, a wallet that cannot be asked about an ended session is no longer asked.
 ACCOUNT_FOR: Final = timedelta(days=7)
-# The callback looks for the money itself. The customer's page looks this long after it.
+# The callback itself looks for the money. The customer's page first looks this long after it.
 FIRST_LOOK: Final = timedelta(seconds=3)
-STILL_FOR: Final = 1.0  # seconds in which a payment sends nothing more, if it has ended
+STILL_FOR: Final = 1.0  # a payment has ended if it sends nothing more in these seconds
 
 
 def view(services: PayServices, session_id: str) -> Session:
@@ -42,11 +42,11 @@ def view(services: PayServices, session_id: str) -> Session:
 
 
 def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
-    """Return `view`, after one step of reconciliation if it is due, or the first after a callback.
+    """Return `view`, after a step of reconciliation if one is due or the callback has just ended.
 
-    The session itself limits the rate, because its wallets are asked once per interval, however
-    many pages poll. If a `client` has pages of too many such sessions, its pages ask no wallets,
-    and the sweep checks the sessions.
+    The rate is limited for each session: its wallets are asked only once per interval, however many
+    pages poll. If a `client` polls too many such sessions, its pages cause no more calls to
+    wallets, and the sweep checks the sessions.
     """
     session = view(services, session_id)
     now = services.clock.now()
@@ -65,7 +65,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
 def _callback_over(session: Session, now: datetime) -> bool:
     """Return whether the callback of a payment has ended and no longer looks for the money.
 
-    The sweep's first check comes later, so that W7 costs no write of the index.
+    The sweep's first check is later, because W7 then need not write the index.
     """
     waits = session.status is Status.PROCESSING and session.check_at is not None
     first = session.checks == 0 and session.closing_at is None
@@ -76,8 +76,8 @@ def _callback_over(session: Session, now: datetime) -> bool:
 class Checked:
     """A session after its merchant's wallet was asked.
 
-    `seen` is that wallet's answer, if the session is not decided yet. `paid` means that the session
-    will be completed in any case, and the customer's wallet only adds the payment's URL.
+    `seen` is that wallet's answer if the session is not decided yet. `paid` means that the session
+    will be completed in any case, and the customer's wallet is asked only for the payment's URL.
     """
 
     session: Session
@@ -99,10 +99,10 @@ class WalletAnswer:
 
 
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
-    """Check the wallets once, and write what they show. Raises StaleRecord after a lost race.
+    """Ask the wallets once, and write what they show. Raises StaleRecord after a lost race.
 
-    A wallet that does not answer changes nothing: the first write here has already scheduled the
-    next check.
+    If a wallet does not answer, nothing else is changed, because the first write has already
+    scheduled the next check.
     """
     until = services.clock.now() + within
     checked = ask_merchant(services, session, within=within)
@@ -123,7 +123,7 @@ def ask_merchant(
         with contextlib.suppress(op.OpenPaymentsError):
             checked = _checked(calls, session)
         return replace(checked, session=apply_clock(services, checked.session))
-    except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
+    except IllegalTransition as illegal:  # another writer or the clock has changed it
         raise StaleRecord(illegal.record) from None
 
 
@@ -132,8 +132,9 @@ def ask_customer(
 ) -> Session:
     """Take the second half of a step: ask the customer's wallet, if that is due.
 
-    If a wallet hangs, this is noted on the record, and the wallet is not asked for a while.
-    Meanwhile, or if no time is left, the merchant's wallet alone decides. Raises as `step` does.
+    If a wallet hangs, this is noted on the record, and the wallet is not asked for a while. During
+    that time, or if no time is left for the call, the merchant's wallet alone decides. Raises as
+    `step` does.
     """
     session, seen = checked.session, checked.seen
     if seen is None:
@@ -182,7 +183,7 @@ def arrived(
     seen: proof.IncomingPaymentState,
     payment: OutgoingPayment | None = None,
 ) -> Session:
-    """Write that the instructed payment exists (W7), as a wallet or the money shows; decide."""
+    """Write that the instructed payment exists (W7), because a wallet shows it, and then decide."""
     now = calls.services.clock.now()
     paid_by = payment.id if payment else None
     session = instruct.note_created(calls.services, session, paid_by, check_at=lambda current: now)
@@ -200,7 +201,7 @@ def _decide(
 ) -> Session:
     """Decide on an unpaid processing session, from the answer of the customer's wallet."""
     if proof.enough(calls, session, seen.received):
-        return session  # it is paid, but a race was lost: the next check completes it
+        return session  # paid, but a race was lost; the next check completes it
     if payment is not None and payment.failed:
         return schedule.start_closing(calls.services, session)
     if payment is not None and proof.enough(calls, session, seen.received, ended=True):
@@ -216,7 +217,7 @@ def _decide(
 
 
 def _fence(calls: WalletCalls, session: Session) -> Session:
-    """Take one step of the fence, and decide by the money; a part received is reported first."""
+    """Take one step of the fence, and decide by the money. Money already received is reported."""
     session, seen, decides = proof.fence(calls, session)
     told = session.status is Status.PROCESSING
     if seen.received == 0 or not (told or decides):
@@ -249,7 +250,7 @@ def _ask_wallet(calls: WalletCalls, session: Session) -> WalletAnswer:
 
 
 def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Session:
-    """Store the token that has replaced the session's, which the wallet no longer accepts.
+    """Store the token that replaces the session's old token, which the wallet no longer accepts.
 
     If other processes have written meanwhile, the token is added to their version, and StaleRecord
     is raised, because this visit has nothing more to decide.
@@ -269,7 +270,7 @@ def _keep_token(calls: WalletCalls, session: Session, fresh: AccessToken) -> Ses
 
 
 def _find(calls: WalletCalls, session: Session, token: AccessToken) -> OutgoingPayment | None:
-    """Return the session's outgoing payment, by its stored URL if there is one, or None.
+    """Return the session's outgoing payment or None. A stored URL is used if there is one.
 
     Raises open_payments errors if the wallet cannot be asked.
     """
@@ -288,7 +289,7 @@ def _find(calls: WalletCalls, session: Session, token: AccessToken) -> OutgoingP
 
 
 def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
-    """Return the fields that schedule the next check, if this one decides nothing."""
+    """Return the fields that schedule the next check if the present one decides nothing."""
     now = services.clock.now()
     if session.terminal:
         return _next_account(services, session, now)
@@ -296,7 +297,7 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
 
 
 def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
-    """Return these fields for an ended session. After ACCOUNT_FOR the merchant has to decide."""
+    """Return these fields for an ended session. After ACCOUNT_FOR, only the merchant can decide."""
     last_end = session.incoming_payment_ends_at + FENCE
     if now >= last_end + ACCOUNT_FOR:
         return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}
@@ -305,6 +306,6 @@ def _next_account(services: PayServices, session: Session, now: datetime) -> dic
     if session.closed_at is not None and now < session.closed_at + FENCE:
         check_at = session.closed_at + FENCE
     instructed = services.completion_policy is CompletionPolicy.INSTRUCTED
-    if instructed and session.status is Status.COMPLETED:  # once now, and once when it is closed
+    if instructed and session.status is Status.COMPLETED:  # now, and when the payment has ended
         check_at = max(check_at, last_end)
     return {"check_at": check_at}

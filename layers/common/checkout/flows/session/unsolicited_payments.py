@@ -1,4 +1,4 @@
-"""Account for money that arrives outside of the payment flow.
+"""Record money that arrives outside of the payment flow.
 
 Anyone with the URL of an incoming payment can pay it until it is closed, even before the customer
 approves or after the session has ended (domain/session/transitions.py, "Money from outside").
@@ -18,7 +18,7 @@ from checkout.flows.payment.writes import move
 from checkout.flows.session import completion
 from checkout.ports import CompletionPolicy
 
-# The customer's open page causes a read of a waiting session's incoming payment this often.
+# While a session waits, the customer's open page causes a read of the incoming payment this often.
 LOOK_EVERY: Final = timedelta(minutes=1)
 
 
@@ -30,7 +30,7 @@ def may_look(session: Session, now: datetime) -> bool:
 
 
 def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState) -> Session:
-    """Decide a session before its approval by the money in its incoming payment.
+    """Decide a session that has no approval yet by the money in its incoming payment.
 
     Without money, returns the session as it is. Raises IllegalTransition, StaleRecord.
     """
@@ -44,10 +44,11 @@ def found(calls: WalletCalls, session: Session, seen: proof.IncomingPaymentState
 def account(calls: WalletCalls, session: Session) -> Session:
     """Take one step to find out what the incoming payment of an ended session received.
 
-    Closes the incoming payment, and records the result of a read that begins FENCE after it was
-    seen closed. Money in an expired or canceled session is flagged as soon as it is seen, and
-    creates an event. With the policy `instructed`, the payment of a completed session may still be
-    on its way, so the incoming payment is not closed. Raises open_payments errors.
+    Closes the incoming payment, and records the result of a read that begins at least FENCE after
+    the incoming payment was seen closed. Money in an expired or canceled session is flagged as soon
+    as it is seen, and creates an event. With the policy `instructed`, the payment of a completed
+    session may still be on its way, so the incoming payment is not closed. Raises open_payments
+    errors.
     """
     paid = session.status is Status.COMPLETED
     instructed = calls.services.completion_policy is CompletionPolicy.INSTRUCTED

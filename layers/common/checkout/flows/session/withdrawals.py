@@ -1,7 +1,8 @@
-"""File a customer's withdrawal from a purchase, which asks the shop to pay back; mark it answered.
+"""File a customer's withdrawal from a purchase, acknowledge it, and mark it as answered.
 
-Anyone with the page's address can file a withdrawal, because it moves no money and the shop decides
-about it. Each session has one withdrawal at most, so filing it again changes nothing.
+A withdrawal asks the shop to pay back. Anyone with the page's address can file one, because a
+withdrawal moves no money and the shop decides about it. Each session has one withdrawal at most, so
+filing it again changes nothing.
 
 The acknowledgement of a withdrawal is due until it is sent, or for `WITHIN` at most:
 
@@ -10,7 +11,7 @@ The acknowledgement of a withdrawal is due until it is sent, or for `WITHIN` at 
     2  Send it.
     3  Write that it was sent.
 
-If the mail service does not answer, or the process dies after 2, the e-mail may be sent twice.
+If the mail service does not answer, or the process dies after step 2, the e-mail may be sent twice.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from checkout.flows.session import details, lookup
 from checkout.ports import WriteAcknowledgement
 from checkout.services import DashboardServices, PayServices
 
-AGAIN: Final = timedelta(hours=1)  # after an acknowledgement that was not sent
+AGAIN: Final = timedelta(hours=1)  # until an acknowledgement that was not sent is tried again
 WITHIN: Final = timedelta(days=14)
 NONE: Final = "There is no withdrawal from this purchase."
 
 
 def find(services: PayServices, merchant: Merchant, session: Session) -> Withdrawal | None:
-    """Return the filed withdrawal, or None. If the shop offers no withdrawals, nothing is read."""
+    """Return the filed withdrawal, or None. Nothing is read if the shop offers no withdrawals."""
     if last_moment(session, merchant.withdrawal_days) is None:
         return None
     return services.withdrawals.get(session.id)
@@ -58,10 +59,10 @@ def file(
     *,
     language: str | None = None,
 ) -> tuple[Withdrawal, bool]:
-    """Store the withdrawal; return it, and whether it is the first.
+    """Store the withdrawal. Return the stored one, and whether it was new.
 
-    The caller acknowledges the first one, in the `language` of the page. Raises ResourceMissing if
-    the time is over, Unavailable.
+    The caller acknowledges a new withdrawal in the `language` of the page. If the session already
+    has a withdrawal, nothing is stored. Raises ResourceMissing if the time is over, Unavailable.
     """
     if not is_open(services, merchant, session):
         raise ResourceMissing(NONE)
@@ -88,7 +89,7 @@ def acknowledge(
     filed: Withdrawal,
     write: WriteAcknowledgement,
 ) -> Withdrawal:
-    """Send the acknowledgement, and write that it was sent; return the record as it is then."""
+    """Send the acknowledgement and write that it was sent; return the record as it is then."""
     if services.mail is None:
         return filed
     said = details.opened_said(services.vault, merchant, filed)
@@ -107,9 +108,9 @@ def acknowledge(
 
 
 def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
-    """Acknowledge a withdrawal whose acknowledgement was not sent; return the record as it is then.
+    """Send a withdrawal's acknowledgement that was not sent; return the record as it is afterwards.
 
-    Raises ResourceMissing without its session or merchant, Unavailable.
+    Raises ResourceMissing if its session or merchant is missing, Unavailable.
     """
     now = services.clock.now()
     if known.acknowledge_at is None or now < known.acknowledge_at:
@@ -129,7 +130,10 @@ def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
 
 
 def answer(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
-    """Write the mark. Raise ResourceMissing, ParameterInvalid without a withdrawal, Conflict."""
+    """Mark the withdrawal as answered (`done`) or as open again.
+
+    Raise ResourceMissing, ParameterInvalid without a withdrawal, Conflict.
+    """
     session = lookup.own(services, key, session_id)
     before = services.withdrawals.get(session.id)
     if before is None:

@@ -1,11 +1,12 @@
 """Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
 The first process that looks at an event also stores a copy of it for each further endpoint of the
-merchant. Each copy is then delivered as a separate event, so no endpoint waits for another.
+merchant. Each copy is then delivered as a separate event, so no endpoint has to wait for another
+endpoint.
 
-The event's record decides whether an attempt is due, and a queue message is only a hint. Only the
+The event's record decides whether an attempt is due; a queue message is only a hint. Only the
 process that holds the lease makes the attempt. If this process dies, the result of its attempt is
-lost. The receiver then gets the event again, even if the attempt had reached it (at-least-once
+lost. The event is then sent again, even if the lost attempt had reached the receiver (at-least-once
 delivery). Source: decisions.md "Webhooks".
 """
 
@@ -65,22 +66,22 @@ if TYPE_CHECKING:
     from checkout.adapters.dynamo import DynamoEvents
     from checkout.adapters.vault import AesVault
 
-# The longest delay of the queue. The sweep enqueues later attempts.
+# The longest delay of the queue. Attempts that are due later are enqueued by the sweep.
 DELAY_MAX: Final = timedelta(minutes=15)
-# Clocks differ a little, so a message that is early by at most this much is enqueued again.
+# Clocks differ a little, so a message that arrives early by at most this much is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
-# The sweep also enqueues events that fall due within its next rounds, so that a few lost rounds
-# cause no delay. It enqueues an event again if the event is still due later.
+# The sweep also enqueues events that are due within its next rounds, so that a few lost rounds
+# cause no delay. If an enqueued event is still due after ENQUEUED_FOR, it is enqueued again.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
 # A round reads this many due events of each shard, so that all merchants are among them.
 DUE_MAX: Final = 10_000
-BATCH: Final = 10  # messages that the queue takes at once
+BATCH: Final = 10  # the most messages that the queue takes in one request
 
 
 class MessageResult(StrEnum):
-    """The result of a queue message."""
+    """What was done because of a queue message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -117,7 +118,7 @@ def deliver(
             return MessageResult.NOTHING
         if endpoint.disabled_at is not None or not allows(merchant, Effect.EVENT):
             return _give_up(services, event, GivenUp.DISABLED)
-        if event.attempts >= ATTEMPTS_MAX:  # the process of the last attempt died
+        if event.attempts >= ATTEMPTS_MAX:  # the process that made the last attempt died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(vault, merchant, endpoint, now)
         body = _body(services, vault, merchant, event, endpoint)
@@ -141,7 +142,7 @@ def due_events(
 ) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
-    An enqueued event is returned again only if it is still due later.
+    An event that was enqueued is returned again only if it is still due after ENQUEUED_FOR.
     """
     return events.due(now + AHEAD, limit=DUE_MAX, run_concurrently=run_concurrently, part=part)
 
@@ -155,14 +156,15 @@ def enqueue_due(
     *,
     until: datetime,
 ) -> Enqueued:
-    """Enqueue `due_events`, the merchants in turn, and begin no batch after `until`."""
+    """Enqueue the events `found`, the merchants in turn. Begin no batch after `until`."""
     now = clock.now()
 
     def enqueue(batch: Sequence[DueEvent]) -> int:
         if clock.now() >= until:
             return 0
-        # Enqueue first. If the process dies in between, the next round enqueues them once more,
-        # which costs a read each. The other order would hide them until they are due again.
+        # The events are enqueued before they are put off. If the process dies in between, the next
+        # round enqueues them once more, which costs one read for each. In the other order, they
+        # would wait until they are due again.
         queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in batch])
         for due in batch:
             events.put_off(due, max(due.at, now) + ENQUEUED_FOR)
@@ -175,7 +177,7 @@ def enqueue_due(
 
 
 def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
-    """Yield one event of each merchant, the longest due first, then the next of each."""
+    """Yield each merchant's longest due event, then each merchant's next event, and so on."""
     by_merchant: dict[str, list[DueEvent]] = defaultdict(list)
     for due in found:
         by_merchant[due.merchant].append(due)
@@ -184,7 +186,7 @@ def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
 
 
 def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
-    """Return the endpoint that the event is for, or None if it was removed.
+    """Return the endpoint that the event is for, or None if the endpoint was removed.
 
     An endpoint that was set after the event was created is treated as another endpoint.
     """
@@ -195,10 +197,10 @@ def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
 
 
 def _fan_out(services: Services, event: WebhookEvent, merchant: Merchant) -> None:
-    """Store copies for the merchant's further endpoints, and enqueue them.
+    """Store copies of the event for the merchant's further endpoints, and enqueue the copies.
 
-    This is done before the event is written for the first time. If the process dies here, the event
-    is unchanged, and everything is done again.
+    This is done before the event itself is first changed. If the process dies here, the event is
+    unchanged, so the next attempt does everything again.
     """
     made = copies(event, merchant.further_endpoints)
     for each in made:
@@ -215,11 +217,12 @@ def _secrets(vault: AesVault, merchant: Merchant, endpoint: Endpoint, now: datet
 def _body(
     services: Services, vault: AesVault, merchant: Merchant, event: WebhookEvent, endpoint: Endpoint
 ) -> str:
-    """Return the bytes to send, with the details of the customer in Stripe's form.
+    """Return the body to send, which in Stripe's form contains the customer's details.
 
     The details are not stored with the event, so after an erasure no attempt sends them. If the
-    details do not open, the event is sent without them, and the operator gets an alarm. The details
-    are also left out if the endpoint's address was set by a key without the right to read.
+    details cannot be decrypted, the event is sent without them, and an alarm tells the operator.
+    The details are also left out if the endpoint's address was set by a key that has no right to
+    read.
     """
     session, shown = None, endpoint.format is Format.STRIPE and not endpoint.withheld
     if event.details_of is not None and shown:
@@ -241,8 +244,8 @@ def _attempt(
 ) -> MessageResult:
     """Send the leased event and record the outcome.
 
-    If the lease could end before the response, nothing is sent, so that another process can send
-    the event.
+    If the lease could end before the response arrives, nothing is sent. Another process sends the
+    event later.
     """
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
@@ -284,10 +287,10 @@ def _attempt(
 def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) -> None:
     """Record the result of an attempt whose lease ended before the attempt did.
 
-    Another attempt may be under way, or the merchant may have resent the event. The result of the
-    late attempt is still valid, and if it succeeded, no further attempt is made.
+    Meanwhile another attempt may have begun, or the merchant may have resent the event. The result
+    of the late attempt is valid nevertheless, and if it succeeded, no further attempt is made.
     """
-    with suppress(Conflict):  # the delivery log then lacks one line
+    with suppress(Conflict):  # then only a line in the delivery log is missing
         retry_on_conflict(
             current,
             lambda event: noted_late(event, delivery, now=services.clock.now()),

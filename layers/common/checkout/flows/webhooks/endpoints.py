@@ -1,10 +1,10 @@
-"""Manage a merchant's webhooks: the endpoints, their secrets, test events, resending.
+"""Manage a merchant's webhooks: endpoints, secrets, test events, and resending of events.
 
 Each function changes one endpoint by its id, or the merchant's first endpoint if no id is given. A
-change `by` a key or member has an entry in the audit log, and a change by the operator has none.
+change `by` a key or member is recorded in the audit log; a change by the operator is not.
 
-A secret in plain text is only in the response of the call that made it. This module sends nothing:
-it stores and enqueues events.
+The plain text of a secret is returned only by the call that makes the secret. This module sends no
+events; it stores and enqueues them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from checkout.services import DashboardServices
 
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
-COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked
-# The fields of an address that the operator sets. The shop does not have to check such an address.
+COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked to confirm
+# The fields of an address that the operator has set. The shop need not check such an address.
 _BY_NOBODY: Final = {"set_by": None, "set_at": None, "withheld": None}
 
 
@@ -66,7 +66,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """The number of events resent; `next_key` continues, or is None at the end."""
+    """The number of events resent. The next page begins at `next_key`, which is None at the end."""
 
     count: int
     next_key: str | None
@@ -92,13 +92,13 @@ def configure(
     by: Actor | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
-    """Send the merchant's events to `url` from now on, including these optional ones.
+    """Send the merchant's events to `url` from now on, including these optional `events`.
 
-    A new endpoint gets an id and a secret; an existing one keeps its own, and is enabled again.
-    `add` adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The
-    event types that the endpoint had `asked` for are replaced. The record that `reserve` makes is
-    written with the endpoint. Raises UrlInvalid, ParameterInvalid, ResourceMissing,
-    WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
+    A new endpoint gets an id and a secret. An existing endpoint keeps its id and secret, and is
+    enabled again. `add` adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of
+    the endpoint. The event types for which the endpoint had `asked` are replaced. The record that
+    `reserve` makes is written together with the endpoint. Raises UrlInvalid, ParameterInvalid,
+    ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
     given = {**(more or {}), **(_set_by(services, by) if by else {})}
     _check(services, url, events)
@@ -201,7 +201,7 @@ def roll_secret(
     endpoint: str | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
-    """Make a new secret; the previous one also signs until `overlap` (0 to 7 days) is over.
+    """Make a new secret. The previous secret also signs until `overlap` (0 to 7 days) is over.
 
     Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict, and
     KeyHeld with `reserve`.
@@ -267,10 +267,10 @@ def ping(
 
 
 def resend(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Start a new round of attempts for an event that was delivered, given up, or is waiting.
+    """Start a new round of attempts for an event that was delivered or given up, or is waiting.
 
-    Raises ResourceMissing (also for another merchant's), Conflict, WebhookUnexpectedState (an
-    attempt is being made, or is due).
+    Raises ResourceMissing (also for another merchant's event), Conflict, and WebhookUnexpectedState
+    if an attempt is due or being made.
     """
     event = services.events.get(event_id)
     if event is None or event.merchant != merchant_id:
@@ -288,7 +288,7 @@ def resend_failed(
     after: str | None = None,
     endpoint: str | None = None,
 ) -> Resent:
-    """Resend the endpoint's failed events created since then, a page of the log at a time.
+    """Resend the endpoint's failed events that were created since then: one page of the log.
 
     Events that were created before the endpoint, or that it did not request, are left out. Raises
     Conflict.
@@ -306,7 +306,7 @@ def count_failed(
     since: datetime,
     endpoint: str | None = None,
 ) -> Failed:
-    """Count the events that `resend_failed` would resend, in COUNTED_PAGES pages of the log."""
+    """Count the events that `resend_failed` would resend, in at most COUNTED_PAGES pages."""
     count, after = 0, None
     for _ in range(COUNTED_PAGES):
         failed, after = _failed(services, merchant_id, since, after, endpoint)
@@ -339,7 +339,7 @@ def _failed(
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
-    """Return the id of the endpoint's log; None for the first, which has the merchant's log."""
+    """Return the id of an endpoint's log, or None for the first, whose log is the merchant's."""
     first = merchant.endpoint
     return None if first and first.id == endpoint else endpoint
 
@@ -352,7 +352,7 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
 
     def again(current: WebhookEvent) -> WebhookEvent:
         if current is not event and current.status is EventStatus.PENDING:
-            return current  # another request has just resent it
+            return current  # another request has just resent the event
         return sent_again(current, services.clock.now(), endpoint=to)
 
     after = retry_on_conflict(event, again, services.events.save)
@@ -366,7 +366,7 @@ def address_of(endpoint: Endpoint | None) -> str | None:
 
 
 def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
-    """Return the fields of an endpoint about the actor who has set its address.
+    """Return an endpoint's fields about the actor who sets its address.
 
     If a key without the right to read sets the address, no customers' details are sent to it.
     """
@@ -381,7 +381,7 @@ def _noted(services: DashboardServices, by: Actor | None, done: Configured) -> C
 
 
 def _told(old: Endpoint | None, url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields. If the address does not change, its setter does not change either."""
+    """Return the fields, but with the old setter if the address does not change."""
     if old is None or old.set_by is None or old.url != url:
         return dict(fields)
     return {**fields, "set_by": old.set_by, "set_at": old.set_at}
@@ -422,7 +422,7 @@ def _endpoint(merchant: Merchant, identity: str | None) -> Endpoint:
 
 
 def _with(merchant: Merchant, identity: str | None, **fields: Any) -> Merchant:
-    """Return the merchant with these fields of the endpoint changed."""
+    """Return the merchant after changing these fields of the endpoint."""
     found = _endpoint(merchant, identity)
     return merchant.with_endpoint(found, replace(found, **fields))
 

@@ -1,4 +1,4 @@
-"""Read a merchant's webhook events for /v1/events and the dashboard, and send failed ones again."""
+"""Read a merchant's webhook events for /v1/events and the dashboard; send failed events again."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from checkout.flows.webhooks.endpoints import Resent
 from checkout.ports import Page
 from checkout.services import DashboardServices, Services
 
-_LOOKED_AT: Final = 100  # events of a round
+_LOOKED_AT: Final = 100  # events that one round reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The filters of a list. Its page begins after `after` and goes back in time, or `upward`.
+    """The filters of a list. The page begins after `after`, and goes back in time or `upward`.
 
-    The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
-    that are read, `rounds_if_empty` those that are read while nothing is found. With an `endpoint`,
-    the list contains that endpoint's copies. `delivered` selects the events that all endpoints have
-    received, or those that an endpoint has requested but not received.
+    `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`. `rounds` is the
+    most index pages that are read, `rounds_if_empty` the most while nothing is found. With an
+    `endpoint`, the list contains that endpoint's copies. If `delivered` is true, the list has the
+    events that were received by all endpoints that requested them; if it is false, the events that
+    some endpoint has requested but not received.
     """
 
     limit: int
@@ -55,7 +56,7 @@ def events_page(
 ) -> tuple[tuple[WebhookEvent, ...], str | None]:
     """Return a page, newest first, and the position after which to continue, or None at the end.
 
-    With a filter, more may follow even if this page holds few events or none.
+    With a filter, more events may follow even if this page has few events or none.
     """
     after, until = query.after, services.clock.now() + READ_FOR
     found: list[WebhookEvent] = []
@@ -87,7 +88,7 @@ def events_page(
 def undelivered(
     services: Services, key: Actor, events: Sequence[WebhookEvent]
 ) -> Mapping[str, int]:
-    """Return, by the event's id, how many endpoints requested an event and have not received it.
+    """Return, by event id, how many endpoints requested the event but have not received it.
 
     Only endpoints that the merchant still has are counted, even if no further attempt is made.
     """
@@ -121,8 +122,8 @@ def page(
 ) -> CursorPage[WebhookEvent]:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid.
 
-    With a `status`, more may follow even if this page holds few or none. With an `endpoint` that is
-    not the first, these are the events that were copied for it.
+    With a `status`, more events may follow even if this page has few events or none. With an
+    `endpoint` other than the first, the page has the events that were copied for that endpoint.
     """
     start = position_of(key.merchant, after, DELIVERY_ID)
     query = EventQuery(
@@ -146,7 +147,7 @@ def get(
 
 
 def of_session(services: DashboardServices, session: Session) -> WebhookEvent | None:
-    """Return the webhook event of the session's end, or None."""
+    """Return the webhook event about the session's end, or None."""
     event = services.events.get(session.event) if session.event else None
     return event if event is not None and event.merchant == session.merchant else None
 
@@ -154,7 +155,7 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
 def of_others(
     services: DashboardServices, merchant: Merchant, event: WebhookEvent
 ) -> tuple[WebhookEvent, ...]:
-    """Return the copies of an event for the endpoints that the merchant has besides the first."""
+    """Return the copies of an event for the merchant's endpoints other than the first."""
     ids = [copy_id(event.event, each.id or "") for each in merchant.further_endpoints]
     found = (services.events.get(each) for each in ids)
     return tuple(each for each in found if each is not None)

@@ -1,8 +1,8 @@
 """Explain to a merchant why their server rejects a webhook.
 
-The headers and body that the server received are compared with the stored event, and the signature
-is checked with the merchant's secrets. The secrets stay in this module. Another merchant's events
-are treated as unknown.
+The headers and body that the merchant's server received are compared with the stored event, and the
+signature is checked with the merchant's secrets. The secrets never leave this module. Another
+merchant's events are treated as unknown.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _STRANGE: Final = ("secret", "unknown")  # no secret of the endpoint made the si
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings; `event` is the id of the stored event that was compared."""
+    """The findings. `event` is the id of the stored event that was compared, or None."""
 
     findings: tuple[Finding, ...]
     event: str | None
 
 
 def explain(services: DashboardServices, merchant_id: str, *, headers: str, body: str) -> Diagnosis:
-    """Compare the received message with the sent one.
+    """Compare the message that the server received with the message that was sent.
 
     Raises ParameterInvalid, WebhookUnexpectedState, Unavailable.
     """
@@ -72,7 +72,7 @@ def _compared(
     given: PastedHeaders,
     body: str,
 ) -> tuple[Finding, ...]:
-    """Compare with the bodies for this endpoint."""
+    """Compare with the message that this endpoint was sent, and with its secrets."""
     now = services.clock.now()
     secrets = _secrets(services, merchant, endpoint, now)
     sent = event.body_for(endpoint) if event else None
@@ -82,7 +82,7 @@ def _compared(
 def _secrets(
     services: DashboardServices, merchant: Merchant, endpoint: Endpoint, now: datetime
 ) -> tuple[Secret, ...]:
-    """Open all secrets, including an expired one, which the receiver may still use."""
+    """Decrypt all secrets, including an expired one, because the receiver may still use it."""
     place, signing = merchant.secret_place(endpoint), endpoint.signing(now)
 
     def name(number: int) -> str:
@@ -99,7 +99,7 @@ def _secrets(
 def _event(
     services: DashboardServices, merchant: Merchant, given: PastedHeaders, body: str
 ) -> WebhookEvent | None:
-    """Find the event by the header's event id, or by the session or test id in the body."""
+    """Find the event by the event id in the headers, or by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""
     if SESSION_ID.fullmatch(named):
         session = services.sessions.get(named)
