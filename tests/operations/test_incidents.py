@@ -494,6 +494,6 @@ def test_of_a_lost_region_the_copied_tables_and_the_secret_are_enough(
     deployed.sweep()
     assert deployed.stored(session).status is Status.COMPLETED
     assert deployed.create().status == 201
-    assert "give this deployment the text of the secret" in " ".join(
+    assert "give the new deployment the text of the secret" in " ".join(
         section("Another region").split()
     )

@@ -191,7 +191,7 @@ def send(calls: WalletCalls, record: R, token: AccessToken, time_budget: timedel
     except op.Refused as refused:
         return _refused(calls, record, token, refused)
     except op.OpenPaymentsError:
-        return Sent(record)  # in `paying`: the page shows "confirming" until a check decides
+        return Sent(record)  # `paying`: the page shows "confirming" until a check decides
     after_us = services.clock.now() + time_budget
     try:
         record = note_created(
