@@ -100,7 +100,7 @@ class ClientForms:
 class OpenPayments:
     """A client for the calls of one request that we handle; `deadline` limits all of them together.
 
-    Requests are signed by `identity`; if it is None, only the two unsigned reads work. Many clients
+    Requests are signed by `identity`; if it is None, only the unsigned reads work. Many clients
     share one `forms`. `on_refusal` is called with each refusal before the refusal is raised. All
     methods raise errors.OpenPaymentsError.
     """
