@@ -50,7 +50,11 @@ HANDSHAKE_KB: Final = 0.8  # what a client sends to open a connection: one for e
 READS: Final = 20  # seconds that a customer has the form in sight, and then the price
 LEAVES: Final = 60  # seconds that a customer who leaves has the page in sight
 KEY_SHOWN: Final = 300  # seconds for which wallets see a new key before it signs
-POLLS_AT_MOST: Final = 3  # seconds between the polls of a page in sight (page.js)
+# A page in sight polls every CLOSELY seconds for CLOSELY_FOR seconds after a touch, and then every
+# OFTEN seconds (page.js).
+CLOSELY: Final = 3
+CLOSELY_FOR: Final = 20
+OFTEN: Final = 10
 MINUTES_A_MONTH: Final = 43_800
 MINUTE: Final = timedelta(minutes=1)
 COUNTED: Final = 115  # sessions that end in 5 minutes, of a million a month
@@ -293,13 +297,16 @@ def left(
 
 
 def polls(page: str, seconds: float) -> int:
-    """Return how often a page that is in sight for these seconds asks for its status."""
+    """Return how often a page asks for its status if it is in sight for these seconds.
+
+    Nobody touches the page, and no money is under way.
+    """
     found = re.search(r'data-pace="([0-9]+)"', page)
     wait = float(found[1]) if found else seconds + 1
     at, times = wait, 0
     while at <= seconds:
         times += 1
-        wait = min(wait * 1.5, POLLS_AT_MOST)
+        wait = min(wait * 1.5, CLOSELY if at < CLOSELY_FOR else OFTEN)
         at += wait
     return times
 

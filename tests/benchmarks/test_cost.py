@@ -90,7 +90,7 @@ def test_an_item_is_kept_with_its_entries_until_its_time_to_live_and_copied_with
 
 
 @pytest.mark.parametrize(
-    ("pace", "seconds", "times"), [(2, 1, 0), (2, 5, 2), (3, 2, 0), (3, 20, 6), (3, 60, 20)]
+    ("pace", "seconds", "times"), [(2, 1, 0), (2, 5, 2), (3, 2, 0), (3, 20, 6), (3, 21, 7), (3, 60, 11)]
 )
 def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, times: int) -> None:
     assert cost.polls(f'<main data-pace="{pace}">', seconds) == times
@@ -99,7 +99,9 @@ def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, t
 
 def test_the_poll_of_the_benchmark_is_the_script_s() -> None:
     script = (REPOSITORY / "functions/pay/templates/page.js").read_text("utf-8")
-    assert f"CLOSELY = {cost.POLLS_AT_MOST}, " in script
+    closely = f"CLOSELY = {cost.CLOSELY}, CLOSELY_FOR = {cost.CLOSELY_FOR}, OFTEN = {cost.OFTEN}, "
+    assert closely in script
+    assert "return paying || untouched < CLOSELY_FOR ? CLOSELY : OFTEN;" in script
     assert "Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most())" in script
 
 

@@ -1,7 +1,8 @@
 """An open page that nobody touches, read each second beside the wallets' own books.
 
 It must never say what is not true at that second, and say what is known of the session within 3 s,
-with and without script.
+with and without script. With script, a page that nobody has touched for 20 s learns of another
+window's payment and of a cancellation within 10 s.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.browser.steps import begin, leave
 pytestmark = pytest.mark.browser
 
 PRICE = 2000  # in units of the shop's wallet
-SOON = 3  # seconds
+SOON, SELDOM, UNTOUCHED = 3, 10, 20  # seconds
 NAME = '{"asked":["name"],"required":["name"]}'
 PAID, PART = "Paid. Thank you!", "Only part of the money has arrived"
 WAITING, NOT_ARRIVED = "Waiting for the money", "The payment has not arrived"
@@ -260,6 +261,32 @@ def test_a_cancellation_by_the_merchant_reaches_the_open_page(record: Begun) -> 
     assert NOT_CHARGED in recording.page.get_by_role("main").inner_text()
 
 
+def test_a_cancellation_reaches_a_page_that_nobody_has_touched_within_ten_seconds(
+    record: Begun,
+) -> None:
+    recording = record("alice")
+    recording.run(2 * UNTOUCHED)
+    world = recording.pages.world
+    close.cancel(world.services, world.key(), recording.id)
+    recording.run(SELDOM + 2, until=lambda now: now.title == CANCELED)
+    recording.judge(within=SELDOM if recording.script else SOON)
+    assert recording.seconds[-1].title == CANCELED
+
+
+@pytest.mark.parametrize("record", ["with script"], indirect=True)
+@pytest.mark.parametrize(("pays", "polls"), [(False, 11), (True, 20)])
+def test_a_page_that_nobody_touches_polls_less_often_unless_money_is_under_way(
+    record: Begun, pays: bool, polls: int
+) -> None:
+    recording = record("never-credits")
+    if pays:
+        approved(recording)
+    asked = polled(recording)
+    recording.page.clock.run_for(60_000)
+    recording.page.wait_for_timeout(500)
+    assert len(asked) in (polls - 1, polls, polls + 1)
+
+
 def untouched(pages: Served, stage: str) -> tuple[Session, str]:
     """Return a session whose page asks the customer for something, and that page's address."""
     world = pages.world
@@ -333,7 +360,7 @@ def test_a_part_that_comes_after_minutes_is_told_as_soon(record: Begun) -> None:
 @pytest.mark.parametrize("sign", ["pointer", "key", "focus", "scroll"])
 def test_a_hand_at_the_page_learns_of_a_cancellation_at_once(record: Begun, sign: str) -> None:
     recording = record("alice")
-    recording.run(5)
+    recording.run(2 * UNTOUCHED)
     world, page = recording.pages.world, recording.page
     close.cancel(world.services, world.key(), recording.id)
     if sign == "pointer":
@@ -347,21 +374,30 @@ def test_a_hand_at_the_page_learns_of_a_cancellation_at_once(record: Begun, sign
         page.evaluate("scrollTo(0, 100)")
     page.get_by_role("heading", name=CANCELED).wait_for(timeout=3_000)
     recording.run(1)
-    recording.judge()
+    recording.judge(within=SELDOM)
+
+
+def polled(recording: Recording) -> list[str]:
+    """Return the ends of the URLs that the page requests from now on, filled as it runs.
+
+    From now on only `run_for` moves the page's clock, so a busy machine does not count as time.
+    """
+    page = recording.page
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    return asked
 
 
 @pytest.mark.parametrize("record", ["with script"], indirect=True)
 def test_hands_at_the_page_ask_once_in_three_seconds(record: Begun) -> None:
     recording = record("alice")
-    # Only `run` moves the page's clock, so that a busy machine is no longer time.
-    recording.page.clock.pause_at(recording.page.evaluate("Date.now()") / 1000 + 1)
-    asked: list[str] = []
-    recording.page.on("request", lambda request: asked.append(request.url))
+    asked = polled(recording)
     for _ in range(10):
         recording.run(1)
         for _ in range(5):
             recording.page.keyboard.press("Shift")
-    assert [url.rpartition("/")[2] for url in asked] == ["status"] * 3
+    assert asked == ["status"] * 3
 
 
 def test_a_payment_on_another_device_reaches_the_open_page(record: Begun) -> None:

@@ -4,7 +4,7 @@
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
-  const CLOSELY = 3, CLOSELY_FOR = 1800, SELDOM = 30;  // seconds: how often to ask, until a page in sight is untouched for so long
+  const CLOSELY = 3, CLOSELY_FOR = 20, OFTEN = 10, OFTEN_FOR = 1800, SELDOM = 30;  // seconds: how often to ask, until a page in sight is untouched for so long
   const PAUSES = [2, 4, 8];  // seconds, before a crowded gateway is asked again
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
@@ -27,10 +27,18 @@
     touched = () => {};
     if (!poll) return;
     const mine = turn;
-    let asked = Date.now(), since = asked, wait = Number(pace), timer = later(ask, wait);
-    const most = () => Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : SELDOM;
+    let asked = Date.now(), since = asked, wait = Number(pace), timer, next;
+    const paying = state.split(",")[1] !== "";  // money is under way
+    const plan = at => { clearTimeout(timer); next = at; timer = later(ask, (at - Date.now()) / 1000); };
+    const most = () => {
+      const untouched = (Date.now() - since) / 1000;
+      if (untouched >= OFTEN_FOR) return SELDOM;
+      return paying || untouched < CLOSELY_FOR ? CLOSELY : OFTEN;
+    };
+    plan(asked + wait * 1000);
     async function ask() {
       clearTimeout(timer);  // a hand may be quicker
+      next = Infinity;
       if (document.hidden) return;
       let crowded = false;
       asked = Date.now();
@@ -40,8 +48,8 @@
         if (answer.ok) {
           const now = await answer.json();
           if (mine !== turn) return;
-          const next = now.next ? new URL(now.next, location).pathname : null;
-          if ([now.status, now.progress, now.part].join() !== state || (next && next !== home)) { location.replace(next || bare()); return; }
+          const there = now.next ? new URL(now.next, location).pathname : null;
+          if ([now.status, now.progress, now.part].join() !== state || (there && there !== home)) { location.replace(there || bare()); return; }
           const fence = find(".fence");
           if (fence) {
             fence.hidden = now.seconds_left === null;
@@ -52,12 +60,13 @@
       if (mine !== turn) return;
       wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most());
       if (crowded) asked = Date.now() + wait * 1000;  // no hand is quicker then
-      clearTimeout(timer);
-      timer = later(ask, wait);
+      plan(Date.now() + wait * 1000);
     }
     touched = () => {
       since = Date.now();
-      if (mine === turn && since - asked >= CLOSELY * 1000) ask();
+      const soonest = Math.max(since, asked + CLOSELY * 1000);
+      if (mine !== turn || next <= soonest) return;
+      if (soonest > since) plan(soonest); else ask();
     };
     document.onvisibilitychange = ononline = () => {
       clearTimeout(timer);
