@@ -163,13 +163,16 @@ requests: setup ## send the same 500 fuzzed requests each time, and 250 new ones
 	$(BIN)/python -m tests.fuzzing --requests 250
 
 ##@ Benchmarks
-.PHONY: bench bench-cold counts ratios
+.PHONY: bench bench-cold bench-memory counts ratios
 
 bench: setup ## run the BENCHMARKS= of docs/performance.md, by default all (needs Node)
 	@$(foreach each,$(BENCHMARKS),$(BIN)/python -m benchmarks.$(each) &&) true
 
 bench-cold: setup rehearsal-build ## time the cold starts of the built functions, and print their memory (Linux)
 	@$(BIN)/python -m benchmarks.cold
+
+bench-memory: setup rehearsal-build ## time the customer's steps with the memory that a function could have (Linux, root)
+	@$(BIN)/python -m benchmarks.memory
 
 counts: setup ## count what a checkout costs and how many the service can take
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.scaling

@@ -136,20 +136,21 @@ class Bench:
         merchants = dynamo.DynamoMerchants(self.server.tables, PREFIX)
         assert merchants.add(a_merchant(id="mer_1", private_key="sealed"), held) is None
         with self.running("ApiFunction") as api:
-            session = json.loads(api.invoke(self._create()).answer["body"])["id"]
+            session = json.loads(api.invoke(self.creation()).answer["body"])["id"]
             for _ in range(100):
-                api.invoke(self._create())
+                api.invoke(self.creation())
         sent = {"accept": "text/html", "accept-encoding": "gzip", "accept-language": "en"}
         self.events: dict[str, list[Event]] = {
-            BARE: [self._create()],
-            "ApiFunction": [self._create(), self._list()],
+            BARE: [self.creation()],
+            "ApiFunction": [self.creation(), self._list()],
             "PayFunction": [gateway_event("GET", f"/pay/{session}", "", sent, None)],
             "DashboardFunction": [gateway_event("GET", "/dashboard/sign-in", "", sent, None)],
             "ExpirerFunction": [{}],
             "WebhookSenderFunction": [sqs_event(json.dumps({"event": "evt_unknown"}))],
         }
 
-    def _create(self) -> Event:
+    def creation(self) -> Event:
+        """Return the creation of a session by the merchant of `key`."""
         return gateway_event("POST", SESSIONS, "", self._headers(), json.dumps(a_body()).encode())
 
     def _list(self) -> Event:

@@ -19,6 +19,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +37,7 @@ from sandbox.rehearsal.stack import RehearsalFailed
 from sandbox.rehearsal.traffic import Traffic
 from sandbox.wallets import certificates
 from sandbox.wallets.defaults import PORT_BASE, default_network
+from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 
 CHECKOUT: Final = "checkout.example"
@@ -67,7 +69,7 @@ _WALLETS: Final = {
 _PROVIDERS: Final = (
     """Cedar "Bank", d'Or \\ Co | https://cedar.example/{name} | https://cedar.example"""
 )
-_SITE: Final = Path(__file__).parent / "site"
+SITE: Final = Path(__file__).parent / "site"
 # The emulator refuses to create such an alarm, and creates it after all other resources.
 _IMPOSSIBLE: Final = """
   Impossible:
@@ -110,14 +112,15 @@ def _rehearse(scratch: Path) -> None:
         found = certificates.ensure(scratch / "ca", datetime.now(UTC), tuple(NAMES))
         tls, ca_file = found.server_context(), found.authority
         port = cloud.free_port()
-        more = {"AUTH": "true", "PYTHONPATH": str(_SITE), "REHEARSAL_CA": str(ca_file)}
+        more = {"AUTH": "true", "PYTHONPATH": str(SITE), "REHEARSAL_CA": str(ca_file)}
         os.environ["SANDBOX_CLOUD_ENV"] = str(stack.ROOT / ".venv-rehearsal")
         endpoint = running.enter_context(cloud.running_emulator(port, more=more))
         for host in (CHECKOUT, DEV):
             _serve(running, Front(host, tls, port))
         receiver = Receiver(SHOP, tls)
         _serve(running, receiver)
-        key = _open_wallets(running, tls, scratch)
+        wallets = open_wallets(running, tls, scratch)
+        key = (wallets.key_file, wallets.key_id)
         operator = stack.Operator(endpoint, scratch)
         topic = account.alarm_topic(endpoint)
         for stage, (_, host) in STAGES.items():
@@ -333,8 +336,17 @@ def _serve(running: ExitStack, server: Any) -> None:
     running.callback(server.shutdown)
 
 
-def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, str]:
-    """Serve the wallet providers; return the merchant's key file and its registered key id."""
+@dataclass(frozen=True, slots=True)
+class Wallets:
+    """The wallet providers, and the merchant's key file and its registered key id."""
+
+    network: Network
+    key_file: Path
+    key_id: str
+
+
+def open_wallets(running: ExitStack, tls: Any, scratch: Path) -> Wallets:
+    """Serve the wallet providers until `running` ends."""
     sleeper = Sleeper()
     network = default_network(
         lambda: datetime.now(UTC),
@@ -351,7 +363,7 @@ def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, st
     servers = WalletServers(network, tls, sleeper)
     servers.start()
     running.callback(servers.close)
-    return key_file, key.key_id
+    return Wallets(network, key_file, key.key_id)
 
 
 def _say(what: str, text: str) -> None:

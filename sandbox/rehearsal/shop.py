@@ -61,7 +61,7 @@ class Shop:
     def open(self, operator: Mapping[str, str], key_file: Path, key_id: str) -> None:
         """Set up the merchant and its webhooks, with the operator's commands."""
         self._know(operator)
-        merchant, self._api_key = _set_up(self.product, key_file, key_id)
+        merchant, self._api_key = set_up(self.product, key_file, key_id)
         self._secret = _want_webhooks(self.product, merchant, f"https://{SHOP}{self._path}")
 
     def try_out(self, operator: Mapping[str, str], say: Say) -> None:
@@ -227,7 +227,7 @@ class Shop:
         say("scheduler", f"it runs the sweep of {self.stack} by itself")
 
 
-def _set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[str, str]:
+def set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[str, str]:
     """Run the setup command; return the first merchant's id and API key."""
     wanted = ["--name", "Harbor Coffee", "--wallet-address", MERCHANT]
     wanted += ["--key-id", key_id, "--private-key", str(key_file)]

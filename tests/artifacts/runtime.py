@@ -47,6 +47,7 @@ class RuntimeApi(ThreadingHTTPServer):
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.done: queue.SimpleQueue[Invocation] = queue.SimpleQueue()
         self.process: int | None = None
+        self.ready = threading.Event()  # the environment is initialized
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The environment was ended while it waited for an event."""
@@ -63,6 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         assert self.path == f"{_API}/invocation/next"
+        self.server.ready.set()
         event = json.dumps(self.server.events.get()).encode()
         deadline = int((time.time() + ANSWERED_WITHIN) * 1000)
         self.send_response(200)

@@ -90,7 +90,8 @@ def test_an_item_is_kept_with_its_entries_until_its_time_to_live_and_copied_with
 
 
 @pytest.mark.parametrize(
-    ("pace", "seconds", "times"), [(2, 1, 0), (2, 5, 2), (3, 2, 0), (3, 20, 6), (3, 21, 7), (3, 60, 11)]
+    ("pace", "seconds", "times"),
+    [(2, 1, 0), (2, 5, 2), (3, 2, 0), (3, 20, 6), (3, 21, 7), (3, 60, 11)],
 )
 def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, times: int) -> None:
     assert cost.polls(f'<main data-pace="{pace}">', seconds) == times
