@@ -1,8 +1,8 @@
 """The routes of the merchant API: parse, call one flow, render.
 
 The key is always checked before the body, so that a caller without a key learns nothing about
-errors in the body. The state of a session is computed for a time just before the session was read.
-Otherwise a session that was canceled just before its expiry could be shown as expired.
+errors in the body. The state of a session is computed for a time just before the session was read,
+so that a session that was canceled just before its expiry is never shown as expired.
 
 The client documents of merchants without a key file are public. A wallet provider reads the keys in
 them at each signed request, and the payment waits until the provider has the keys, so the answers

@@ -181,10 +181,10 @@ def _end(
     end: Callable[[DashboardServices, Actor, str], Session],
     action: Action,
 ) -> Response:
-    """End a session, and log this.
+    """End a session, and log its end.
 
-    If the session's incoming payment must be closed first, this only begins to close the incoming
-    payment, and logs that instead.
+    If the session's incoming payment must be closed first, only begin to close the incoming
+    payment, and log that the closing has begun.
     """
     services, key = request.services, request.key
     before = lookup.get(services, key, session_id)

@@ -110,8 +110,8 @@ def _remember(
 ) -> None:
     """Add the cookie that proves `act`, if the session has details to show or can still get some.
 
-    Browsers send the cookie only to this session's pages. Otherwise a browser that made many
-    purchases would send the cookies of all these purchases with each request.
+    Browsers send the cookie only to this session's pages, so that a browser that made many
+    purchases does not send the cookies of all these purchases with each request.
     """
     if session.customer_details is None and not merchant.withdrawal_days:
         return

@@ -138,7 +138,7 @@ class Reader:
 
 
 def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
-    """Return the reader's formats.
+    """Return the texts and the formats of numbers and dates for the person who reads the page.
 
     `wished` is the session's language tag, `accepted` the browser's Accept-Language, and `default`
     the merchant's language tag.

@@ -30,7 +30,7 @@ class ParameterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter, or, if it is ignored or refused, all parameters that begin with `path`.
+    """A parameter. An ignored or refused entry stands for all parameters that begin with `path`.
 
     `text` describes the parameter's effect, or why it is ignored or refused. If `only` lists
     values, any other value is refused. If `unsets` is true, an empty value removes the stored

@@ -196,9 +196,9 @@ def quantity_of(typed: str, most: int) -> int | None:
 def rows_for(left: int | None, *, most: int | None) -> int:
     """Return the number of rows for the stock of a new link.
 
-    A purchase takes all its items from one row. So if a customer can buy several items, there is
-    only one row. Otherwise a purchase could be refused although all rows together have enough
-    items.
+    A purchase takes all its items from one row. If a customer can buy several items, there is only
+    one row, because with several rows a purchase could be refused although all rows together have
+    enough items.
     """
     return ROWS if left is not None and left >= SPREAD_FROM and most is None else 1
 

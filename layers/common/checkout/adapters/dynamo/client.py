@@ -194,9 +194,8 @@ def due(
     """Return the entries up to `until` in one lane of the index `due`, from a range of its shards.
 
     At most `limit` entries of each shard are returned, but all are counted. If a shard has more
-    entries, half of the returned entries are its oldest and half its newest. Otherwise, records
-    that cannot be processed would always be the oldest, and would hide all others. This takes one
-    query per shard and page.
+    entries, half of the returned entries are its oldest and half its newest, so that old records
+    that cannot be processed do not hide all others. This takes one query per shard and page.
     """
     half = limit // 2
 

@@ -21,11 +21,12 @@ _BETWEEN_GROUPS: Final = ".,٬ '’"  # the separators that the CLDR lists
 
 
 def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) -> int:
-    """Return a typed decimal amount in minor units of `currency`, exactly.
+    """Convert the decimal amount that a person typed to minor units of `currency`.
 
-    An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises ParameterInvalid with `param` if
-    the text is not an amount or can be read in two ways. If the currency has three decimals, a
-    point is always read as the decimal sign, because the pages write amounts in this way.
+    The result is exact. An amount above TOTAL_MAX is returned as TOTAL_MAX + 1. Raises
+    ParameterInvalid with `param` if the text is not an amount or can be read in two ways. If the
+    currency has three decimals, a point is always read as the decimal sign, because the pages write
+    amounts in this way.
     """
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     text = _plain(typed)

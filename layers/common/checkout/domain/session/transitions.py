@@ -371,8 +371,8 @@ def advance(
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
     The other parameters are those of machine.py. `typed` and `reported` are stored in the payment
-    attempt that begins or is running. The first write after which it is certain that nothing was
-    sold returns the items to a payment link's stock.
+    attempt that begins or is running. When it becomes certain that nothing was sold, the
+    change also returns the items to the payment link's stock.
     """
     found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:

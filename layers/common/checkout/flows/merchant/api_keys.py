@@ -292,8 +292,8 @@ def authenticate(
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
     The key needs the scope of the method and the route (`scope_of`). Before this scope is checked,
-    `known` is called with the key. Raises ApiKeyMissing without bearer credentials,
-    PermissionMissing, and as `active_key` does.
+    `known` is called with the key. Raises ApiKeyMissing if there are no bearer credentials,
+    PermissionMissing if the key lacks the scope, and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()

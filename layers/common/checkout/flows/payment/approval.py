@@ -130,7 +130,8 @@ def claim(
 
     If another process has written the record first, the claim is tried again, unless that process
     has written another approval or its own claim. `planned` returns further fields for the claimed
-    record. Raises StaleRecord with the winner, and IllegalTransition.
+    record. Raises StaleRecord, which carries the stored record, after a lost race, and
+    IllegalTransition if the record cannot be claimed in its state.
     """
 
     def claimed(current: A) -> Change[A]:

@@ -265,9 +265,10 @@ def note_created(
 ) -> R:
     """Write that the instructed payment exists (W7); `payment` is its id, if known.
 
-    Changes by other processes are kept: after a lost race, W7 is applied to the winner's version.
-    If that version no longer pays by this instruction, or is being closed, StaleRecord is raised
-    with the winner. `check_at` returns the time of the record's next check.
+    Changes by other processes are kept: after a lost race, W7 is applied to the stored record. If
+    the stored record no longer pays by this instruction, or is being closed, this raises
+    StaleRecord, which carries the stored record. `check_at` returns the time of the record's next
+    check.
     """
 
     def created(current: R) -> Change[R]:

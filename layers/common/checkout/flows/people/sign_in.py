@@ -116,7 +116,8 @@ def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
     """Return the sign-in of a cookie's token. This takes two reads, and at most one write a minute.
 
-    Raises ApiKeyMissing without a sign-in, ApiKeyInvalid if its key or member was revoked.
+    Raises ApiKeyMissing if nobody is signed in, and ApiKeyInvalid if the key or the member was
+    revoked.
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()
@@ -221,7 +222,7 @@ def created(
 ) -> tuple[bytes, Passkey]:
     """Return this browser's challenge and the passkey that was made with it.
 
-    Raise ParameterInvalid without a challenge, or for a passkey that does not verify.
+    Raise ParameterInvalid if the browser has no challenge, or if the passkey does not verify.
     """
     challenge = services.challenges.take(place_of(browser, purpose), services.clock.now())
     if challenge is None:
@@ -242,8 +243,9 @@ def sign_in_with(
 ) -> SignedIn:
     """Sign in the member whose passkey signed this browser's challenge.
 
-    Raise ParameterInvalid without a challenge, PasskeyInvalid, RateLimited after many wrong
-    passkeys, and Conflict if the same passkey was used at the same time.
+    Raise ParameterInvalid if the browser has no challenge, PasskeyInvalid if the passkey is wrong,
+    RateLimited after many wrong passkeys, and Conflict if the same passkey was used at the same
+    time.
     """
     now = services.clock.now()
     challenge = services.challenges.take(place_of(browser, _SIGN_IN), now)
