@@ -3,12 +3,16 @@
 `make proving-day` prints the steps; `make proving-day ACCOUNT=123456789012` runs them in that
 account, with the stage `proving` of samconfig.toml, and `STEP=name` runs one. docs/proving-day.md
 is the same list. Nobody has run this yet. Afterwards: `make remove STAGE=proving`.
+
+`make rehearse` makes a dry run on the emulator: each step makes its changes and asks its questions,
+but waits for nothing, and an answer that only AWS can give is not required.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,13 +23,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
-from operations import deploy, pause, versions
-from operations.stages import Account, Refused, Stage, command, stage, table_names
+from operations import deploy, pause, preflight, versions
+from operations.stages import CONFIG, ROOT, Account, Refused, Stage, command, stage, table_names
+from sandbox.template import template
 
 STAGE: Final = "proving"
 _PAUSE: Final = 5.0  # seconds between two checks
+# The alarms that take back a release of any function.
+_WATCHING: Final = template()["Globals"]["Function"]["DeploymentPreference"]["Alarms"]
+_TAKE_BACK: Final = [alarm["Ref"].removesuffix("Alarm") for alarm in _WATCHING]
+_TABLE: Final = "checkout_sessions"  # the one that is restored
+_MAILBOX: Final = "success@simulator.amazonses.com"  # Amazon's, for tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +53,39 @@ class Step:
 class Proof:
     """The account and the stage, with actions and questions that the steps share."""
 
-    def __init__(self, account: Account, chosen: Stage) -> None:
+    def __init__(self, account: Account, chosen: Stage, *sam: str, dry: bool = False) -> None:
+        """`sam` are options of `sam deploy`. A `dry` run is on the emulator."""
         self.account = account
         self.stage = chosen
         self.changed = False
+        self._sam = sam
+        self._dry = dry
 
     def deploy(self, **parameters: str) -> None:
         """Deploy with parameters that differ from the stage's. Raises Refused."""
         self.changed = bool(parameters)
-        deploy.deploy(self.account, self._with(parameters))
+        deploy.deploy(self.account, self._with(parameters), self._sam)
+
+    def deploy_once(self, **parameters: str) -> None:
+        """Deploy with these parameters by `sam deploy` alone. Raises Refused."""
+        deploy.sam(self.account, self.stage, *self._sam, overrides=parameters)
 
     def upgrade(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         """Begin an upgrade that publishes new versions, and return while it goes on."""
         self.changed = True
-        return deploy.begun(self.account, self._with({"Revision": f"p{time.time():.0f}"}))
+        revised = self._with({"Revision": f"p{time.time():.0f}"})
+        return deploy.begun(self.account, revised, *self._sam)
 
     def put_back(self) -> None:
         """Deploy the stage as samconfig.toml describes it, if a step has changed it."""
         if self.changed:
-            self.until("the end of AnswersFail", lambda: self.alarm("AnswersFail") != "ALARM", 30)
+            for name in _TAKE_BACK:
+                self.until(f"the end of {name}", partial(_over, self, name), 30)
             self.deploy()
 
     def _with(self, parameters: Mapping[str, str]) -> Stage:
-        return Stage(STAGE, self.stage.stack, {**self.stage.chosen, **parameters})
+        chosen = {**self.stage.chosen, **parameters}
+        return Stage(STAGE, self.stage.stack, chosen, self.stage.config)
 
     def resources(self, kind: str) -> dict[str, str]:
         """Return the stack's resources of a type: physical ids by logical id."""
@@ -79,14 +100,29 @@ class Proof:
         except urllib.error.HTTPError as refused:
             return int(refused.code)
 
+    def require(self, holds: bool, otherwise: str) -> None:
+        """Raise Refused with `otherwise` unless `holds`. A dry run requires nothing of AWS."""
+        if not holds and not self._dry:
+            raise Refused(otherwise)
+
     def until(self, what: str, seen: Callable[[], bool], minutes: float) -> float:
-        """Wait until a condition holds. Return the seconds of waiting. Raises Refused."""
+        """Wait until a condition holds. Return the seconds of waiting. Raises Refused.
+
+        A dry run asks once.
+        """
         began = time.monotonic()
-        while not seen():
+        while not seen() and not self._dry:
             if time.monotonic() - began > minutes * 60:
                 raise Refused(f"not seen within {minutes} minutes: {what}")
             time.sleep(_PAUSE)
         return time.monotonic() - began
+
+    def set_off(self, alarm: str) -> None:
+        """Set an alarm to ALARM, until CloudWatch next looks at its metric."""
+        physical = self.resources("AWS::CloudWatch::Alarm")[f"{alarm}Alarm"]
+        self.account.client("cloudwatch").set_alarm_state(
+            AlarmName=physical, StateValue="ALARM", StateReason="proving day"
+        )
 
     def alarm(self, name: str) -> str:
         """Return an alarm's state."""
@@ -94,6 +130,27 @@ class Proof:
         watch = self.account.client("cloudwatch")
         found: str = watch.describe_alarms(AlarmNames=[physical])["MetricAlarms"][0]["StateValue"]
         return found
+
+    def restore(self, *arguments: str) -> str:
+        """Run `python -m operations.restore`; return what it prints. Raises Refused."""
+        outputs = self.account.outputs(self.stage.stack)
+        settings = {
+            "DATABASE_URL": outputs["DatabaseUrl"],
+            "BASE_URL": outputs["BaseUrl"],
+            "ENCRYPTION_KEY_SECRET": outputs["EncryptionKeySecret"],
+            "DETAILS_KMS_KEY": outputs["StackKeyArn"],
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "operations.restore", *arguments],
+            env={**os.environ, **settings},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Refused(f"operations.restore {arguments[0]}: {done.stderr.strip()}")
+        return done.stdout.strip()
 
     def version(self) -> str:
         """Return the version of the API that the alias names."""
@@ -134,17 +191,14 @@ def first_failure(proof: Proof) -> str:
         return "left out, because the stack exists: `make remove STAGE=proving` first"
     wrong = f"arn:aws:acm:{proof.account.region}:123456789012:certificate/none"
     try:
-        deploy.sam(
-            proof.account,
-            proof.stage,
-            overrides={"DomainName": "proving.example.com", "CertificateArn": wrong},
-        )
+        proof.deploy_once(DomainName="proving.example.com", CertificateArn=wrong)
     except Refused:
         left = sorted(proof.named())
         if left:
             raise Refused(f"the failed deployment left behind: {left}") from None
         return "rolled back, nothing left"
-    raise Refused("a deployment with a wrong certificate succeeded")
+    proof.require(False, "a deployment with a wrong certificate succeeded")
+    return "not shown"
 
 
 def deployed(proof: Proof) -> str:
@@ -177,20 +231,23 @@ def gradual(proof: Proof) -> str:
 
 
 def taken_back(proof: Proof) -> str:
-    """Let AnswersFail go off during an upgrade. CodeDeploy must roll it back."""
-    before = proof.version()
-    with proof.upgrade() as running:
-        try:
-            proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
-            alarm = proof.resources("AWS::CloudWatch::Alarm")["AnswersFailAlarm"]
-            proof.account.client("cloudwatch").set_alarm_state(
-                AlarmName=alarm, StateValue="ALARM", StateReason="proving day"
-            )
-        finally:
-            status = running.wait()
-    if not status or proof.version() != before or proof.weights():
-        raise Refused(f"exit {status}, version {proof.version()} instead of {before}")
-    return f"the alarm rolled it back to version {before}"
+    """Let each alarm of the deployments go off during an upgrade. CodeDeploy must roll it back."""
+    for name in _TAKE_BACK:
+        before = proof.version()
+        with proof.upgrade() as running:
+            try:
+                proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
+                proof.set_off(name)
+            finally:
+                status = running.wait()
+        holds = status != 0 and proof.version() == before and not proof.weights()
+        proof.require(holds, f"{name}: exit {status}, version {proof.version()}, not {before}")
+        proof.until(f"the end of {name}", partial(_over, proof, name), 30)
+    return f"rolled back by each of {', '.join(_TAKE_BACK)}"
+
+
+def _over(proof: Proof, alarm: str) -> bool:
+    return proof.alarm(alarm) != "ALARM"
 
 
 def undone(proof: Proof) -> str:
@@ -211,10 +268,9 @@ def undone(proof: Proof) -> str:
 
 def alarms(proof: Proof) -> str:
     """Turn each alarm on. The topic must notify (look at its subscription)."""
-    watch = proof.account.client("cloudwatch")
-    names = proof.resources("AWS::CloudWatch::Alarm")
-    for physical in names.values():
-        watch.set_alarm_state(AlarmName=physical, StateValue="ALARM", StateReason="proving day")
+    names = [name.removesuffix("Alarm") for name in proof.resources("AWS::CloudWatch::Alarm")]
+    for name in names:
+        proof.set_off(name)
     return f"{len(names)} notices must have arrived: {', '.join(sorted(names))}"
 
 
@@ -281,14 +337,19 @@ def throttled_index(proof: Proof) -> str:
 def reserved(proof: Proof) -> str:
     """Reserve one execution for the pages and request fifty at once.
 
-    The other functions must still answer.
+    The other functions must still answer. AWS keeps 100 executions of an account unreserved, so a
+    new account has none to reserve.
     """
+    limits = proof.account.client("lambda").get_account_settings()["AccountLimit"]
+    if limits["UnreservedConcurrentExecutions"] <= preflight.UNRESERVED:
+        total = limits["ConcurrentExecutions"]
+        return f"left out, because the account has only {total} executions: ask AWS for more"
     proof.deploy(PayConcurrency="1", TrafficShift="AllAtOnce")
     with ThreadPoolExecutor(50) as clients:
         pages = list(clients.map(proof.get, ["/pay/cs_none"] * 50))
     health = proof.get("/api/health")
-    if health != 200 or not any(status >= 500 for status in pages):
-        raise Refused(f"pages answered {sorted(set(pages))}, health {health}")
+    holds = health == 200 and any(status >= 500 for status in pages)
+    proof.require(holds, f"pages answered {sorted(set(pages))}, health {health}")
     return f"{sum(status >= 500 for status in pages)} of 50 pages refused, the API unharmed"
 
 
@@ -317,9 +378,48 @@ def edge(proof: Proof) -> str:
         list(clients.map(proof.get, ["/api/health"] * 400))
     took = proof.until("429", lambda: proof.get("/api/health") == 429, 10)
     closed = proof.get("/api/health", base=direct)
-    if closed != 403:
-        raise Refused(f"the direct address answered {closed}")
+    proof.require(closed == 403, f"the direct address answered {closed}")
     return f"429 after {took:.0f} s more; the direct address answers 403"
+
+
+def stopped(proof: Proof) -> str:
+    """Stop the stage. Nothing may answer until it is started again."""
+    pause.stop(proof.account, proof.stage)
+    try:
+        answer = proof.get("/api/health")
+        proof.require(answer >= 500, f"a stopped stage answered {answer}")
+    finally:
+        pause.start(proof.account, proof.stage)
+    took = proof.until("an answer", lambda: proof.get("/api/health") == 200, 5)
+    return f"{answer} while stopped, 200 after {took:.0f} s"
+
+
+def restored(proof: Proof) -> str:
+    """Restore a table under another name, and put it in its place while the stage is stopped."""
+    began = time.monotonic()
+    fetched = proof.restore("fetch", _TABLE)
+    pause.stop(proof.account, proof.stage)
+    try:
+        proof.restore("swap", _TABLE, "--functions-are-stopped")
+    finally:
+        pause.start(proof.account, proof.stage)
+    proof.until("an answer", lambda: proof.get("/api/health") == 200, 5)
+    proof.account.client("dynamodb").delete_table(TableName=f"good-{proof.stage.stack}-{_TABLE}")
+    return f"in {(time.monotonic() - began) / 60:.0f} minutes: {fetched.splitlines()[-1]}"
+
+
+def mail(proof: Proof) -> str:
+    """Send an e-mail from the stage's sender. SES must accept it."""
+    sender = proof.stage.parameters["ReceiptSender"]
+    if not sender:
+        return "left out, because the stage has no ReceiptSender"
+    body = {"Text": {"Data": "Proving day"}}
+    sent = proof.account.client("sesv2").send_email(
+        FromEmailAddress=sender,
+        Destination={"ToAddresses": [_MAILBOX]},
+        Content={"Simple": {"Subject": {"Data": "Proving day"}, "Body": body}},
+    )
+    return f"accepted as {sent['MessageId']}"
 
 
 def cold_starts(proof: Proof) -> str:
@@ -378,7 +478,7 @@ STEPS: Final = (
     ),
     Step(
         "taken-back",
-        "the alarm AnswersFail rolls back an upgrade",
+        "each alarm that watches all functions rolls back an upgrade",
         "0",
         "no alarm does it there, but a failing resource rolls the upgrade back",
         taken_back,
@@ -420,7 +520,7 @@ STEPS: Final = (
     ),
     Step(
         "reserved",
-        "a reserved share limits one function and spares the others",
+        "a reserved share limits one function and spares the others (not in a new account)",
         "0.01 USD",
         "not shown",
         reserved,
@@ -438,6 +538,27 @@ STEPS: Final = (
         "0.10 USD, for an hour of the web ACL",
         "CloudFront is there with `Edge=urls`; it limits no address",
         edge,
+    ),
+    Step(
+        "stopped",
+        "`make stop` stops all functions, and `make start` starts them",
+        "0",
+        "shown, but the functions of a stopped stage still answer",
+        stopped,
+    ),
+    Step(
+        "restored",
+        "a restored table takes the place of the running one, and the stage answers",
+        "0.10 USD",
+        "shown with two moments",
+        restored,
+    ),
+    Step(
+        "mail",
+        "SES accepts an e-mail from the stage's sender",
+        "0",
+        "not shown",
+        mail,
     ),
     Step(
         "cold-starts",
@@ -462,16 +583,19 @@ def listed() -> str:
     return "\n".join(["| step | proves | cost | on the emulator |", "|---|---|---|---|", *rows])
 
 
-def prove(expected: str, steps: Collection[str]) -> None:
+def prove(
+    expected: str, steps: Collection[str], config: Path = CONFIG, *sam: str, dry: bool = False
+) -> None:
     """Run these steps, or all, in this account, and put back the stage's parameters.
 
-    Raises Refused if the credentials are of another.
+    `sam` are options of `sam deploy`; a `dry` run is on the emulator. Raises Refused if the
+    credentials are of another account.
     """
     account = Account()
     found: str = account.client("sts").get_caller_identity()["Account"]
     if found != expected:
         raise Refused(f"The credentials belong to the account {found}, not to {expected}.")
-    proof = Proof(account, stage(STAGE))
+    proof = Proof(account, stage(STAGE, config), *sam, dry=dry)
     try:
         for step in STEPS:
             if not steps or step.name in steps:
@@ -491,11 +615,15 @@ def main(arguments: list[str]) -> int:
     )
     names = [each.name for each in STEPS]
     parser.add_argument("steps", nargs="*", choices=[*names, []], help="the steps (default: all)")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="another samconfig.toml")
+    parser.add_argument("--dry-run", metavar="TEMPLATE", help="deploy this, on the emulator")
     chosen = parser.parse_args(arguments)
     if chosen.account is None:
         print(listed())
         return 0
-    return command(lambda: prove(chosen.account, chosen.steps))
+    sam = () if chosen.dry_run is None else ("-t", chosen.dry_run)
+    dry = chosen.dry_run is not None
+    return command(lambda: prove(chosen.account, chosen.steps, chosen.config, *sam, dry=dry))
 
 
 if __name__ == "__main__":
