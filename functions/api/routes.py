@@ -8,8 +8,8 @@ The client documents of merchants without a key file are public. A wallet provid
 them at each signed request, and the payment waits until the provider has the keys, so the answers
 must be fast. Therefore this function serves the documents, because it never waits for a wallet.
 Each process reads a merchant's record at most once a minute, and caches can keep an answer for a
-minute. Requests for the documents have no rate limit for each client, because a provider sends the
-requests for all its customers from a few addresses.
+minute. Requests for the documents are not limited per client, because a provider sends the requests
+for all its customers from a few addresses.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _form(services: DashboardServices, key: ApiKey, identity: str, given: Parsed
 
 
 def _told_of(given: Parsed, form: Format) -> Parsed:
-    """Return the parameters, with the types that never happen among the ignored ones."""
+    """Return the parameters. The event types that never happen are added to `ignored`."""
     sent = _sent(form)
     never = tuple(
         f"enabled_events[{number}]"

@@ -104,7 +104,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
     SOURCE: {},
     NOTHING: {},
 }
-# For each kind of object: the prefix of its id. The rest of the id is that of the session's id.
+# For each kind of object: the prefix of its id. The rest is the same as in the session's id.
 PREFIXES: Final[Mapping[str, str]] = {
     SESSION: "cs_",
     PAYMENT: "pi_",

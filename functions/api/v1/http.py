@@ -127,7 +127,7 @@ IGNORED_MAX: Final = 2000  # characters in this header
 
 # Statuses that differ from the native API's. After a 409, Stripe's libraries repeat the request
 # within a second. This helps if another request holds the session, but not while a payment is under
-# way, so that error has another status here.
+# way, so the error about a payment has another status here.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}

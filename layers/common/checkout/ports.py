@@ -5,8 +5,8 @@ only one implementation, `adapters/dynamo`, which tests run over tables in memor
 has no protocols for the stores, only their results and errors.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
-raises `StaleRecord`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
-again from that version and never repeats its write blindly.
+raises `StaleRecord`, `StaleMerchant` or `StaleEvent`, which carries the stored record. The caller
+decides again from this record, and never repeats its write blindly.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Stale(Exception):
-    """Report that a record changed since it was read; `current` is the winner's version."""
+    """Report that a record changed since it was read; `current` is the stored record."""
 
     def __init__(self, current: Any) -> None:
         super().__init__(f"the record is at version {current.version}")
@@ -102,7 +102,7 @@ class Stale(Exception):
 
 
 class StaleRecord(Stale, Generic[R]):
-    """Report a lost race for a session, refund or mandate; `current` is the winner's version."""
+    """Report a lost race for a session, refund or mandate; `current` is the stored record."""
 
     current: R
 
@@ -191,9 +191,9 @@ class DueSessions:
 class Scan(StrEnum):
     """A walk over the sessions in the order in which they end. It passes each session once."""
 
-    TELL = "tell"  # passes sessions that the clock ends: writes the event if wanted
-    COUNT = "count"  # passes the same sessions: counts them
-    ENDS = "ends"  # passes sessions whose end was written: counts them
+    TELL = "tell"  # passes sessions that end by the clock, and writes their events if wanted
+    COUNT = "count"  # passes the same sessions, and counts them
+    ENDS = "ends"  # passes sessions whose end was written, and counts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ class Batch:
     """The sessions of one shard that a walk passes next, in the order of their ends.
 
     `since` is the walk's position, or None at its beginning, and `to` is its next position.
-    `unreadable` has the ids of damaged records. `more` means that the walk has not passed all
-    sessions before the `until` of this read.
+    `unreadable` has the ids of damaged records. `more` means that further sessions
+    may have ended by the time up to which this batch was read.
     """
 
     walk: Scan
@@ -227,13 +227,13 @@ class Batch:
 
 
 class StaleMerchant(Stale):
-    """Report that the merchant changed since it was read; `current` is the winner's version."""
+    """Report that the merchant changed since it was read; `current` is the stored merchant."""
 
     current: Merchant
 
 
 class StaleEvent(Stale):
-    """Report that the event changed since it was read; `current` is the winner's version."""
+    """Report that the event changed since it was read; `current` is the stored event."""
 
     current: WebhookEvent
 

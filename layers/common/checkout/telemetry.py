@@ -98,7 +98,7 @@ def stop() -> None:
     global _metrics
     if _metrics is not None:
         _metrics.clear_default_dimensions()
-        _metrics.clear_metrics()  # this would set uncleared defaults again
+        _metrics.clear_metrics()  # if not yet cleared, the defaults would be set again here
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)

@@ -12,7 +12,7 @@ treated in the same way, because Lambda would otherwise kill the process before 
 outcome of a write without an answer is unknown, but the write's condition and writer show later
 whether the write was made (domain/session/transitions.py).
 
-Errors because of a mistake in the code or the deployment (validation, permission, missing table)
+Errors that a mistake in the code or the deployment causes (validation, permission, missing table)
 are raised unchanged.
 """
 
@@ -80,7 +80,7 @@ def code(error: ClientError) -> str:
 
 
 def reasons(error: ClientError) -> list[Answer]:
-    """Return why a transaction was canceled, a reason per item, or [] for any other error."""
+    """Return the reasons for a transaction's cancellation, one per item, or [] for other errors."""
     if code(error) != _CANCELED:
         return []
     result: list[Answer] = error.response.get("CancellationReasons", [])
@@ -237,7 +237,7 @@ _TO_ANSWER: Final = 1.0  # seconds of the process's time that are reserved for t
 
 
 def longest(config: Config) -> float:
-    """Return after how many seconds a call that gets no answer has certainly failed."""
+    """Return the seconds after which a call that gets no answer has certainly failed."""
     options: Any = config
     attempts: int = options.retries["total_max_attempts"]
     each: float = options.connect_timeout + options.read_timeout

@@ -156,7 +156,7 @@ class _Times:
         return wait
 
     def _put(self, name: str, time: datetime) -> None:
-        self._times.pop(name, None)  # last in, last out
+        self._times.pop(name, None)  # so that this name is then the last one, and is removed last
         self._times[name] = time
         if len(self._times) > _MOST:
             del self._times[next(iter(self._times))]

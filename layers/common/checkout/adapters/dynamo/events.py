@@ -74,7 +74,7 @@ class DynamoEvents(PacedStore):
     def save(self, event: WebhookEvent) -> None:
         """Write the event if the stored version is one less than `event.version`.
 
-        Raises StaleEvent, and LookupError if there is no such event.
+        Raises StaleEvent if another version is stored, and LookupError if there is no such event.
         """
         item = event_item(event)
         try:

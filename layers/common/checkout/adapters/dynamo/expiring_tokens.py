@@ -108,7 +108,7 @@ class DynamoChallenges(Store):
         ask(self._client.put_item, TableName=self._reservations, Item=item)
 
     def look(self, place: str, now: datetime) -> bytes | None:
-        """Return what `take` would return, but do not use it up."""
+        """Return the challenge that `take` would return, but do not use it up."""
         item = get(self._client, self._reservations, key=_challenge_key(place))
         if item is None or "taken_at" in item:
             return None
@@ -116,7 +116,7 @@ class DynamoChallenges(Store):
         return None if ended else bytes(item["challenge"]["B"])
 
     def take(self, place: str, now: datetime) -> bytes | None:
-        """Return the challenge of this browser and purpose, only once and if it has not expired."""
+        """Return the challenge of this browser and purpose once, if it has not expired."""
         untaken = "attribute_exists(#key) AND attribute_not_exists(#taken_at) AND #until > :now"
         names = {"#key": "key", "#taken_at": "taken_at", "#until": "until"}
         try:

@@ -8,8 +8,9 @@ write.
     by_merchant             merchant, created_key      sessions and events, by creation
     by_search               search_key, created_key    search rows (records.py); completed sessions;
                                                        links
-    due                     due_shard, due_at          records for the sweep, in two lanes: records
-                                                       that may have left money are urgent
+    due                     due_shard, due_at          records for the sweep, in two lanes: the one
+                                                       for sessions in which an interrupted
+                                                       process may have left money is urgent
     uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
                                                        a write, or by the clock. Entries are never
                                                        removed
@@ -18,7 +19,7 @@ An index has several shards, because one partition accepts only 1 000 write unit
 new entries of an index by time are at the same end (docs/decisions/0009). Moving an entry costs two
 write units, so an entry of `due` is moved only if necessary.
 
-In a merchant's list, the index's key of shard 0 is the owner alone, as in the lists from before
+In a merchant's list, the index's key of shard 0 is the owner alone, as in lists made before
 there were shards, and the key of shard 3 is `owner#3`. So the attribute `merchant` of a record
 contains its merchant and its shard. The domain calls this shard the record's `part`.
 """
@@ -81,7 +82,7 @@ def of_session(session: Session, retention: timedelta) -> Item:
 
 
 def due_at(session: Session) -> datetime | None:
-    """Return when the sweep looks at the session, or None if nothing is left to do.
+    """Return the time at which the sweep looks at the session, or None if nothing is left to do.
 
     A planned look is not moved if its time is early enough. Most customers approve before the sweep
     looks at their session, so the entry of a session that awaits the approval is not moved either.

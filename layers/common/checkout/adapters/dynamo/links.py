@@ -148,8 +148,8 @@ class DynamoLinks(PacedStore):
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
         """Stop the link, or start it again if `at` is None."""
-        # The page and each purchase read the link's own row first. So that row is stopped first and
-        # started last, and an interrupted call can simply be repeated.
+        # The page and each purchase read the link's own row first. Therefore the own row is stopped
+        # first and started last, and an interrupted call can simply be repeated.
         rows = link.row_ids if at is not None else link.row_ids[::-1]
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
         request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}

@@ -76,8 +76,9 @@ class DynamoMerchants(Store):
     def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
         """Write the merchant if the stored version is one less than `merchant.version`.
 
-        The reservation is written in the same transaction. Raises KeyHeld, StaleMerchant, and
-        LookupError if there is no such merchant.
+        The reservation is written in the same transaction. Raises KeyHeld if another write holds
+        the reservation's key, StaleMerchant if another version is stored, and LookupError if there
+        is no such merchant.
         """
         item = merchant_item(merchant)
         request = put_next(self._merchants, item, merchant.version)
@@ -118,7 +119,7 @@ class DynamoMerchants(Store):
         return None
 
     def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
-        """Return the merchant, perhaps a copy, but none from before `identity` (Merchant.as_of)."""
+        """Return the merchant, or a copy in memory that has this `identity` (Merchant.as_of)."""
         return self.latest(merchant_id)
 
     def latest(self, merchant_id: str) -> Merchant | None:
@@ -246,8 +247,8 @@ class DynamoApiKeys(Store):
         Otherwise, write nothing and return False. So a limit that was checked after the read cannot
         be exceeded. The reservation is written in the same transaction. Raises KeyHeld.
         """
-        # Each addition writes the merchant's next version, so only one of two simultaneous ones
-        # succeeds.
+        # Each addition writes the merchant's next version, so only one of two simultaneous
+        # additions succeeds.
         after = merchant_item(merchant.changed())
         request = put_next(self._merchants, after, merchant.version + 1)
         return self._written({"merchant": {"Put": request}, "key": self._new(key)}, reservation)

@@ -7,8 +7,8 @@ times. So the item is kept small (docs/decisions/0003):
                A larger cart is a separate item, whose id is `cart#` and the session's id
     PAYMENT    the fields of the payment, and the history: one compressed attribute
     the rest   one attribute for each other field: those that conditions and indexes need, those
-               that are sealed, and those that most checks write. Because of the latter, a check
-               does not write PAYMENT again
+               that are sealed, and those that most checks write. The last ones are separate so
+               that a check does not write PAYMENT again
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ reservation_from: Final = _RESERVATION.decode
 
 
 def session_from(item: Item) -> Session:
-    """Return the session in an item that has its cart (`sessions.with_cart`), like `decode`."""
+    """Return the session in an item that includes its cart (`sessions.with_cart`).
+
+    Raises as `Codec.decode` does.
+    """
     return _SESSION.decode(unsharded(item))
 
 

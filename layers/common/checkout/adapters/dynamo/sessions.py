@@ -1,6 +1,6 @@
 """Checkout sessions in DynamoDB, through the low-level client that is passed in.
 
-Every write is conditional. If a write loses a race, the same response contains the winner's record.
+Every write is conditional. If a write loses a race, the same response contains the stored record.
 All reads are strongly consistent, except reads of indexes. Source: domain/session/transitions.py,
 design.md "Records".
 """
@@ -356,10 +356,10 @@ class DynamoSessions(PacedStore):
             failed_item(error)  # no such row: another release keeps the cart in the session's item
 
     def _stale_unless_ours(self, kind: StoredKind[R], error: ClientError, change: Change[R]) -> R:
-        """Return the stored record if it is our own write. Raise StaleRecord for any other write.
+        """Return the stored record if it is our own write, whose answer was lost.
 
-        The answer to our own write was lost. A cart in a separate item is read again, because the
-        other write may have changed the cart.
+        Raises StaleRecord if it is another write. A cart in a separate item is read again, because
+        the other write may have changed the cart.
         """
         item = failed_item(error)
         if not condition_failed(error):

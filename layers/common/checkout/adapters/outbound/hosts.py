@@ -1,4 +1,4 @@
-"""Whether the service may send requests to a host that a merchant enters."""
+"""Check whether the service may send requests to a host that a merchant enters."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class PublicReceivers:
 
 
 def _retry_after(value: str, now: datetime) -> timedelta | None:
-    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
+    """Parse Retry-After (RFC 9110 10.2.3): seconds or a date. Ignore anything else."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
