@@ -1,4 +1,4 @@
-"""Payment links: a fixed price at a public address, where each purchase makes its own session.
+"""Payment links: a fixed price at a public address, where each purchase creates its own session.
 
 The name and price of a link never change, because the link may be printed. A link can have a stock.
 A new session then takes its items from the stock, and returns them once it is certain that nothing

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def retry_on_conflict(record: T, changed: Callable[[T], T], write: Callable[[T], None]) -> T:
-    """Write the result of `changed`; after a lost race, call `changed` with the winner's version.
+    """Write the result of `changed`; after a lost race, call `changed` with the newer version.
 
     Returns the record as written. If `changed` returns its record unchanged, nothing is written.
     Raises Conflict after too many lost races, and the errors of `changed` and `write`.

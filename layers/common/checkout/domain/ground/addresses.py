@@ -21,7 +21,7 @@ from checkout.domain.ground.names import shown
 
 PART_MAX: Final = 100  # characters
 _FILE: Final = Path(__file__).with_name("address_formats.json")
-_LATIN_LAST: Final = 0x24F  # the last letter of Latin in Unicode that European names use
+_LATIN_LAST: Final = 0x24F  # the last Latin letter in Unicode that European names use
 # Names for the parts that a country's data do not name.
 _CALLED: Final = {"Z": "postal", "S": "province", "C": "city", "D": "suburb"}
 _KINDS: Final = {

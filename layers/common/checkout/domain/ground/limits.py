@@ -39,12 +39,13 @@ CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
 # A request to a wallet occupies a process until the wallet's server, which the client chooses,
 # answers. So all processes share one limit for such requests, in windows of WINDOW. Counting a
-# request costs a call to the store. A process skips this call for a client's first requests that it
-# handles, if they go to a provider that the process knows.
+# request costs a call to the store. A process skips this call for the first requests that it
+# handles for a client, if they go to a provider that the process knows.
 WINDOW: Final = timedelta(seconds=10)
 # A client's limit for unpaid items of one stock in half an hour, so that a few clients do not empty
-# the stock. It is the smaller of two numbers: the client's use cases a minute divided by
-# ITEMS_SHARE, and the items left divided by LEFT_SHARE (but at least ITEMS_LEAST).
+# the stock. It is the smaller of two numbers: the use cases that the client can begin in a
+# minute, divided by ITEMS_SHARE, and the items left, divided by LEFT_SHARE (but at least
+# ITEMS_LEAST).
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2
@@ -60,12 +61,12 @@ LETTERS_OF_SHOP: Final = 10
 LETTERS_OF_CLIENT: Final = 20
 LETTERS_TO_MAILBOX: Final = 3
 # Lists that a merchant's keys can request by the API in one WINDOW. All processes share this limit.
-# Each process leaves out the merchant's first list that it reads.
+# Each process does not count the first list that it reads for a merchant.
 LISTS: Final = 50
 LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
 LOOK_UP: Final = Rule("look-up", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
 # A process knows a provider for this long after a payment with that provider was completed. This is
-# shorter than `every`, so that a client's own payment does not raise the client's limit.
+# shorter than `every` above, so that a client's own payment does not raise the client's limit.
 KNOWN_FOR: Final = timedelta(minutes=4)

@@ -107,12 +107,12 @@ def minor_units(amount: Amount) -> int:
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value that is accepted as payment of `amount`, in the units of `amount`.
 
-    If wallets cannot have `converted` the money (`may_be_converted`), the whole amount has to
-    arrive. Otherwise up to `tolerance`, the merchant's setting, may be missing, but no more than a
-    hundredth of the amount, rounded down. The reason is that wallets that convert twice deliver one
-    unit less than quoted (decisions.md "completed means paid"). Once the customer's wallet reports
-    that the payment has `ended`, one unit may be missing even if that is more than a hundredth,
-    provided that the amount has at least ROUNDED_FROM units.
+    Unless wallets may have `converted` the money (`may_be_converted`), the whole amount has to
+    arrive. If they may have, up to `tolerance`, the merchant's setting, may be missing, but no more
+    than a hundredth of the amount, rounded down. The reason is that wallets that convert twice
+    deliver one unit less than quoted (decisions.md "completed means paid"). Once the customer's
+    wallet reports that the payment has `ended`, one unit may be missing even if that is more than a
+    hundredth, provided that the amount has at least ROUNDED_FROM units.
     """
     if not converted:
         return amount

@@ -46,8 +46,8 @@ _OF_MONGOLIAN: Final = _points("180B-180D 180F")
 _KEY_CAP: Final = "\u20e3"
 _VIRAMA: Final = 9  # the combining class of a virama, which joins two letters of an Indic script
 JOINERS: Final = frozenset("\u200c\u200d")
-# Mail programs turn each of these into a link. The search uses the text's NFKC form, in which every
-# sign is written in only one way.
+# Mail programs turn each of these into a link. The pattern is matched against the text's NFKC form,
+# in which every sign is written in only one way.
 _ADDRESS: Final = re.compile(r"@|://|\bwww\.|[a-z0-9]\.[a-z]{2,}[/?#]", re.IGNORECASE)
 
 

@@ -101,7 +101,7 @@ _NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
 
 
 def mistake_in(text: str) -> AddressMistake | None:
-    """Return the mistake if `text`, without outer blanks, is something else than an address.
+    """Return the mistake if `text`, without outer blanks, is something other than an address.
 
     Otherwise, returns None. Only `parse` finds texts that are too long, and mistakes within an
     address.

@@ -19,7 +19,7 @@ Need = TypeVar("Need", Right, Scope)
 class Door(Generic[Need]):
     """A route: the right or the scope that it `needs`, and what it moves, changes or reveals.
 
-    `limit` says how much of that an actor with a limit can do; None if limits do not apply.
+    `limit` describes the most that an actor with a limit can do there; None if limits do not apply.
     """
 
     needs: Need

@@ -243,7 +243,7 @@ class Merchant:
         return self.changed(further_endpoints=tuple(each for each in kept if each is not None))
 
     def disabled(self, at: datetime, endpoint: Endpoint | None = None) -> Merchant:
-        """Return the next version with the first endpoint disabled."""
+        """Return the next version with `endpoint`, or else the first endpoint, disabled."""
         found = endpoint or self.endpoint
         assert found is not None
         return self.with_endpoint(found, replace(found, disabled_at=at))

@@ -31,8 +31,9 @@ is also rotated before it is used.
     M2  200: ROTATED stores the new token, if the stored token is still the one that was rotated.
         ROTATED overwrites a "lost" that another process has written meanwhile.
     M3  "No such token", on the same condition: if an earlier rotation had no answer, LOST is
-        written. Otherwise REVOKED is written, because then only the wallet can have ended the
-        token. In both cases the merchant is notified, and refunds wait for approvals.
+        written. If all earlier ones had an answer, REVOKED is written, because then only the wallet
+        can have ended the token. In both cases the merchant is notified, and refunds wait for
+        approvals.
         Any other answer decides nothing. When the lease has ended, the next rotation uses the same
         token, and the wallet either accepts the token or answers that the token is gone.
 

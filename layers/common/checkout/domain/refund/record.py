@@ -114,11 +114,11 @@ NOT_BY_BUDGET: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RefundRef:
-    """A refund as its session stores it: the amount that it holds, also in the payer's asset.
+    """A refund as its session stores it, with the amount that the refund holds.
 
     `amount` is in minor units of the session's currency. When the refund ends, `amount` is reduced
     to what was sent; for a note that the customer was paid back elsewhere, it stays the same.
-    `give` is 0 if the customer's side is not fixed.
+    `give` is the amount in the payer's asset, or 0 if the customer's side is not fixed.
     """
 
     id: str

@@ -25,7 +25,7 @@ from open_payments.errors import Reason
 if TYPE_CHECKING:
     from checkout import answers
 
-# Each is found by the attempt's problem, or by its outcome if it has no problem.
+# Each message is found by the attempt's problem, or by its outcome if it has no problem.
 MESSAGES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",

@@ -185,7 +185,7 @@ class Session(InFlight, Purchase):
 
     @property
     def paid_at(self) -> datetime:
-        """Return when it was paid. If money came late or in part, return when it was created."""
+        """Return when it was paid or, if money came late or in part, when it was created."""
         return self.completed_at or self.created_at
 
     @property
@@ -275,7 +275,7 @@ class Session(InFlight, Purchase):
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
     def status_at(self, now: datetime) -> Status:
-        """Return the status for readers at `now` (decisions.md "Expiry")."""
+        """Return the status to show at `now` (decisions.md "Expiry")."""
         return Status.EXPIRED if self.overdue(now) else self.status
 
     @property

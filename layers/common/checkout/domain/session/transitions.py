@@ -64,7 +64,7 @@ returns and the callback's hash verifies.
         In C8, -> open means PAYMENT_REFUSED. The same transaction writes the event PAYMENT_FAILED,
         if an endpoint has requested it.
     W7  -> processing, with the outgoing payment. If a sweep has rescheduled the session meanwhile,
-        W7 loses the race, but the 201 must not be lost. So W7 is written again, over the winner's
+        W7 loses the race, but the 201 must not be lost. So W7 is written again, over the newer
         version, as long as that version is still paying by the same instruction and not closing.
 
 Confirm (flows/session/completion.py, reconcile.py; flows/payment/proof.py).
@@ -131,9 +131,9 @@ RETURN_REPORTED stores the browser's report of a decline or a time-out at the wa
 unsigned, so it changes neither the status nor the payment.
 
 Stock (domain/links.py). A session of a payment link with a stock holds the items that it sells. The
-transaction that creates the session takes them from the stock. The first write after which it is
-certain that nothing was sold (`Session.unsold`) returns them in the same transaction. That write is
-one of three: the end of a session without an incoming payment, the last step of the end of a
+transaction that creates the session takes them from the stock. As soon as a write makes it certain
+that nothing was sold (`Session.unsold`), it returns them in the same transaction. That write is one
+of three: the end of a session without an incoming payment, the last step of the end of a
 session with one, or GIVEN_UP. Every write is conditional on the version, so the items are returned
 only once. If money arrived late, they are not returned.
 
@@ -155,8 +155,8 @@ is accounted for. It is refused for all other sessions, because a payment may st
 
 A session to which no wallet was ever given (record.py, left_to_clock) ends by the clock alone:
 nothing is written, unless its merchant has requested the event about the end
-(flows/schedule/expiries.py). A reader writes EXPIRY_PASSED only while a write that began in time
-could still arrive.
+(flows/schedule/expiries.py). A process that reads the session writes EXPIRY_PASSED only while a
+write that began in time could still arrive.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a lease in continuing is live. If a lease in preparing or continuing has lapsed,

@@ -200,7 +200,7 @@ def _unsigned(
 
 
 def _differences(name: str, body: str, sent: str | None, secret: str) -> tuple[Finding, ...]:
-    """Compare bodies. `name` says which body was signed: the given one, `sent`, or a variant."""
+    """Compare bodies. `name` identifies the signed body: the given one, `sent`, or a variant."""
     if name == "":
         return (Finding(code="right", good=True, secret=secret),)
     exactly = _difference(body, sent) if sent is not None else None

@@ -114,7 +114,7 @@ def create(
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     If `stock` is empty, the stock is unlimited. If `success_url` is empty, customers stay on the
-    receipt's page. `asks` says `required` or `optional` for each detail or address; customers are
+    receipt's page. `asks` maps details and addresses to `required` or `optional`; customers are
     not asked for those that are empty or absent. `ships_to` has country codes, or is empty for all
     countries. `at_once` is the number of items that a customer can buy at once; empty means one.
     The record that `reserve` makes is written together with the link. Raise MerchantUnproven,

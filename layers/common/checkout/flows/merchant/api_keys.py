@@ -116,7 +116,7 @@ def create(
     refund_cap: RefundCap | None = None,
     reserve: Reserve[NewKey] | None = None,
 ) -> NewKey:
-    """Create a key with these scopes, which ends at `ends_at` unless that is None.
+    """Create a key with these scopes, which ends at `ends_at`, or never if `ends_at` is None.
 
     The new key cannot have more rights than its maker. If the maker is a key, the new key cannot be
     valid for longer than the maker. The record that `reserve` makes is written together with the

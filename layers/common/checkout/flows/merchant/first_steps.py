@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The results of two checks: the wallet has the currency of the setup, and the key is found.
+    """Whether the wallet has the currency of the setup, and whether the key is found.
 
     Wallets read the key at the merchant's wallet address or, without a key file, at our client
     document.

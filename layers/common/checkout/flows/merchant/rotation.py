@@ -96,8 +96,8 @@ def _renewed(services: PayServices, merchant: Merchant) -> Merchant:
 
     If they already are, the same object is returned.
 
-    Its key for details is wrapped for the API if DETAILS_KMS_KEY was set later. Raises
-    SecretUnreadable if a secret cannot be decrypted.
+    The merchant's key for details is wrapped for the API if DETAILS_KMS_KEY was set after the
+    merchant's setup. Raises SecretUnreadable if a secret cannot be decrypted.
     """
     vault = services.vault
     place = private_key_place(merchant.id)

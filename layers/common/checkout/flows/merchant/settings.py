@@ -42,7 +42,7 @@ _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 # The pages that the footer links to, and their names in the dashboard's sentences.
 RULES: Final = {"terms": "the terms", "refunds": "the refunds", "privacy": "the privacy page"}
-# Their names in the audit log.
+# The names of the settings in the audit log.
 _CALLED: Final = {
     "name": "display name",
     "accent_color": "accent color",
@@ -226,7 +226,7 @@ def _typed_color(typed: str) -> str | None:
 def _read_as(
     read: Callable[[str], str | None], param: str, text: str, *, required: bool = False
 ) -> Callable[[str], str | None]:
-    """Return a reader that raises ParameterInvalid with this `text` if `read` returns None.
+    """Return a function like `read` that raises ParameterInvalid with `text` instead of None.
 
     An empty text removes a value that is not required.
     """

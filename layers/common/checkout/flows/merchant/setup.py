@@ -2,7 +2,7 @@
 
 The private key must belong to the public key that is registered at the wallet under the given key
 id. A wallet can belong to only one merchant. Without a key file, the service acts as the merchant's
-client at wallets, with a key that this module makes
+client at wallets, with a key that this module generates
 (docs/decisions/0023-the-service-is-the-merchants-client.md). Source: spec.md "Merchant setup
 procedure".
 """
@@ -154,7 +154,7 @@ def add_api_key(
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
     """Store a new private key and key id. The wallet is read again. Raises SetupRefused.
 
-    Without a key file, the service makes a new key. Sessions in flight continue with the client
+    Without a key file, the service generates a new key. Sessions in flight continue with the client
     that began them, which signs with the wallet's own key or with ours.
     """
     merchant = _existing(services, new.wallet_address)
@@ -253,7 +253,7 @@ def _signer(
 
 
 def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
-    """Return a merchant's fields with one more key of our client, which signs from some minutes on.
+    """Return a merchant's fields with one more key of our client, which signs after some minutes.
 
     Keys that were replaced more than a day ago are removed from our document. If the present key
     cannot be decrypted because ENCRYPTION_KEY was lost, the new key signs at once.

@@ -50,8 +50,8 @@ def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
     """End a merchant's suspension, even if it was caused by a pause of all sales.
 
-    If the merchant has signed up, this also confirms that the wallet is theirs. Raise as `suspend`
-    does, and Conflict also if the wallet belongs to another merchant.
+    If the merchant has signed up, `resume` also confirms that the wallet is theirs. Raise as
+    `suspend` does, and Conflict also if the wallet belongs to another merchant.
     """
     merchant = merchants.get(services.merchants, merchant_id)
     if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
@@ -65,7 +65,7 @@ def pause_all(services: DashboardServices) -> Changed:
 
 
 def resume_all(services: DashboardServices) -> Changed:
-    """End the suspensions by `pause_all`. Merchants suspended individually stay suspended."""
+    """End the suspensions by `pause_all`. Merchants that `suspend` has suspended stay suspended."""
     return _each(services, Suspension.WITH_ALL, None)
 
 

@@ -46,9 +46,9 @@ def read(calls: WalletCalls, record: InFlight) -> IncomingPaymentState:
     """Read the incoming payment. Money that an earlier read has shown is included in any case.
 
     "Not found" after the expiry means that the incoming payment is unpaid, because providers delete
-    expired unpaid incoming payments. If money was seen before, "not found" means that it is closed
-    only NEVER_CLOSED_AFTER after the session's expiry. Raises open_payments errors. Then its state
-    is not known.
+    expired unpaid incoming payments. If money was seen before, "not found" means that it is closed,
+    but only from NEVER_CLOSED_AFTER after the session's expiry on. Raises open_payments errors; the
+    state of the incoming payment is then not known.
     """
     assert record.incoming_payment is not None
     url = record.incoming_payment.id

@@ -56,7 +56,7 @@ def write_decided(
     decide: Callable[[R], Change[R] | None],
     reserve: Reserve[R] | None = None,
 ) -> R:
-    """Write the change that `decide` returns; after a lost race, decide again from the winner.
+    """Write the change that `decide` returns; after a lost race, decide on the stored record.
 
     Returns the record as written, or unchanged if `decide` returns None. Raises StaleRecord after
     TRIES lost races, KeyHeld as `commit` does, and what `decide` raises.

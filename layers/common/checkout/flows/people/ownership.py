@@ -63,8 +63,8 @@ def waits(merchant: Merchant) -> bool:
 def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> ProofRequest:
     """Request the approval at the merchant's wallet. The same `browser` must return from there.
 
-    Raise MemberUnexpectedState if there is nothing to prove, MerchantWalletError, RateLimited,
-    Conflict.
+    Raise MerchantWalletError, RateLimited, Conflict, and MemberUnexpectedState if there is nothing
+    to prove.
     """
     merchant = _waiting(services, actor)
     paying = services.paying()
@@ -100,8 +100,8 @@ def finish(
 
     Return 0, or the seconds after which the browser must call the same URL again. Raise
     CallbackInvalid for a callback that does not verify, without any write or wallet call. Raise
-    MemberUnexpectedState, ParameterInvalid if this browser has requested no approval,
-    MerchantWalletError, Conflict if the wallet belongs to another merchant.
+    MemberUnexpectedState, MerchantWalletError, ParameterInvalid if this browser has requested no
+    approval, and Conflict if the wallet belongs to another merchant.
     """
     merchant = _waiting(services, actor)
     now, place = services.clock.now(), place_of(browser, _purpose(merchant))

@@ -233,7 +233,7 @@ def _at_most(actor: Actor, cap: RefundCap | None) -> str:
 
 
 def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
-    """Revoke a member. Their sign-ins end with their next request. Raise as `change_role`."""
+    """Revoke a member. Their sign-ins end with their next request. Raise as `change_role` does."""
     member = find(services, actor, member_id)
     _write(services, member, member.changed(revoked_at=services.clock.now()))
     _end_invitations(services, member.id, actor)

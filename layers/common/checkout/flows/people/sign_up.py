@@ -102,7 +102,7 @@ def finish(
 ) -> SignedIn:
     """Create the shop and its owner with the browser's new passkey, and sign the owner in.
 
-    Raise as `admitted` and `look_up`, ParameterInvalid for a passkey that does not verify, and
+    Raise as `admitted` and `look_up` do, ParameterInvalid for a passkey that does not verify, and
     RateLimited after too many shops in a day.
     """
     invitation = admitted(services, token, client=client)

@@ -92,10 +92,11 @@ def is_open(services: Services, refund: Refund) -> bool:
 def take(
     services: PayServices, session_id: str, token: str, typed: str, *, client: str | None
 ) -> Refund:
-    """Read the wallet that the customer at `client` `typed`, and store it.
+    """Read the wallet that the customer `typed`, and store it.
 
-    Returns the refund, which is unchanged if the link was already used or is no longer valid.
-    Raises ResourceMissing, WalletInvalid, WalletUnreachable, RateLimited, SessionBusy.
+    `client` is the customer's network address. Returns the refund, which is unchanged if the link
+    was already used or is no longer valid. Raises ResourceMissing, WalletInvalid,
+    WalletUnreachable, RateLimited, SessionBusy.
     """
     refund = find(services, session_id, token)
     if not is_open(services, refund):

@@ -111,7 +111,7 @@ def limits_of(terms: Terms) -> Limits:
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
-    """Return the requested terms. If the wallet is the same, its months and sums continue."""
+    """Return the requested terms. For the same wallet, the budget's months and sums continue."""
     payer = own_wallet(merchant)
     before = mandate.terms
     same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)

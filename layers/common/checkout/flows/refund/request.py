@@ -81,7 +81,7 @@ def create(
     The record that `reserve` makes is written together with the refund. Raises ResourceMissing,
     SessionUnexpectedState, PaymentInProgress, AmountTooLarge, AmountTooSmall,
     AmountNotRepresentable, ParameterMissing, ParameterInvalid, RefundUnexpectedState, SessionBusy,
-    PermissionMissing beyond the actor's cap, KeyHeld.
+    KeyHeld, and PermissionMissing beyond the actor's cap.
     """
     wallet = _wallet(services, asked.wallet)
     refund_id = new_refund_id(services.random_bytes)
@@ -147,8 +147,8 @@ def _over_the_day(key: Actor, used: int) -> PermissionMissing:
 def require_own(key: Actor, refund: Refund) -> None:
     """Raise PermissionMissing if an actor with a limit may not change this refund or note.
 
-    Such an actor may change only requests of their own that are within the limit. Otherwise the
-    actor could cancel a refund that an owner has requested, or redirect it to another wallet.
+    Such an actor may change only requests of their own that are within the limit, so that the
+    actor cannot cancel a refund that an owner has requested, or redirect it to another wallet.
     """
     if not is_own(key, refund):
         raise PermissionMissing(
@@ -262,8 +262,8 @@ def update_metadata(
 ) -> Refund:
     """Write the metadata that `merge` returns; nothing else of the refund changes.
 
-    Raises ResourceMissing, PermissionMissing as `require_own` does, RefundUnexpectedState while the
-    refund is being sent, SessionBusy, KeyHeld, and the errors of `merge`.
+    Raises ResourceMissing, SessionBusy, KeyHeld, PermissionMissing as `require_own` does,
+    RefundUnexpectedState while the refund is being sent, and the errors of `merge`.
     """
     refund = get(services, key, refund_id)
     require_own(key, refund)

@@ -93,7 +93,7 @@ def finish(
 def _claim_and_pay(
     services: PayServices, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    """Claim the approval (W5) and pay. If the claim is lost, return the winner's session."""
+    """Claim the approval (W5) and pay. If the claim is lost, return the stored session."""
     merchant = merchants.of(services.merchants, session)
     calls = WalletCalls.begin(services, merchant, within=DEADLINE)
     try:

@@ -32,8 +32,8 @@ def update(
 ) -> Session:
     """Write the metadata that `merge` returns, together with the record that `reserve` makes.
 
-    Raises ResourceMissing, PaymentInProgress while a payment may be under way, SessionBusy,
-    KeyHeld, and the errors of `merge`.
+    Raises ResourceMissing, SessionBusy, KeyHeld, PaymentInProgress while a payment may be under
+    way, and the errors of `merge`.
     """
     for _ in range(TRIES):
         session = lookup.own(services, key, session_id)

@@ -43,7 +43,7 @@ def write(
 def deal_with(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
     """Mark the session's case as dealt with, or as open again. A later case begins as open.
 
-    Raise ResourceMissing, ParameterInvalid if the session does not need a person, and Conflict.
+    Raise ResourceMissing, Conflict, and ParameterInvalid if the session does not need a person.
     """
     session = lookup.own(services, key, session_id)
     case = case_of(session)

@@ -64,13 +64,14 @@ LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be w
 def submit_wallet(
     services: PayServices, session_id: str, typed: str, *, client: str | None = None
 ) -> Session:
-    """Prepare the payment from the wallet address that the customer at `client` `typed`.
+    """Prepare the payment from the wallet address that the customer `typed`.
 
-    Returns the session, which awaits approval and has a quote and an interact URL, or is completed
-    or processing if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
-    WalletUnreachable, WalletUnavailable, AmountTooSmallForWallet, MerchantWalletError (the session
-    is open again), SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited,
-    ResourceMissing (nothing changed).
+    `client` is the customer's network address. Returns the session, which awaits approval and has a
+    quote and an interact URL, or is completed or processing if its incoming payment was paid from
+    outside meanwhile. Raises WalletInvalid, WalletUnreachable, WalletUnavailable,
+    AmountTooSmallForWallet and MerchantWalletError, which after W1 leave the session open again;
+    SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited; and ResourceMissing, after
+    which nothing has changed.
     """
     url = address_in(services, typed)
     session = apply_clock(services, load(services, session_id))

@@ -297,7 +297,10 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
 
 
 def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
-    """Return these fields for an ended session. After ACCOUNT_FOR, only the merchant can decide."""
+    """Return the fields that schedule the next check of an ended session.
+
+    After ACCOUNT_FOR, only the merchant can decide.
+    """
     last_end = session.incoming_payment_ends_at + FENCE
     if now >= last_end + ACCOUNT_FOR:
         return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}

@@ -62,7 +62,8 @@ def file(
     """Store the withdrawal. Return the stored one, and whether it was new.
 
     The caller acknowledges a new withdrawal in the `language` of the page. If the session already
-    has a withdrawal, nothing is stored. Raises ResourceMissing if the time is over, Unavailable.
+    has a withdrawal, nothing is stored. Raises Unavailable, and ResourceMissing if the time is
+    over.
     """
     if not is_open(services, merchant, session):
         raise ResourceMissing(NONE)
@@ -110,7 +111,7 @@ def acknowledge(
 def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
     """Send a withdrawal's acknowledgement that was not sent; return the record as it is afterwards.
 
-    Raises ResourceMissing if its session or merchant is missing, Unavailable.
+    Raises Unavailable, and ResourceMissing if its session or merchant is missing.
     """
     now = services.clock.now()
     if known.acknowledge_at is None or now < known.acknowledge_at:
@@ -132,7 +133,7 @@ def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
 def answer(services: DashboardServices, key: Actor, session_id: str, *, done: bool) -> None:
     """Mark the withdrawal as answered (`done`) or as open again.
 
-    Raise ResourceMissing, ParameterInvalid without a withdrawal, Conflict.
+    Raise ResourceMissing, Conflict, and ParameterInvalid if there is no withdrawal.
     """
     session = lookup.own(services, key, session_id)
     before = services.withdrawals.get(session.id)

@@ -140,7 +140,7 @@ class Enqueued:
 def due_events(
     events: DynamoEvents, now: datetime, run_concurrently: Concurrency, part: ShardRange = WHOLE
 ) -> Sequence[DueEvent]:
-    """Return events due within AHEAD.
+    """Return the events that are due within AHEAD.
 
     An event that was enqueued is returned again only if it is still due after ENQUEUED_FOR.
     """
@@ -177,7 +177,7 @@ def enqueue_due(
 
 
 def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
-    """Yield each merchant's longest due event, then each merchant's next event, and so on."""
+    """Yield each merchant's most overdue event, then each merchant's next event, and so on."""
     by_merchant: dict[str, list[DueEvent]] = defaultdict(list)
     for due in found:
         by_merchant[due.merchant].append(due)

@@ -3,7 +3,7 @@
 Each function changes one endpoint by its id, or the merchant's first endpoint if no id is given. A
 change `by` a key or member is recorded in the audit log; a change by the operator is not.
 
-The plain text of a secret is returned only by the call that makes the secret. This module sends no
+The plain text of a secret is returned only by the call that generates it. This module sends no
 events; it stores and enqueues them.
 """
 
@@ -339,7 +339,7 @@ def _failed(
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
-    """Return the id of an endpoint's log, or None for the first, whose log is the merchant's."""
+    """Return the id of an endpoint's log; None for the first, because its log is the merchant's."""
     first = merchant.endpoint
     return None if first and first.id == endpoint else endpoint
 
@@ -368,7 +368,7 @@ def address_of(endpoint: Endpoint | None) -> str | None:
 def _set_by(services: DashboardServices, key: Actor) -> dict[str, Any]:
     """Return an endpoint's fields about the actor who sets its address.
 
-    If a key without the right to read sets the address, no customers' details are sent to it.
+    If a key without the right to read sets the address, no customers' details are sent there.
     """
     blind = isinstance(key, ApiKey) and Scope.READ not in key.scopes
     return {"set_by": key.id, "set_at": services.clock.now(), "withheld": 1 if blind else None}
@@ -381,7 +381,7 @@ def _noted(services: DashboardServices, by: Actor | None, done: Configured) -> C
 
 
 def _told(old: Endpoint | None, url: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields, but with the old setter if the address does not change."""
+    """Return the fields, with `set_by` and `set_at` of `old` if the address does not change."""
     if old is None or old.set_by is None or old.url != url:
         return dict(fields)
     return {**fields, "set_by": old.set_by, "set_at": old.set_at}
