@@ -1,8 +1,8 @@
 """Declare the protocols through which the flows use the outside world.
 
 A protocol is here if it has two implementations, between which `wiring.py` chooses. The stores have
-only one implementation, `adapters/dynamo`, which tests run over tables in memory. So this module
-has no protocols for the stores, only their results and errors.
+only one implementation, `adapters/dynamo`, which the tests use too, with tables in memory. So this
+module has no protocols for the stores, only their results and errors.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
 raises `StaleRecord`, `StaleMerchant` or `StaleEvent`, which carries the stored record. The caller

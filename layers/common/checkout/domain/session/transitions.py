@@ -137,9 +137,9 @@ of three: the end of a session without an incoming payment, the last step of the
 session with one, or GIVEN_UP. Every write is conditional on the version, so the items are returned
 only once. If money arrived late, they are not returned.
 
-Refunds (domain/refund/transitions.py). REFUND_REQUESTED holds an amount of the money that an ended
-session has received. PAID_ELSEWHERE does the same for a note that the merchant has paid the
-customer back by other means. REFUND_SETTLED releases the part that was not sent. Each of these
+Refunds (domain/refund/transitions.py). REFUND_REQUESTED reserves a part of the money that an ended
+session has received. PAID_ELSEWHERE reserves a part because the merchant has noted that they paid
+the customer back by other means. REFUND_SETTLED releases the part that was not sent. Each of these
 events is written in one transaction with the refund.
 
 Details (flows/session/details.py). DETAILS_GIVEN stores the customer's details, sealed, in one

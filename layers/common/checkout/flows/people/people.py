@@ -288,7 +288,7 @@ def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) ->
 
 
 def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
-    """Allow or end signing in to the dashboard with API keys. The end signs out all keys.
+    """Allow or stop signing in to the dashboard with API keys. Stopping signs out every key.
 
     The keys are written even if nothing changes, because this repairs a key that was created during
     an earlier change. Raise Conflict, and MemberUnexpectedState if no owner has a passkey.

@@ -146,8 +146,8 @@ def note_reported(services: PayServices, session: Session, result: str, *, brows
     """Store the `result` with which a browser returns without an approval.
 
     The result is unsigned and names no approval, so it decides nothing. It is stored once, in the
-    waiting attempt, if `browser` proves that this approval was begun in this browser or moved to
-    it.
+    waiting attempt, if `browser` proves that the attempt's approval was begun in this browser or
+    moved to it.
 
     Returns the session as it is afterwards. After a lost race, nothing is stored.
     """

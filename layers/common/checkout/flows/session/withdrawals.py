@@ -109,7 +109,7 @@ def acknowledge(
 
 
 def acknowledge_if_due(services: PayServices, known: Withdrawal) -> Withdrawal:
-    """Send a withdrawal's acknowledgement that was not sent; return the record as it is afterwards.
+    """Send a withdrawal's acknowledgement if it is still due; return the record after that.
 
     Raises Unavailable, and ResourceMissing if its session or merchant is missing.
     """
