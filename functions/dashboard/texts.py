@@ -456,7 +456,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
 NOT_SENT: Final = "Not sent"  # no endpoint requested the event, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
-    Format.STRIPE: "In the format that Stripe's libraries read",
+    Format.STRIPE: "The format of Stripe's libraries",
 }
 FORM_SAMPLES: Final[Mapping[Format, str]] = {
     Format.NATIVE: '{"id": "cs_…", "status": "completed", "amount_total": 2000, "currency": "usd", '
