@@ -282,8 +282,7 @@ def test_a_page_that_nobody_touches_polls_less_often_unless_money_is_under_way(
     if pays:
         approved(recording)
     asked = polled(recording)
-    recording.page.clock.run_for(60_000)
-    recording.page.wait_for_timeout(500)
+    recording.run(60)
     assert len(asked) in (polls - 1, polls, polls + 1)
 
 
