@@ -18,7 +18,7 @@ from fastapi import Depends, Response
 
 from checkout.domain.ground.errors import ParameterInvalid, Unavailable
 from checkout.domain.ground.providers import Provider, name_of
-from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.ground.typed_amount import said_amounts, typed_amount
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
 from checkout.domain.merchant.record import Ownership
@@ -152,7 +152,6 @@ Understood = Annotated[Filters, Depends(understood)]
 
 
 router = PageRouter(section=("", "Transactions"))
-NOTHING: Final = SessionList((), None)
 
 
 @router.page("", Door(Right.READ, "customers' details"))
@@ -166,14 +165,17 @@ async def transactions(request: Page, filters: Filtered) -> Response:
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
     found = (
-        NOTHING if filters.wrong else reports.find_transactions(services, key, filters.text, query)
+        reports.NOTHING
+        if filters.wrong
+        else reports.find_transactions(services, key, filters.text, query)
     )
     whole = not filters.active and query.cursor is None and found.next_cursor is None
     if not filters.active and not whole:
         query = replace(query, concern=Concern.PAYMENT)
         found = reports.find_transactions(services, key, "", query)
     usual = Concern.PAYMENT.value if query.concern is Concern.PAYMENT else EVERYTHING
-    stopped = query.filters and found.next_cursor is not None
+    filtered = query.filters or said_amounts(filters.text)
+    stopped = filtered and found.next_cursor is not None
     tab = filters.typed["status"] or ("" if filters.active else usual)
     older, newer = _around(key, query, found)
     return page(

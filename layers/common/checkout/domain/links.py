@@ -118,6 +118,7 @@ class PaymentLink:
         customer_details: str | None = None,
         customer_further: str | None = None,
         customer_mark: str | None = None,
+        customer_marks: tuple[str, ...] = (),
         quantity: int = 1,
         row: str | None = None,
     ) -> Session:
@@ -125,9 +126,9 @@ class PaymentLink:
 
         A customer who cancels returns to the link's own page. If the link has no `success_url`, a
         customer who has paid sees the receipt page. `customer_details` and `customer_further` are
-        sealed. A search for `customer_mark` finds the session. `row` is the stock's row from which
-        the session takes its items. Raises AmountNotRepresentable and UrlInvalid, because the
-        wallet or the return hosts may have changed since the link was made.
+        sealed. A search for `customer_mark` or one of `customer_marks` finds the session. `row` is
+        the stock's row from which the session takes its items. Raises AmountNotRepresentable and
+        UrlInvalid, because the wallet or the return hosts may have changed since the link was made.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -172,6 +173,7 @@ class PaymentLink:
             customer_details=customer_details,
             customer_further=customer_further,
             customer_mark=customer_mark,
+            customer_marks=customer_marks,
             link=row,
             part=part_of(session_id, merchant.parts),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
