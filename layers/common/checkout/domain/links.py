@@ -36,6 +36,7 @@ _ROW: Final = "#"  # between a link's id and the number of a row
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no items
 METADATA_NAME: Final = "payment_link"
+_AT_LINK: Final = "at a payment link"  # the note of the first step in the history
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
 _QUANTITY: Final = re.compile("[0-9]{1,4}")
@@ -176,8 +177,17 @@ class PaymentLink:
             customer_marks=customer_marks,
             link=row,
             part=part_of(session_id, merchant.parts),
-            history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
+            history=(HistoryEntry(at=now, event="created", note=_AT_LINK),),
         )
+
+
+def began_at_link(session: Session) -> bool:
+    """Return whether the session began at a payment link, and not by a request of a server.
+
+    A long history no longer has its first step, and a merchant can change the metadata.
+    """
+    noted = any(each.note == _AT_LINK for each in session.history[:1])
+    return noted or (session.request_id is None and METADATA_NAME in session.metadata)
 
 
 def order_of(session_id: str) -> str:
