@@ -322,7 +322,7 @@ def test_the_tolerance_is_explained_as_an_amount(browser: Browser) -> None:
     assert "in units of 0.01 USD" in page.main
     assert "Now 0.01 USD." in page.main
     browser.post("/settings", {"tolerance": "25"})
-    assert "now 0.25 USD" in browser.get("/settings").page.main
+    assert "Now 0.25 USD." in browser.get("/settings").page.main
 
 
 @pytest.mark.parametrize("kind", PICTURES)
