@@ -74,6 +74,8 @@ def named(need: ActionItem, read: Read) -> str:
     if need.case is Case.PARTIAL_PAYMENT:
         part = _received(session) if session else "a part"
         total = f"{part} of {total}"
+    if need.case is Case.WITHDRAWAL:
+        return f"order {name} ({total})" if need.name != need.target else f"a purchase of {total}"
     return f"{total} of order {name}" if need.name != need.target else total
 
 
