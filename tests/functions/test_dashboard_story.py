@@ -253,6 +253,10 @@ def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: B
     assert len([row for row in rows if "Declined" in row]) == 1
     page = browser.get(f"/transactions/{made['refused'].id}").page
     assert "20.00 USD Open Payment refused" in page.main
+    ended = stored(shop, after(refused(), Event.EXPIRE_REQUESTED))
+    badges = browser.get(f"?q={ended.id}").page.all("span")
+    said = [each.text[0] for each in badges if each.attributes.get("class", "").startswith("badge")]
+    assert said == ["Payment refused"], "one badge, also after the end"
 
 
 @pytest.mark.parametrize(("reference", "metadata", "number", "_"), ORDER_NUMBERS)
