@@ -117,14 +117,17 @@ def sums(session: Session) -> Iterator[Decimal]:
 
     Each sum is yielded exactly, and rounded to the decimals that the pages show.
     """
-    received = replace(session.receive, value=session.received or 0)
-    for amount in (session.receive, session.quote and session.quote.debit, received):
-        if amount:
-            exact = Decimal(amount.decimal())
-            yield exact
-            digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
-            for rounding in (ROUND_UP, ROUND_DOWN):
-                yield exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
+    amounts = [session.receive]
+    if session.quote is not None:
+        amounts.append(session.quote.debit)
+    if session.received:
+        amounts.append(replace(session.receive, value=session.received))
+    for amount in amounts:
+        exact = Decimal(amount.decimal())
+        yield exact
+        digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
+        for rounding in (ROUND_UP, ROUND_DOWN):
+            yield exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
 
 
 def outer_ids(session: Session) -> list[str]:
