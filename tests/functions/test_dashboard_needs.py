@@ -363,8 +363,9 @@ def test_the_page_of_a_payment_has_one_alert_also_after_an_error(
 ) -> None:
     set_endpoint(shop, disabled_at=NOW)
     session = flag(shop, Status.PROCESSING, **PART)
-    answer = browser.post(f"/transactions/{session.id}/cancel")
-    assert answer.status == 409
+    tags = {"text": "", "tags": ",".join(map(str, range(99))), "read": "0"}
+    answer = browser.post(f"/transactions/{session.id}/note", tags)
+    assert answer.status == 400
     [alert] = answer.page.all("div", role="alert")
     assert "Needs attention" in "".join(alert.text)
     [banner] = answer.page.all("div", **{"class": "needs calm"})

@@ -8,7 +8,7 @@
                               shop has asked for it; keyed hashes are stored
     metadata, item names      other whole values, and the first words of the items' names, once a
                               wallet was given
-    sums                      the price, what the customer paid, what arrived; no index has these
+    sums                      the price, what the customer paid, what arrived; found by reading
 
 Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
 `host/path`) make no difference. In a name or a postal code, neither do blanks, signs and accents.
