@@ -8,7 +8,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -68,12 +67,9 @@ def main() -> int:
 
 
 def _dev(place: Place) -> int:
-    began = time.monotonic()
     try:
         with running_world(place):
-            print(
-                f"ready in {time.monotonic() - began:.1f} s; press Ctrl-C to stop (data is kept)\n"
-            )
+            print("ready; press Ctrl-C to stop (data is kept)\n")
             print(f"shop      {place.shop}")
             print(f"API       {place.checkout}/api")
             print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")

@@ -26,6 +26,8 @@ from sandbox.terminal import say
 PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
 _PATIENCE: Final = 30.0  # seconds
+# The outcome of a payment is known later than that: 35 s after the incoming payment is closed.
+_OUTCOMES: Final = 3
 _FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
 _FORM_TOKEN: Final = re.compile(r'name="form_token" value="([^"]+)"')
 _APPROVAL: Final = re.compile(r'<a class="button(?: quiet)?" href="([^"]+)" rel="noreferrer">')
@@ -52,7 +54,7 @@ class Demo:
     """A purchase by the owner of `wallet` from the merchant of `api_key`, whose asset is USD.
 
     `say` is called with one line per step. The demo waits `patience` seconds for each answer and
-    state.
+    state, and _OUTCOMES times as long for the outcome of the payment.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class Demo:
             raise DemoFailed(f"the refund has no price: {_alert(asked.text)}")
         refund_id = asked.url.path.rpartition("/")[2]
         self._say(f"refund    {asked.url}")
-        callback = self._approve(html.unescape(approval[1]))
+        callback = self._approve(html.unescape(approval[1]), who="the shopkeeper")
         deadline = time.monotonic() + self._patience
         while _WAIT in self._http.get(callback).text:
             if time.monotonic() > deadline:
@@ -183,8 +185,8 @@ class Demo:
         self._say(f"session   {session['id']} is {session['status']}")
         return session
 
-    def _approve(self, interact_url: str) -> str:
-        """Press "Approve" at the customer's wallet; return the URL that the wallet redirects to."""
+    def _approve(self, interact_url: str, who: str = "the customer") -> str:
+        """Press "Approve" at the wallet of `who`; return the URL that the wallet redirects to."""
         consent = self._http.get(interact_url, follow_redirects=True)
         form = _FORM.search(consent.text)
         if consent.status_code != 200 or form is None:
@@ -197,7 +199,7 @@ class Demo:
             target = str(answer.url.join(answer.headers["location"]))
             ours = target.startswith(f"{self._place.checkout}/")
             if ours and f"{TEST_WALLETS}/" not in target:
-                self._say("approved  the wallet sends the customer back")
+                self._say(f"approved  the wallet sends {who} back")
                 return target
             answer = self._http.get(target)
         raise DemoFailed(f"the wallet does not redirect the customer back ({answer.status_code})")
@@ -219,7 +221,7 @@ class Demo:
 
     def _wait(self, session_id: str, page: str) -> dict[str, Any]:
         """Poll until the payment is settled, like the page in the browser; return the session."""
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._patience * _OUTCOMES
         while True:
             status = self._json(self._http.get(f"{page}/status"), 200)["status"]
             if status != "processing" or time.monotonic() > deadline:
@@ -228,6 +230,11 @@ class Demo:
         url = f"{self._api}/{session_id}"
         session = self._json(self._http.get(url, headers=self._authorization), 200)
         self._say(f"session   {session_id} is {session['status']}")
+        if session["status"] == "open":
+            raise DemoFailed("the payment failed: no money arrived, and another wallet can pay now")
+        if session["status"] == "processing":
+            seconds = self._patience * _OUTCOMES
+            raise DemoFailed(f"no outcome after {seconds:.0f} s; the session's page will show it")
         if session["status"] != "completed":
             raise DemoFailed(f"the session is {session['status']}, not completed")
         return session

@@ -190,6 +190,12 @@ def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
     assert "/dashboard" in made
     merchant = made.split()[1]
     assert f'  checkout invite --merchant {merchant} --name "Ada Lovelace"\n' in made
+    assert cli.main([*common, "--by-make"]) == 1
+    refused = capsys.readouterr().err
+    assert "Make another API key at http://localhost:4000/dashboard/keys." in refused
+    assert "--" not in refused, "make takes no flags"
+    assert cli.main(["setup", "--wallet-address", "", "--name", "", "--by-make"]) == 1
+    assert "make merchant WALLET=https://" in capsys.readouterr().err
     assert cli.main([*common, "--new-api-key", "--by-make"]) == 0
     made = capsys.readouterr().out
     assert "API key   sk_" in made

@@ -1,4 +1,4 @@
-"""The reference at /docs: one HTML page for each document, without scripts.
+"""The reference at /docs: one HTML page for each document. Its script only searches and copies.
 
 Everything on it comes from the documents, from the meanings in docs/tables.py and from the code in
 docs/webhooks.md that is tested.
@@ -50,7 +50,9 @@ def native(document: Object) -> str:
     """Return the page of the native API, with the first steps and all errors."""
     body = [
         _section("start", "Create a session", _start(document)),
+        _section("try", "Pay without a customer", _try()),
         _section("verify", "Verify a webhook", _verify()),
+        _section("refund", "Refund a payment", _refund(document)),
         _section("operations", "Operations", _operations(document)),
         _section("objects", "Objects", _objects(document)),
         _section("events", "Webhook events", _events(document)),
@@ -86,14 +88,18 @@ def _page(document: Object, body: Sequence[str], other: tuple[str, str]) -> str:
 <meta name="color-scheme" content="light dark">
 <title>{escape(info["title"])}: reference</title>
 <link rel="stylesheet" href="/docs/style.css">
+<script src="/docs/script.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header>
 <p class="name">Checkout Sessions <span>{escape(info["version"])}</span></p>
+<div role="search" hidden><label for="find">Search this page</label>
+<input id="find" type="search" autocomplete="off" spellcheck="false">
+<ul id="found" aria-live="polite"></ul></div>
 <nav aria-label="Contents">
 <ul>{"".join(titles)}</ul>
-<details><summary>All addresses</summary><ul>{"".join(links)}</ul></details>
+<details><summary>All endpoints</summary><ul>{"".join(links)}</ul></details>
 <ul><li><a href="{other[0]}">{other[1]}</a></li>
 <li><a href="/docs/{name}">{name}</a></li></ul>
 </nav>
@@ -115,41 +121,6 @@ def _section(anchor: str, title: str, body: str) -> str:
 
 def _start(document: Object) -> str:
     """Return the first request in three languages."""
-    made = document["paths"]["/api/checkout/sessions"]["post"]
-    example = made["requestBody"]["content"]["application/json"]["example"]
-    body = json.dumps(example, indent=2)
-    curl = f"""curl {BASE_URL}/api/checkout/sessions \\
-  -H "Authorization: Bearer $API_KEY" \\
-  -H "Content-Type: application/json" \\
-  -H "Idempotency-Key: order-1234" \\
-  -d '{body}'"""
-    python = f"""import json, os, urllib.request
-
-order = {body}
-request = urllib.request.Request(
-    "{BASE_URL}/api/checkout/sessions",
-    json.dumps(order).encode(),
-    {{
-        "Authorization": "Bearer " + os.environ["API_KEY"],
-        "Content-Type": "application/json",
-        "Idempotency-Key": "order-1234",
-    }},
-)
-with urllib.request.urlopen(request) as answer:
-    session = json.load(answer)
-print(session["id"], session["url"])"""
-    node = f"""const order = {body};
-const answer = await fetch("{BASE_URL}/api/checkout/sessions", {{
-  method: "POST",
-  headers: {{
-    Authorization: `Bearer ${{process.env.API_KEY}}`,
-    "Content-Type": "application/json",
-    "Idempotency-Key": "order-1234",
-  }},
-  body: JSON.stringify(order),
-}});
-const session = await answer.json();
-console.log(session.id, session.url);"""
     return f"""
 <ol>
 <li>Create an API key in the dashboard, at <a href="/dashboard/keys"><code>/dashboard/keys</code>
@@ -161,15 +132,101 @@ secret.</li>
 <li>Fulfil the order when the webhook <code>checkout.session.completed</code> comes, or when <code>
 status</code> is <code>completed</code> in an answer to your server. A customer who comes back to
 <code>success_url</code> proves nothing.</li>
-{TRY_IT}
 </ol>
-{_code("curl", curl)}{_code("Python", python)}{_code("JavaScript, Node 18 or newer", node)}"""
+{_request(document, "/api/checkout/sessions", "order", "session", ("id", "url"))}"""
+
+
+def _try() -> str:
+    """Return how a first payment is made without a customer."""
+    trigger = f"""make trigger EVENT=completed        # or expired, canceled, refund, ping
+make listen TO=http://localhost:3000/hooks
+make trigger EVENT=completed AT={BASE_URL}   # on a test stage"""
+    return f"""
+<p>A first payment needs no customer and no money, but wallets that fail on request. <code>make
+dev</code>, in the source code of the service, runs a checkout with such wallets on your machine.
+An operator can also run a test stage, where all money is play money.</p>
+<ul>
+<li>Open <code>url</code> in a browser and pay as a test wallet. On your machine these are <code>
+https://localhost:4101/alice</code>, which pays, and <code>/no-funds</code>, <code>/decline</code>
+and <code>/partial</code> in place of <code>/alice</code>, which do not.</li>
+{TRY_IT}
+<li>Without a browser, these commands make a payment or another event happen, and forward the
+webhooks to your machine:</li>
+</ul>
+{_code("Commands in the source code", trigger)}"""
+
+
+def _refund(document: Object) -> str:
+    """Return a refund in three languages."""
+    return f"""
+<p>Give the session and the amount; without an amount, all that is left is refunded. The key needs
+the scope <code>refund</code>, which you choose when you create it. From a refund budget the refund
+is paid within minutes. Without one it waits until an owner approves it at <code>approval_url
+</code>. The event <code>refund.updated</code> says what became of it.</p>
+{_request(document, "/api/checkout/refunds", "credit", "refund", ("id", "approval_url"))}"""
+
+
+def _request(document: Object, path: str, sent: str, made: str, shown: tuple[str, str]) -> str:
+    """Return a POST request in three languages, which prints two fields of the answer.
+
+    `sent` is what the code calls the body, and `made` what it calls the answer.
+    """
+    operation = document["paths"][path]["post"]
+    body = json.dumps(operation["requestBody"]["content"]["application/json"]["example"], indent=2)
+    first, second = shown
+    why = f"the number of your {sent}: a request that is repeated with it makes no second {made}"
+    curl = f"""NUMBER=$(date +%s)  # {why}
+curl {BASE_URL}{path} \\
+  -H "Authorization: Bearer $API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -H "Idempotency-Key: {sent}-$NUMBER" \\
+  -d '{body}'"""
+    python = f"""import json, os, time, urllib.request
+
+number = int(time.time())  # {why}
+{sent} = {body}
+request = urllib.request.Request(
+    "{BASE_URL}{path}",
+    json.dumps({sent}).encode(),
+    {{
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+        "Content-Type": "application/json",
+        "Idempotency-Key": f"{sent}-{{number}}",
+    }},
+)
+with urllib.request.urlopen(request) as answer:
+    {made} = json.load(answer)
+print({made}["{first}"], {made}["{second}"])"""
+    node = f"""const number = Date.now(); // {why}
+const {sent} = {body};
+const answer = await fetch("{BASE_URL}{path}", {{
+  method: "POST",
+  headers: {{
+    Authorization: `Bearer ${{process.env.API_KEY}}`,
+    "Content-Type": "application/json",
+    "Idempotency-Key": `{sent}-${{number}}`,
+  }},
+  body: JSON.stringify({sent}),
+}});
+const {made} = await answer.json();
+console.log({made}.{first}, {made}.{second});"""
+    blocks = (("curl", curl), ("Python", python), ("JavaScript, Node 18 or newer", node))
+    return _languages(sent, blocks)
+
+
+def _languages(name: str, blocks: Iterable[tuple[str, str]]) -> str:
+    """Return the same code in several languages, of which one is unfolded at a time."""
+    return "".join(
+        f'<details name="{name}" class="code"{"" if number else " open"}>'
+        f"<summary>{title}</summary><pre><code>{escape(code)}</code></pre></details>"
+        for number, (title, code) in enumerate(blocks)
+    )
 
 
 def _verify() -> str:
     """Return how a delivery is verified, with the tested code of docs/webhooks.md."""
     found = re.findall(r"### (Python|JavaScript)\n\n```\w+\n(.*?)```", _WEBHOOKS.read_text(), re.S)
-    blocks = "".join(_code(name, code.rstrip()) for name, code in found)
+    blocks = _languages("verify-in", [(name, code.rstrip()) for name, code in found])
     curl = f"""curl {BASE_URL}/v1/webhook_endpoints \\
   -u "$API_KEY:" \\
   -d url=https://shop.example/hooks \\

@@ -28,6 +28,7 @@ async def needs(request: Page) -> Response:
         request.http,
         "needs.html",
         section="/needs",
+        needs=None,
         known=found is not None,
         rows=[
             (each, *NEED[each.case], named(each, read.get), page_of(each)) for each in found.found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from checkout.domain.session.record import Session
 from checkout.flows.notices import ActionItem, ActionItems, Case
 from dashboard.texts import NEED_NOW
-from dashboard.view import minor
+from dashboard.view import minor, readable
 
 FLAGGED: Final = (Case.PARTIAL_PAYMENT, Case.UNDECIDED, Case.LATE_PAYMENT, Case.OVERPAID)
 PAYMENTS: Final = (*FLAGGED, Case.WITHDRAWAL)
@@ -61,14 +61,28 @@ def _banner_item(need: ActionItem, read: Read) -> tuple[str, str, str]:
 
 
 def named(need: ActionItem, read: Read) -> str:
-    """Return how the pages name the case. A payment is named by its sum and its order, if any."""
+    """Return how the pages name the case.
+
+    A payment is named by its sum, its order, if any, and what arrived if that is only a part.
+    """
     name = need.name if len(need.name) <= _NAME_MAX else f"{need.name[:_NAME_MAX]}…"
     name = f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
     if need.case not in PAYMENTS:
         return name
     session = read(need.target)
     total = minor(session.amount_total, session) if session else "a payment"
+    if need.case is Case.PARTIAL_PAYMENT:
+        part = _received(session) if session else "a part"
+        total = f"{part} of {total}"
+    if need.case is Case.WITHDRAWAL:
+        return f"order {name} ({total})" if need.name != need.target else f"a purchase of {total}"
     return f"{total} of order {name}" if need.name != need.target else total
+
+
+def _received(session: Session) -> str:
+    """Return what has arrived, without the currency, which follows behind the price."""
+    received = readable(replace(session.receive, value=session.received or 0))
+    return received.removesuffix(f"\N{NO-BREAK SPACE}{session.receive.asset_code}")
 
 
 def page_of(need: ActionItem) -> str:

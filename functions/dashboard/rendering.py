@@ -55,7 +55,10 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """Render `template`. `section` is the path of the page's entry in the navigation bar."""
+    """Render `template`. `section` is the path of the page's entry in the navigation bar.
+
+    A page that shows the cases that need a person gives its own `needs`, or None.
+    """
     visit: BrowserSession | None = getattr(request.state, "visit", None)
     key: Actor | None = getattr(request.state, "key", None)
     context = {
@@ -69,8 +72,9 @@ def page(
         "who": key.label if key else None,
         "may": rights_of(key) if key else (),
         "no_money": KEY_MOVES_NO_MONEY if key and lacks_scope(key) else None,
-        "needs": _strip(request) if key and values.get("section") != "/needs" else None,
+        "needs": _strip(request) if key and "needs" not in values else None,
         "owner": getattr(request.state, "owner", None),
+        "calm": False,
         **values,
     }
     html = _TEMPLATES.get_template(template).render(context)

@@ -69,6 +69,8 @@ KEY_MOVES_NO_MONEY: Final = (
 # The text of the next step in each stage of a session.
 WAITING: Final[dict[str, str]] = {
     "open": "Waiting for the customer to enter a wallet address.",
+    "failed": "No money arrived, and none can: the incoming payment is closed. The customer may "
+    "pay again.",
     "preparing": "Asking the wallet providers for the price and for the approval page.",
     "awaiting_approval": "Waiting for the customer to approve the payment at their wallet "
     "provider.",
@@ -102,6 +104,16 @@ WAITING: Final[dict[str, str]] = {
     "can no longer be paid.",
     "canceled": "You canceled this session. It can no longer be paid.",
 }
+
+# What is added for a session that has ended once it is certain that no money has arrived.
+NONE_ARRIVED: Final = "No money arrived, and none can."
+
+# Why there is no event about the end of a session.
+NOT_ENDED: Final = "The webhook about its end is sent once the session has ended."
+NOT_ASKED: Final = "No webhook about its end was sent, because no endpoint asked for it then."
+NOT_KEPT: Final = (
+    "The event of its end is no longer stored. Events are kept for 30 days after the last attempt."
+)
 
 # The text of a step, by the name of its event. A later release may have stored other events.
 STEP: Final[Mapping[str, str]] = {
@@ -138,6 +150,8 @@ STEP: Final[Mapping[str, str]] = {
     Event.METADATA_CHANGED: "You changed the metadata",
     Event.ERASED: "The customer's wallet was erased on request",
 }
+BY_SERVER: Final = "Created by your server"
+AT_LINK: Final = "Begun at your link {}"
 INCOMING: Final = "An incoming payment was created in your wallet"
 ERASED: Final = "erased"
 
@@ -400,11 +414,11 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
 # The same cases on the banner of each page: the text, and the verb of its link. {} stands for a sum
 # and an order, or for a name.
 NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
-    Case.PARTIAL_PAYMENT: ("{} arrived only in part", "decide"),
+    Case.PARTIAL_PAYMENT: ("Only {} arrived", "decide"),
     Case.UNDECIDED: ("A wallet gives no clear answer about {}", "look it up"),
     Case.LATE_PAYMENT: ("Money arrived late for {}", "send it back or deliver"),
     Case.OVERPAID: ("Too much money arrived for {}", "send the rest back"),
-    Case.WITHDRAWAL: ("A customer has withdrawn from {}", "refund or answer"),
+    Case.WITHDRAWAL: ("A customer withdrew from {}", "refund or answer"),
     Case.BUDGET_REQUESTED: ("Your server asks for a refund budget of {}", "approve"),
     Case.WALLET_KEY: ("A wallet provider has refused your wallet's key", "see what to do"),
     Case.ENDPOINT_SET: ("Webhooks go to the new address {}", "check it"),

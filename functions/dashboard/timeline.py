@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkout.domain.links import began_at_link
 from checkout.domain.payment.attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import HistoryEntry
@@ -99,9 +100,10 @@ def timeline(session: Session) -> Timeline:
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
     number = given - sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
-    beginning = TimelineStep(
-        session.created_at, None, "Created by your server", None, None, bad=False
-    )
+    begun = texts.BY_SERVER
+    if began_at_link(session):
+        begun = texts.AT_LINK.format(session.line_items[0].title)
+    beginning = TimelineStep(session.created_at, None, begun, None, None, bad=False)
     chapters, before, running = [AttemptGroup(steps=[beginning])], session.created_at, False
     for entry in session.history:
         if entry.event == _CREATED:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Response
 
@@ -17,13 +17,15 @@ from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
 from checkout.domain.payment.events import Event
-from checkout.domain.payment.in_flight import Attention, Phase
+from checkout.domain.payment.in_flight import Attention, Phase, Problem
 from checkout.domain.refund.record import ELSEWHERE_MAX, Refund
 from checkout.domain.session.attempts import failure_of
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.session.record import Session, Status, order_number
 from checkout.domain.session.withdrawal import Withdrawal, waits
+from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
+from checkout.domain.webhooks.record import Endpoint
 from checkout.flows import merchants
 from checkout.flows.refund import budget_request
 from checkout.flows.session import close, details, lookup, notes, withdrawals
@@ -31,9 +33,10 @@ from checkout.flows.webhooks import event_log
 from checkout.services import DashboardServices
 from dashboard import refunds as refund_texts
 from dashboard import texts
+from dashboard.banner import Banner, banner_of
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes
-from dashboard.rendering import page, see
+from dashboard.rendering import page, see, session_of, strip
 from dashboard.routing import PageRouter
 from dashboard.timeline import timeline
 from dashboard.view import (
@@ -52,6 +55,7 @@ from dashboard.webhooks import elsewhere
 from open_payments.models import Quote
 
 router = PageRouter(prefix="/transactions/{session_id}")
+_WRITTEN_WITHIN: Final = timedelta(minutes=10)  # the event of an end by the clock (expiries.py)
 
 
 class NoteForm(Fields):
@@ -77,6 +81,8 @@ def transaction_page(
     session = lookup.get(services, key, session_id)
     event = event_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
+    endpoints = merchant.endpoints if merchant else ()
+    told = bool(endpoints) or (event is not None and bool(event.deliveries))
     given, refunds = _given(services, session), _refunds(services, session)
     return page(
         request.http,
@@ -96,9 +102,31 @@ def transaction_page(
         refunded=refunded_of(session, refunds),
         elsewhere_max=ELSEWHERE_MAX,
         budget=_budget(services, key, session, now),
+        told=told,
         webhook=delivered(event) if event else None,
+        untold=None if event else _untold(session, endpoints, now),
         elsewhere=elsewhere(services, merchant, event) if event else [],
+        needs=_others(request, session),
     )
+
+
+def _others(request: PageRequest, session: Session) -> Banner | None:
+    """Return the banner of the other cases that need a person. The page itself shows its own."""
+    found = strip(request.http)
+    if found is None:
+        return None
+    others = tuple(each for each in found.found if each.target != session.id)
+    return banner_of(replace(found, found=others), partial(session_of, request.http))
+
+
+def _untold(session: Session, endpoints: tuple[Endpoint, ...], now: datetime) -> str:
+    """Return why there is no event about the session's end."""
+    if session.event is not None:
+        return texts.NOT_KEPT
+    ended = EXPIRED if session.status is Status.EXPIRED else CANCELED
+    asked = any(each.wants(ended) for each in endpoints)
+    written = session.over_at is not None and now >= session.over_at + _WRITTEN_WITHIN
+    return texts.NOT_ASKED if session.terminal and (written or not asked) else texts.NOT_ENDED
 
 
 @router.page("", Door(Right.READ, "customers' details"))
@@ -265,7 +293,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> dict[str, Any]:
         "status_text": status_of(session, now),
         "amount": minor(session.amount_total, session),
         "failure": texts.FAILURE[failure] if failure else None,
-        "waiting": texts.WAITING[_stage(session, status)],
+        "waiting": _waiting(session, status),
         "attention": _attention(session),
         "problem": texts.PROBLEM[session.problem] if session.problem else None,
         "can_end": endable and session.phase is None,
@@ -329,7 +357,16 @@ def _budget(
     return left, margin_of(mandate.terms)
 
 
+def _waiting(session: Session, status: Status) -> str:
+    """Return the next step, and whether money can still arrive if that is certain."""
+    waiting = texts.WAITING[_stage(session, status)]
+    nothing = session.unsold and session.wallet_given and not session.received
+    return f"{waiting} {texts.NONE_ARRIVED}" if nothing else waiting
+
+
 def _stage(session: Session, status: Status) -> str:
+    if status is Status.OPEN and session.problem is Problem.PAYMENT_FAILED:
+        return "failed"  # written only by the fence, which has closed the incoming payment
     if session.partly_paid:
         return "partly_paid_for_good" if session.check_at is None else "partly_paid"
     if session.closing_at is not None and session.payment_in_flight:

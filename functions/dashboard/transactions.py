@@ -18,16 +18,19 @@ from fastapi import Depends, Response
 
 from checkout.domain.ground.errors import ParameterInvalid, Unavailable
 from checkout.domain.ground.providers import Provider, name_of
-from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.ground.typed_amount import said_amounts, typed_amount
+from checkout.domain.links import began_at_link
 from checkout.domain.merchant.doors import Door
-from checkout.domain.merchant.people import Actor, Right
-from checkout.domain.merchant.record import Ownership
+from checkout.domain.merchant.notices import Topic
+from checkout.domain.merchant.people import Actor, Member, Right
+from checkout.domain.merchant.reach import Effect, allows
+from checkout.domain.merchant.record import Merchant, Ownership
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.attempts import Concern, failure_of
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.note import case_of
 from checkout.domain.session.record import Session, Status, order_number
-from checkout.flows import merchants, reports
+from checkout.flows import merchants, notices, reports
 from checkout.flows.session import details
 from checkout.flows.session.lists import ListQuery, SessionList, cursor_behind
 from checkout.ports import SecretUnreadable
@@ -152,7 +155,6 @@ Understood = Annotated[Filters, Depends(understood)]
 
 
 router = PageRouter(section=("", "Transactions"))
-NOTHING: Final = SessionList((), None)
 
 
 @router.page("", Door(Right.READ, "customers' details"))
@@ -166,14 +168,17 @@ async def transactions(request: Page, filters: Filtered) -> Response:
     services, key = request.services, request.key
     query, now = filters.query, services.clock.now()
     found = (
-        NOTHING if filters.wrong else reports.find_transactions(services, key, filters.text, query)
+        reports.NOTHING
+        if filters.wrong
+        else reports.find_transactions(services, key, filters.text, query)
     )
     whole = not filters.active and query.cursor is None and found.next_cursor is None
     if not filters.active and not whole:
         query = replace(query, concern=Concern.PAYMENT)
         found = reports.find_transactions(services, key, "", query)
     usual = Concern.PAYMENT.value if query.concern is Concern.PAYMENT else EVERYTHING
-    stopped = query.filters and found.next_cursor is not None
+    filtered = query.filters or said_amounts(filters.text)
+    stopped = filtered and found.next_cursor is not None
     tab = filters.typed["status"] or ("" if filters.active else usual)
     older, newer = _around(key, query, found)
     return page(
@@ -207,23 +212,34 @@ def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | Non
 def _first_steps(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> dict[str, Any] | None:
-    """Return which first steps are done and which are not, or None if all are done.
+    """Return which first steps are done, or None if a shop that sells in one of two ways has all.
 
-    `todo` tells for each step whether it is still to be done. `page` is the page of a session that
-    can be paid. `confirm` is true if the merchant has not yet proven that the wallet is theirs.
+    It sells by payment links and is told by e-mail, or it has a server that creates sessions and
+    gets webhooks. `done` tells for each step whether it is done. `page` is a page on which the
+    merchant can pay. `confirm` is true if the merchant has not yet proven that the wallet is
+    theirs. `notices` is None if the visitor cannot get notices.
     """
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:
         merchant = merchants.get(services.merchants, key.merchant)
-    paid = any(session.status is Status.COMPLETED for session in sessions)
-    todo = {"session": not sessions, "payment": not paid, "webhook": not merchant.endpoints}
-    if not any(todo.values()):
+    links = services.links.page(key.merchant, limit=1, after=None).records
+    told = _notices(services, key, merchant)
+    done = {
+        "link": bool(links),
+        "sale": any(session.status is Status.COMPLETED for session in sessions),
+        "notices": told is None or told["done"],
+        "session": any(not began_at_link(session) for session in sessions),
+        "webhook": bool(merchant.endpoints),
+    }
+    by_link, by_server = done["link"] and done["notices"], done["session"] and done["webhook"]
+    if done["sale"] and (by_link or by_server):
         return None
     # Imported here, because other pages do not read wallets.
     from checkout.flows.merchant import first_steps
 
     connected = first_steps.check(services, merchant)
-    payable = [each for each in sessions if each.status is Status.OPEN]
+    payable = [f"/pay/{each.id}" for each in sessions if each.status is Status.OPEN]
+    places = [*(f"/buy/{each.id}" for each in links if each.sells), *payable]
     return {
         "wallet": merchant.wallet_address,
         "currency": merchant.asset_code,
@@ -232,10 +248,28 @@ def _first_steps(
         "key_id": merchant.key_id,
         "key_state": connected.key.value,
         "key_text": (SERVICE_KEY_STATE if merchant.client else KEY_STATE)[connected.key.value],
-        "todo": todo,
+        "done": done,
+        "notices": told,
         "base_url": services.base_url,
-        "page": f"{services.base_url}/pay/{payable[0].id}" if payable else None,
+        "page": f"{services.base_url}{places[0]}" if places else None,
         "confirm": merchant.ownership is Ownership.UNPROVEN,
+    }
+
+
+def _notices(services: DashboardServices, key: Actor, merchant: Merchant) -> dict[str, Any] | None:
+    """Return whether the member gets notices, and the address that is not confirmed yet.
+
+    Return None if the visitor is no member, or if the operator sends no e-mail.
+    """
+    if services.mail is None or not isinstance(key, Member):
+        return None
+    stored = notices.of(services, key)
+    waits = stored is not None and stored.waits_at(services.clock.now())
+    return {
+        "done": stored is not None and stored.address is not None,
+        "asked": stored.asked if stored and waits else None,
+        "now": allows(merchant, Effect.CONFIRMATION),
+        "topics": tuple(Topic),
     }
 
 

@@ -2,8 +2,9 @@
 
 E-mails exist in the same languages as the customers' pages, and have no pictures. E-mails to
 customers contain neither a link to the session nor the session's id, because anyone who knows the
-id can open the order's page. E-mails to members do not name orders, customers, keys or servers,
-because members can see these names in the dashboard after they sign in.
+id can open the order's page. Each number in them finds the payment in the dashboard's search.
+E-mails to members do not name orders, customers, keys or servers, because members can see these
+names in the dashboard after they sign in.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Final
 
 from checkout import wiring
 from checkout.domain.ground.grammar import email_of
-from checkout.domain.ground.ids import session_ref
 from checkout.domain.ground.names import JOINERS
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session.customer_details import CustomerDetails
@@ -71,7 +71,7 @@ def withdrawal(shown: Shown, said: CustomerDetails, *, at: Moment, contact: str 
         (t["order.number"], shown.order_number),
         (t["buy.name"], said.name),
         (t["completed.paid"], shown.price.debit if shown.price else None),
-        (t["reference"], session_ref(shown.reference)),
+        (t["completed.payment"], shown.payment),
         (t["foot.company"], shown.foot.company if shown.foot else None),
     ]
     return _email(
@@ -144,7 +144,6 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
         ),
         (t["price.wallet"], shown.wallet),
         (t["completed.payment"], shown.payment),
-        (t["reference"], session_ref(shown.reference)),
         (t["foot.company"], shown.foot.company if shown.foot else None),
     ]
     return [(label, value) for label, value in found if value]

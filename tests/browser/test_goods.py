@@ -518,8 +518,9 @@ def sealed_of(session: Session) -> list[str]:
     assert session.customer_details is not None
     assert session.customer_further is not None
     assert session.customer_mark is not None
-    row = search_key(session.merchant, session.customer_mark)
-    return [session.customer_details, session.customer_further, session.customer_mark, row]
+    marks = [session.customer_mark, *session.customer_marks]
+    rows = [search_key(session.merchant, each) for each in marks]
+    return [session.customer_details, session.customer_further, *marks, *rows]
 
 
 def found_in(content: str, texts: list[str]) -> list[str]:

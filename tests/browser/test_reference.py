@@ -1,4 +1,4 @@
-"""The reference in a browser: nothing is cut off, and axe finds nothing."""
+"""The reference in a browser: nothing is cut off, axe finds nothing, and it can be searched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.judge import Judge
 from tests.support.merchant_api import MerchantApi
@@ -14,13 +14,11 @@ from tests.support.merchant_api import MerchantApi
 pytestmark = pytest.mark.browser
 
 HOST = "http://localhost:4999"  # nothing listens there
-FILES = ("/docs", "/docs/v1", "/docs/style.css")
+FILES = ("/docs", "/docs/v1", "/docs/style.css", "/docs/script.js")
 
 
-@pytest.mark.parametrize("path", ["/docs", "/docs#parameter_unknown", "/docs/v1"])
-def test_it_is_readable_on_phones_and_desktops_in_both_schemes(
-    browser: Browser, axe: str, path: str
-) -> None:
+def served(page: Page) -> list[str]:
+    """Serve the reference to the page. Return the paths that it asks for, as it asks."""
     api = MerchantApi()
     # In a thread of its own, because the browser's loop runs in this one.
     with ThreadPoolExecutor(1) as thread:
@@ -36,9 +34,33 @@ def test_it_is_readable_on_phones_and_desktops_in_both_schemes(
         else:
             route.abort()
 
+    page.route("**/*", answered)
+    return asked
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs#parameter_unknown", "/docs/v1"])
+def test_it_is_readable_on_phones_and_desktops_in_both_schemes(
+    browser: Browser, axe: str, path: str
+) -> None:
     judge = Judge(browser, axe)
-    judge.page.route("**/*", answered)
+    asked = served(judge.page)
     judge.page.goto(HOST + path)
     judge(path)
     judge.done()
-    assert set(asked) <= {path.partition("#")[0], "/docs/style.css"}
+    assert set(asked) <= {path.partition("#")[0], "/docs/style.css", "/docs/script.js"}
+
+
+def test_code_is_copied_and_a_name_is_found_by_a_part_of_it(page: Page) -> None:
+    served(page)
+    page.goto(f"{HOST}/docs")
+    page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
+    page.get_by_role("button", name="Copy: curl").first.click()
+    assert page.evaluate("window.copied").startswith("NUMBER=$(date +%s)")
+    page.get_by_text("Python", exact=True).first.press("Enter")
+    expect(page.get_by_role("button", name="Copy: Python").first).to_be_visible()
+    expect(page.get_by_role("button", name="Copy: curl").first).to_be_hidden()
+    page.get_by_label("Search this page").fill("KEY_REUSED")
+    page.get_by_role("search").get_by_role("link", name="idempotency_key_reused").click()
+    assert page.url == f"{HOST}/docs#idempotency_key_reused"
+    page.get_by_label("Search this page").fill("no such word")
+    expect(page.get_by_role("search")).to_contain_text("Nothing found.")

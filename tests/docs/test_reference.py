@@ -43,7 +43,8 @@ def shown(api: MerchantApi, path: str) -> str:
 
 def code_of(page: str, title: str) -> str:
     """The block of code below this title, as a browser shows it."""
-    found = re.search(f"<figcaption>{title}</figcaption><pre><code>(.*?)</code>", page, re.S)
+    heading = f"<(?:figcaption|summary)>{title}</(?:figcaption|summary)>"
+    found = re.search(f"{heading}<pre><code>(.*?)</code>", page, re.S)
     assert found is not None, title
     return unescape(found[1])
 
@@ -55,12 +56,17 @@ def test_the_files_are_fresh() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_needs_no_key_no_script_and_no_other_host(api: MerchantApi, path: str) -> None:
+def test_a_page_needs_no_key_and_no_other_host(api: MerchantApi, path: str) -> None:
     answer = api.send("GET", path, key=None)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     policy = answer.headers["content-security-policy"]
-    assert policy.startswith("default-src 'none'; style-src 'self';")
-    assert not re.search(r"<script|<img|<iframe|style=|\son\w+=", answer.body)
+    assert policy.startswith("default-src 'none'; style-src 'self'; script-src 'self'; base-uri")
+    assert not re.search(r"<img|<iframe|style=|\son\w+=", answer.body)
+    assert re.findall("<script[^>]*>", answer.body) == ['<script src="/docs/script.js" defer>']
+    assert "</pre>" in answer.body, "the code is there without the script, too"
+    script = api.send("GET", "/docs/script.js", key=None)
+    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert not re.search(r"https?:|\bfetch\b|innerHTML", script.body)
     assert re.findall(r'<link [^>]*href="([^"]*)"', answer.body) == ["/docs/style.css"]
     assert "url(" not in shown(api, "/docs/style.css")
     assert "@import" not in shown(api, "/docs/style.css")
@@ -119,6 +125,13 @@ def test_a_test_stage_names_a_wallet_to_pay_from(
     assert (
         "<li>Pay from <code>https://pay.example/test-wallets/cedar/alice</code> to try it.</li>"
     ) in shown(api, "/docs")
+
+
+def test_a_first_payment_needs_no_customer(api: MerchantApi) -> None:
+    section = shown(api, "/docs").partition('<section id="try">')[2].partition("</section>")[0]
+    for said in ("https://localhost:4101/alice", "make dev", "make trigger EVENT=completed"):
+        assert said in unescape(section).replace("\n", " "), said
+    assert "All endpoints" in shown(api, "/docs")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -182,10 +195,30 @@ class FromTheAnswer(io.BytesIO):
     """An answer as `urlopen` returns it."""
 
 
+@pytest.mark.parametrize("section", ["start", "refund"])
+def test_a_snippet_that_runs_again_makes_something_new(api: MerchantApi, section: str) -> None:
+    """A constant key would show the first session again, or refuse another price."""
+    page = shown(api, "/docs").partition(f'<section id="{section}">')[2]
+    for title in ("curl", "Python", "JavaScript, Node 18 or newer"):
+        code = code_of(page, title)
+        [key] = re.findall(r'"Idempotency-Key"?: ([^\n]+)', code)
+        assert re.search(r"\$NUMBER|\{number\}", key), (title, key)
+
+
+def test_a_newcomer_refunds_a_payment(api: MerchantApi) -> None:
+    page = shown(api, "/docs").partition('<section id="refund">')[2]
+    found = re.search(r"-d '(.*)'$", code_of(page, "curl"), re.S)
+    assert found is not None
+    answer = api.post("/api/checkout/refunds", json.loads(found[1]))
+    assert answer.json["error"]["code"] == "permission_missing"
+    assert "the scope <code>refund</code>" in page
+
+
 def test_a_newcomer_creates_a_session(
     api: MerchantApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = shown(api, "/docs")
+    monkeypatch.setattr("time.time", lambda: 1234)
 
     def sent(request: Request) -> FromTheAnswer:
         assert request.full_url == f"https://checkout.example{SESSIONS}"

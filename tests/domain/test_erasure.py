@@ -150,10 +150,12 @@ def test_the_customers_session_loses_what_they_gave_at_a_link() -> None:
         customer_details="v1.00000000.ZGV0YWlscw",
         customer_further="v1.00000000.ZnVydGhlcg",
         customer_mark="0123",
+        customer_marks=("4567",),
         echo_json='{"customer_email":"ana@example.com","locale":"de"}',
     )
     after = erased(before)
     assert (after.customer_details, after.customer_further, after.customer_mark) == (None,) * 3
+    assert after.customer_marks == ()
     assert after.echo_json == '{"locale":"de"}'
     others = without_wallet(advance(before, Event.ERASED, now=NOW, writer="w"), HOST).after
     assert others.customer_details == before.customer_details

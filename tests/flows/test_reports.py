@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from checkout.adapters.dynamo.records import search_items, session_from, session_item
-from checkout.domain.ground.errors import WalletInvalid
+from checkout.domain.ground.addresses import Address
+from checkout.domain.ground.errors import Unavailable, WalletInvalid
 from checkout.domain.reports.search_terms import METADATA_FOUND_MAX
 from checkout.domain.session.collect import Detail
 from checkout.domain.session.customer_details import CustomerDetails
@@ -19,8 +21,9 @@ from checkout.flows.links import purchase
 from checkout.flows.session import details
 from checkout.flows.session.create import create_session
 from checkout.flows.session.lists import ListQuery
+from checkout.ports import SecretUnreadable
 from tests.support.basics import seeded
-from tests.support.flows import CEDAR, HARBOR, PREFIX, World
+from tests.support.flows import CEDAR, HARBOR, PREFIX, World, raising
 from tests.support.rows import row_text
 
 
@@ -209,19 +212,22 @@ def test_what_support_cannot_search_by_finds_nothing(world: World) -> None:
         assert found(world, text) == []
 
 
-def bought_by(world: World, email: str, number: int) -> Session:
-    """Begin a purchase at a payment link that asks for the e-mail address."""
+def bought_by(world: World, number: int, **given: Any) -> Session:
+    """Begin a purchase at a payment link that asks for these details."""
+    return bought_with(world, number, CustomerDetails(**given))
+
+
+def bought_with(world: World, number: int, given: CustomerDetails) -> Session:
     world.clock.pass_time(1)
     link = world.link(asked=(Detail.EMAIL,))
-    given = CustomerDetails(email=email)
     begun = purchase.begin(world.services, link, f"{number:022d}", "203.0.113.7", given)
     return world.session(begun.session_id)
 
 
 def test_an_e_mail_address_finds_who_gave_it_once_they_can_pay(world: World) -> None:
-    first = bought_by(world, "Ana@Shop.Example", 1)
-    second = bought_by(world, "ana@shop.example", 2)
-    other = bought_by(world, "bob@shop.example", 3)
+    first = bought_by(world, 1, email="Ana@Shop.Example")
+    second = bought_by(world, 2, email="ana@shop.example")
+    other = bought_by(world, 3, email="bob@shop.example")
     assert found(world, "ana@shop.example") == []  # no wallet was given yet
     for session in (first, second, other):
         world.submit(session)
@@ -245,8 +251,123 @@ def test_an_e_mail_address_in_the_metadata_is_found_as_before(world: World) -> N
     assert found(world, "ana@shop.example") == [session.id]
 
 
+def at(postal_code: str | None, country: str = "DE") -> Address:
+    return Address(country, "Zoë Quinn", "Am Weg 1", None, None, "Berlin", None, postal_code)
+
+
+def test_what_a_caller_says_of_themselves_finds_the_payment(world: World) -> None:
+    zoe = bought_by(world, 1, name="Zoë Quinn", shipping=at("SE-114 55"), billing=at("10969"))
+    other = bought_by(world, 2, name="Zoë Quinnly", shipping=at("10115"))
+    without = bought_by(world, 3, shipping=at(None))
+    assert found(world, "Zoë Quinn") == []  # no wallet was given yet
+    for session in (zoe, other, without):
+        world.submit(session)
+    for said in ("Zoë Quinn", " zoe  QUINN ", "Zoe\u0308 Quinn", "zoë quinn."):
+        assert found(world, said) == [without.id, other.id, zoe.id], said  # the addressee's name
+    assert found(world, "Zoë Quinnly") == [other.id]
+    for said in ("SE-114 55", "se11455", "10969"):
+        assert found(world, said) == [zoe.id], said
+    assert found(world, "Zoë") == found(world, "109") == found(world, "–") == []
+    for session in (zoe, other):
+        assert found(world, session.metadata["order_number"]) == [session.id]
+    stored = "".join(map(row_text, world.dynamo.rows(f"{PREFIX}-checkout_sessions"))).casefold()
+    hidden = ("zoe quinn", "zoë quinn", "zoequinn", "se-114 55")
+    assert not [each for each in hidden if each in stored]
+
+
+def test_a_postal_code_that_is_an_order_number_too_finds_both(world: World) -> None:
+    bought = world.submit(bought_by(world, 1, shipping=at("10969")))
+    ordered = with_metadata(world, order="10969-A")
+    assert found(world, "10969") == [ordered.id, bought.id]
+    seen = []
+    query = ListQuery(limit=1)
+    for _ in range(3):
+        again = world.submit(bought_by(world, 1 + len(seen), shipping=at("10115")))
+        seen.append(again.id)
+    while True:
+        page = reports.find_transactions(world.services, world.key(), "10115", query)
+        assert [each.id for each in page.sessions] == [seen.pop()]
+        if page.next_cursor is None:
+            break
+        query = replace(query, cursor=page.next_cursor)
+    assert seen == []
+
+
+def test_an_order_is_found_while_the_key_for_details_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordered = with_metadata(world, order="10969")
+    bought = world.submit(bought_by(world, 1, name="Zoë Quinn", shipping=at("10969")))
+    monkeypatch.setattr(details, "_key", raising(Unavailable("The key cannot be read.")))
+    assert found(world, "10969") == [ordered.id]
+    with pytest.raises(Unavailable):  # otherwise it would seem that there is no such customer
+        found(world, "Zoë Quinn")
+    monkeypatch.setattr(details, "_key", raising(SecretUnreadable("damaged")))
+    assert found(world, "10969") == [ordered.id]
+    assert found(world, "Zoë Quinn") == []
+    assert found(world, "alice") == [bought.id]
+
+
+def test_a_sum_finds_who_was_to_pay_it_paid_it_or_has_paid_so_much(world: World) -> None:
+    paid = world.pay(world.create(1700))
+    assert paid.quote is not None
+    debit = paid.quote.debit.decimal()  # EUR
+    world.create(1600)
+    for said in (
+        "17.00",
+        "$17.00",
+        "17,00 USD",
+        "17 usd",
+        "$17",
+        "\u2066$17.00\u2069",
+        "US$ 17.00",
+    ):
+        assert found(world, said) == [paid.id], said
+    assert found(world, f"€{debit}") == [paid.id]
+    for said in ("17", "0017", "17.00 %", "Tea 17.00.3", "17.01"):
+        assert found(world, said) == [], said
+    part = world.settle(world.pay(world.create(2000), f"{CEDAR}/partial"))
+    assert found(world, "10.00") == [part.id]
+    numbered = with_metadata(world, order="17.00")
+    assert found(world, "17.00") == [numbered.id], "a text that is found comes first"
+
+
+def test_a_sum_is_looked_for_page_by_page(world: World) -> None:
+    wanted = [world.create(1700).id]
+    for number in range(120):
+        world.clock.pass_time(1)
+        made = world.create(1700 if number == 60 else 1600)
+        wanted += [made.id] if number == 60 else []
+    query, seen = ListQuery(limit=10, rounds=1), []
+    while True:
+        page = reports.find_transactions(world.services, world.key(), "17.00", query)
+        seen += [each.id for each in page.sessions]
+        if page.next_cursor is None:
+            break
+        query = replace(query, cursor=page.next_cursor)
+    assert seen == wanted[::-1]
+
+
+@pytest.mark.parametrize(
+    "typed", ["#1001", "# 1001", "\u20661001\u2069", "\u200b1001\ufeff", "10\u00ad01", "\u200d1001"]
+)
+def test_an_order_number_is_found_as_it_is_said_and_pasted(world: World, typed: str) -> None:
+    session = with_metadata(world, order="1001")
+    assert found(world, typed) == [session.id]
+
+
+def test_a_value_that_begins_with_a_number_sign_or_has_a_joiner_is_found_too(world: World) -> None:
+    values = {"order": "#A-1001", "color": "#f0f", "name": "نمی\u200cدانم"}
+    tagged = world.submit(with_metadata(world, **values))
+    for typed in ("#A-1001", "#a", "1001", "#1001", "#f0f", "نمی\u200cدانم"):
+        assert found(world, typed) == [tagged.id], typed
+    assert found(world, "#") == []
+
+
 def test_the_hash_of_an_address_is_another_one_for_each_merchant(world: World) -> None:
     merchant, vault = world.stored(), world.services.vault
     other = replace(merchant, id="mer_2", **details.new_keys(vault, None, seeded(4), "mer_2"))
     ours, theirs = (details.mark(vault, each, "a@b.example") for each in (merchant, other))
     assert ours != theirs
+    assert details.spoken_mark(vault, merchant, "Ana") != details.spoken_mark(vault, other, "Ana")
+    assert details.spoken_mark(vault, merchant, "a@b.example") != ours

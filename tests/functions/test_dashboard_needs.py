@@ -319,7 +319,7 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     shop: Dashboard, browser: Browser
 ) -> None:
     session = withdraw(shop)
-    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD: ")
+    assert strip(browser).startswith("A customer withdrew from a purchase of 20.00 USD: ")
     assert "A customer has withdrawn from their purchase" in browser.get("/needs").page.main
     way = f"/transactions/{session.id}"
     page = browser.get(way).page
@@ -331,8 +331,45 @@ def test_a_withdrawal_needs_somebody_until_it_is_answered(
     assert "Answered by first" in browser.get(way).page.main
     assert "Marked a session as dealt with" in browser.get("/audit").page.main
     browser.post(f"{way}/withdrawal", {"done": "no"})
-    assert strip(browser).startswith("A customer has withdrawn from 20.00 USD: ")
+    assert strip(browser).startswith("A customer withdrew from a purchase of 20.00 USD: ")
     assert "Marked a session as not dealt with" in browser.get("/audit").page.main
+
+
+def test_a_withdrawal_names_the_order_before_the_sum(shop: Dashboard, browser: Browser) -> None:
+    withdraw(shop, client_reference_id="A-1")
+    assert strip(browser).startswith("A customer withdrew from order A-1 (20.00 USD): ")
+
+
+PART = {"attention": Attention.PARTIAL_PAYMENT, "received": 1000}
+
+
+def test_a_part_says_how_much_of_how_much_arrived_and_stays_until_it_is_decided(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = flag(shop, Status.PROCESSING, client_reference_id="A-1", **PART)
+    told = "Only 10.00 of 20.00 USD of order A-1 arrived: decide"
+    assert strip(browser) == told
+    assert "10.00 of 20.00 USD of order A-1" in browser.get("/needs").page.main
+    way = f"/transactions/{session.id}"
+    page = browser.get(way).page
+    assert "Mark as dealt with" not in page.main
+    assert page.all("div", **{"class": "needs"}) == [], "the page itself says what is to be done"
+    browser.post(f"{way}/dealt-with", {"done": "yes"})
+    assert strip(browser) == told, "a mark does not hide a decision"
+
+
+def test_the_page_of_a_payment_has_one_alert_also_after_an_error(
+    shop: Dashboard, browser: Browser
+) -> None:
+    set_endpoint(shop, disabled_at=NOW)
+    session = flag(shop, Status.PROCESSING, **PART)
+    tags = {"text": "", "tags": ",".join(map(str, range(99))), "read": "0"}
+    answer = browser.post(f"/transactions/{session.id}/note", tags)
+    assert answer.status == 400
+    [alert] = answer.page.all("div", role="alert")
+    assert "Needs attention" in "".join(alert.text)
+    [banner] = answer.page.all("div", **{"class": "needs calm"})
+    assert "is disabled" in "".join(banner.text)
 
 
 def test_a_withdrawal_that_is_refunded_needs_nobody(shop: Dashboard, browser: Browser) -> None:

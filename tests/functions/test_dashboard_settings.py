@@ -319,9 +319,10 @@ def test_a_save_of_other_settings_leaves_the_hosts_that_somebody_sets_meanwhile(
 def test_the_tolerance_is_explained_as_an_amount(browser: Browser) -> None:
     page = browser.get("/settings").page
     assert page.one("input", name="tolerance").attributes["value"] == "1"
-    assert "now 0.01 USD (one unit is 0.01 USD)" in page.main
+    assert "in units of 0.01 USD" in page.main
+    assert "Now 0.01 USD." in page.main
     browser.post("/settings", {"tolerance": "25"})
-    assert "now 0.25 USD" in browser.get("/settings").page.main
+    assert "Now 0.25 USD." in browser.get("/settings").page.main
 
 
 @pytest.mark.parametrize("kind", PICTURES)

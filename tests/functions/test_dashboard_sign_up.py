@@ -57,6 +57,7 @@ def test_from_a_wallet_address_to_a_paid_session_without_key_file_or_shell(
     found = browser.post("/sign-up", {"wallet_address": TEA.replace("https://", "$")}).page
     assert "Belongs to Harbor Tea" in found.main
     assert "You receive JPY" in found.main
+    assert "A wallet can have only one shop here." in found.main
     assert found.one("input", name="name").attributes["value"] == "Harbor Tea"
     assert sign_up(browser, name="Tea").location == "/dashboard"
     first = browser.get().page.main
@@ -139,6 +140,12 @@ def test_of_two_that_use_an_invitation_at_once_one_has_a_shop(shop: Dashboard) -
 def test_a_claim_on_the_wallet_of_a_shop_looks_like_any_other(
     world: World, shop: Dashboard
 ) -> None:
+    shapes = []
+    for wallet in (world.shop, TEA):
+        browser = shop.browser()
+        browser.get("/sign-up")
+        shapes.append(browser.post("/sign-up", {"wallet_address": wallet}).page.shape())
+    assert shapes[0] == shapes[1], "who sells here is no stranger's business"
     browser = signed_up(shop, wallet=world.shop, name="Copy")
     copy = newest(shop, "Copy")
     assert copy.suspended is Suspension.ALONE
@@ -147,6 +154,7 @@ def test_a_claim_on_the_wallet_of_a_shop_looks_like_any_other(
     refused = confirm(world, browser)
     assert refused.status == 409
     assert "another shop here" in alert(refused)
+    assert "This second shop cannot sell." in alert(refused)
     assert newest(shop, "Copy").suspended is Suspension.ALONE
 
 

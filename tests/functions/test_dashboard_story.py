@@ -21,10 +21,10 @@ from checkout.domain.webhooks.record import Delivery
 from dashboard import texts
 from dashboard.timeline import AttemptGroup, span, timeline
 from tests.support.attempts import PAID, after, awaiting, of, paying, processing, refused, submitted
-from tests.support.basics import NOW, a_session
+from tests.support.basics import NOW, a_link, a_session
 from tests.support.cases import ORDER_NUMBERS
-from tests.support.dashboard_pages import Browser, Dashboard
-from tests.support.samples import an_event
+from tests.support.dashboard_pages import BASE, Browser, Dashboard
+from tests.support.samples import a_merchant, an_event
 
 DECLINED = after(
     awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=Outcome.DECLINED.value
@@ -66,6 +66,21 @@ def test_no_chapter_of_the_story_shows_anything_of_another_attempt(
         assert named <= {number[1] if number else "0"}  # 0: of no attempt
     steps = [step for chapter in told.chapters for step in chapter.steps]
     assert len(steps) == 1 + len(session.history)
+
+
+def test_the_story_says_where_the_purchase_began() -> None:
+    def begun(session: Session) -> str:
+        return timeline(session).chapters[0].steps[0].text
+
+    link = replace(a_link(), name="Rye sourdough, 1 kg")
+    made = {"session_id": f"cs_{'1' * 22}", "writer": "w", "now": NOW}
+    opened = link.opened(a_merchant(), base_url=BASE, base_is_http=False, **made)
+    assert begun(opened) == "Begun at your link Rye sourdough, 1 kg"
+    assert begun(replace(opened, metadata_json="{}")) == begun(opened)
+    assert begun(replace(opened, history=())) == begun(opened)
+    assert begun(a_session()) == "Created by your server"
+    named = a_session(metadata_json=opened.metadata_json, request_id="req_1")
+    assert begun(named) == "Created by your server"
 
 
 def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
@@ -238,6 +253,10 @@ def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: B
     assert len([row for row in rows if "Declined" in row]) == 1
     page = browser.get(f"/transactions/{made['refused'].id}").page
     assert "20.00 USD Open Payment refused" in page.main
+    ended = stored(shop, after(refused(), Event.EXPIRE_REQUESTED))
+    badges = browser.get(f"?q={ended.id}").page.all("span")
+    said = [each.text[0] for each in badges if each.attributes.get("class", "").startswith("badge")]
+    assert said == ["Payment refused"], "one badge, also after the end"
 
 
 @pytest.mark.parametrize(("reference", "metadata", "number", "_"), ORDER_NUMBERS)

@@ -18,7 +18,7 @@ FOLDER = Path(dashboard.__file__).parent / "templates"
 TEMPLATES = sorted(FOLDER.glob("*.html"))
 # Templates get records, which hold these: sealed or hashed secrets, and addresses of approvals.
 SECRETS = {"grant", "token", "handle", "interact_url", "private_key", "details_key"}
-SECRETS |= {"details_key_kms", "hash", "sealed", "customer_mark"}
+SECRETS |= {"details_key_kms", "hash", "sealed", "customer_mark", "customer_marks"}
 SHOWN = {"claim", "elsewhere"}  # texts of a refund that its shop may read
 # A time is named by its last part: created_at, counted_to, old_until.
 TIME = re.compile(r"\{\{ [a-z_.]*(?:_at|counted_to|looked_to|_until|_since|\.at) ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pytest
 from checkout.domain.ground.addresses import Address
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant.audit import Action
+from checkout.domain.merchant.people import Role
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import (
     Attention,
@@ -26,7 +28,7 @@ from checkout.domain.session.collect import QuestionKind
 from checkout.domain.session.customer_details import Answer, CustomerDetails
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.webhooks.event_types import COMPLETED
-from checkout.domain.webhooks.record import Delivery, EventStatus
+from checkout.domain.webhooks.record import Delivery, EventStatus, GivenUp
 from checkout.flows.session import details
 from dashboard import texts
 from open_payments.models import Amount
@@ -35,9 +37,10 @@ from tests.support.dashboard_pages import Browser, Dashboard
 from tests.support.flows import raising
 from tests.support.hosted_pages import AWAITING, STAGES, Page
 from tests.support.merchant_api import PREFIX
+from tests.support.outbox import Outbox
 from tests.support.samples import an_event
 from tests.support.services import store_refund
-from tests.support.shop_records import offer_banks, paid, put, story
+from tests.support.shop_records import offer_banks, paid, put, stored, story
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -213,7 +216,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
     for said in (
         "20.00 USD Paid",
         "Complete: the money is in your wallet.",
-        "Customer pays 18.53 EUR",
+        "Customer paid 18.53 EUR",
         "Received 20.00 USD",
         WALLET,
         texts.INCOMING + " https://wallet.example/in/1",
@@ -252,10 +255,12 @@ WAITS: dict[str, tuple[Status, dict[str, Any]]] = {
         {"received": 700, "history": story(Event.ACCEPTED_AS_PAID)},
     ),
     "given_up": (Status.EXPIRED, {"received": 700, "history": story(Event.GIVEN_UP)}),
+    "failed": (Status.OPEN, {"problem": Problem.PAYMENT_FAILED}),
 }
 # Forms for the session in each of these; others have none.
 FORMS = {
     "open": ["cancel", "expire"],
+    "failed": ["cancel", "expire"],
     "awaiting_approval": ["cancel", "expire"],
     "paying": ["cancel"],
     "processing": ["cancel"],
@@ -280,7 +285,8 @@ def test_every_state_says_what_it_is_waiting_for_and_shows_no_secret(
     assert not [secret for secret in SECRETS if secret in answer.body]
     actions = [form.attributes["action"] for form in answer.page.all("form")]
     ends = [action.rpartition("/")[2] for action in actions if session.id in action]
-    others = ["dealt-with"] if session.needs_attention else []
+    marked = session.needs_attention and not session.partly_paid
+    others = ["dealt-with"] if marked else []
     assert sorted(ends) == sorted([*FORMS.get(stage, []), *others, "note"])
 
 
@@ -401,6 +407,53 @@ def test_refunds_and_customers_of_a_whole_page_are_one_read_each(
         given_by(shop, name=f"Customer {number}")
     told = calls() - refunds
     assert (told["get_item"], told["query"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "certain"),
+    [
+        (Status.OPEN, {"problem": Problem.PAYMENT_FAILED}, True),
+        (Status.OPEN, {"problem": Problem.PAYMENT_REFUSED}, False),
+        (Status.PROCESSING, {**AWAITING, "closing_at": NOW, "check_at": NOW}, False),
+        (Status.CANCELED, {"history": story(Event.WALLET_SUBMITTED)}, True),
+        (Status.CANCELED, {"history": story(Event.WALLET_SUBMITTED), "check_at": NOW}, False),
+        (Status.EXPIRED, {"received": 700, "history": story(Event.GIVEN_UP)}, False),
+        (Status.EXPIRED, {"attention": Attention.UNDECIDED, **AWAITING}, False),
+        (Status.EXPIRED, {}, False),  # nobody gave a wallet, so nobody asks
+    ],
+)
+def test_that_no_money_can_arrive_is_said_only_where_it_is_certain(
+    shop: Dashboard, browser: Browser, status: Status, fields: dict[str, Any], certain: bool
+) -> None:
+    page = browser.get(f"/transactions/{shop.store(status=status, **fields).id}").page
+    assert ("No money arrived, and none can" in page.main) is certain
+
+
+def told_of(browser: Browser, session: Session) -> str:
+    """Return what the page says of the webhook about the session's end, "" without a section."""
+    sections = browser.get(f"/transactions/{session.id}").page.all("section")
+    found = [each for each in sections if each.attributes["aria-labelledby"] == "webhook"]
+    return " ".join("".join(found[0].text).split()) if found else ""
+
+
+def test_why_there_is_no_webhook_of_the_end_is_said_by_its_cause(
+    shop: Dashboard, browser: Browser
+) -> None:
+    running, canceled = shop.store(), shop.store(status=Status.CANCELED, updated_at=NOW)
+    gone = paid(shop, event="evt_0123456789abcdefABCDEF")
+    unsent = stored(shop, deliveries=(), given_up=GivenUp.NO_ENDPOINT)
+    for session in (running, canceled, gone, paid(shop, event=unsent.id)):
+        assert told_of(browser, session) == "", "a shop without an endpoint asks for none"
+    browser.post("/webhooks", {"url": "https://shop.example/hooks"})
+    shop.clock.pass_time(61)
+    assert "is sent once the session has ended" in told_of(browser, running)
+    assert "no endpoint asked for it then" in told_of(browser, canceled)
+    assert "is no longer stored" in told_of(browser, gone)
+    browser.post("/webhooks", {"url": "https://shop.example/hooks", "canceled": "on"})
+    shop.clock.pass_time(61)
+    assert "is sent once" in told_of(browser, canceled), "it is made within minutes"
+    shop.clock.pass_time(600)
+    assert "no endpoint asked for it then" in told_of(browser, canceled)
 
 
 def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser) -> None:
@@ -580,24 +633,82 @@ def test_amounts_of_any_scale_are_exact(shop: Dashboard, browser: Browser) -> No
     assert "Received 20.000000001 USD" in browser.get(f"/transactions/{session.id}").page.main
 
 
-def test_a_new_merchant_sees_what_is_connected_and_three_things_to_do(shop: Dashboard) -> None:
+STEPS = (
+    "Make a payment link",
+    "Get paid for the first time",
+    "Get an e-mail when something needs you",
+    "Create a checkout session",
+    "Get notified of payments",
+)
+
+
+def steps(page: Page) -> dict[str, bool]:
+    """Return the first steps of the page, and whether each is marked as done."""
+    shown = page.main.partition("First steps")[2].partition("Newest first.")[0]
+    return {each: f"{each} Done" in shown for each in STEPS if each in shown}
+
+
+def done(browser: Browser) -> list[str]:
+    return [name for name, is_done in steps(browser.get().page).items() if is_done]
+
+
+def test_a_new_merchant_sees_what_is_connected_and_begins_with_a_link(shop: Dashboard) -> None:
     browser = shop.signed_in()
-    main = browser.get().page.main
-    assert "First steps" in main
-    assert "did not answer just now" in main  # nobody answers in this test
-    for step in ("Create a checkout session", "Pay it yourself", "Get notified of payments"):
-        assert step in main
-    assert "curl https://pay.example/api/checkout/sessions" in main
-    assert "Done" not in main
-    made = shop.store()
     page = browser.get().page
-    assert "Create a checkout session Done" in page.main
-    assert f"https://pay.example/pay/{made.id}" in page.links
+    assert "did not answer just now" in page.main  # nobody answers in this test
+    assert list(steps(page)) == [each for each in STEPS if "e-mail" not in each]  # for a person
+    assert done(browser) == []
+    places = [page.main.index(each) for each in ("Make a payment link", "With a server", "curl ")]
+    assert places == sorted(places)
+    assert steps(browser.get("?status=open").page) == {}
+
+
+def test_a_step_is_done_only_by_what_it_says(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    link = browser.post("/links", {"name": "Tea", "amount": "20.00"}).location.rpartition("/")[2]
+    assert done(browser) == ["Make a payment link"]
+    assert f"https://pay.example/buy/{link}" in browser.get().page.links
+    at_link = {"metadata_json": json.dumps({"payment_link": link}), "request_id": None}
+    shop.store(**at_link)
+    assert done(browser) == ["Make a payment link"], "no server has created a session"
+    shop.store(status=Status.COMPLETED, **at_link)
+    assert steps(browser.get().page) == {}, "it sells by a link, and a key gets no notices"
+
+
+def test_a_shop_with_a_server_is_done_without_a_link(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    made = shop.store()
+    assert done(browser) == ["Create a checkout session"]
+    assert f"https://pay.example/pay/{made.id}" in browser.get().page.links
     browser.post("/webhooks", {"url": "https://shop.example/hooks"})
-    assert "Get notified of payments Done" in browser.get().page.main
-    assert "First steps" not in browser.get("?status=open").page.main
+    assert done(browser) == ["Create a checkout session", "Get notified of payments"]
     shop.store(status=Status.COMPLETED)
-    assert "First steps" not in browser.get().page.main
+    assert steps(browser.get().page) == {}
+
+
+def test_an_owner_enters_the_address_for_notices_in_the_first_steps(
+    shop: Dashboard, outbox: Outbox
+) -> None:
+    shop.services = replace(shop.services, mail=outbox)
+    owner = shop.member(Role.OWNER)
+    page = owner.get().page
+    [form] = [each for each in page.all("form") if each.attributes["action"].endswith("/notices")]
+    assert form.attributes["method"] == "post"
+    hidden = {
+        each.attributes["name"]: each.attributes["value"]
+        for each in page.all("input", type="hidden")
+        if not each.attributes["name"].startswith("form_")
+    }
+    answer = owner.post("/notices", {**hidden, "email": "ana@shop.example"})
+    assert answer.location == "/dashboard/notices?saved=1"
+    [letter] = outbox.letters
+    assert letter.to == "ana@shop.example"
+    assert "We have sent a link to ana@shop.example" in owner.get().page.main
+    assert done(owner) == []
+    [link] = re.findall(r"/dashboard(/notices/confirm/\w+)", letter.text)
+    owner.get(link)
+    owner.post(link)
+    assert done(owner) == ["Get an e-mail when something needs you"]
 
 
 def given_by(shop: Dashboard, **given: Any) -> Session:

@@ -73,6 +73,11 @@ def test_hardly_a_sentence_is_still_the_english_one(language: str) -> None:
     assert same <= known | address
 
 
+def test_the_english_pages_have_one_word_for_one_thing() -> None:
+    said = " ".join(form for name in NAMES for form in forms(ENGLISH[name]))
+    assert not re.findall(r"(?i)\bemail", said), "e-mail, as everywhere"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_plural_rules_are_those_of_the_language(language: str) -> None:
     found = texts(language)

@@ -146,7 +146,7 @@ def test_the_merchants_own_list_takes_the_place_of_the_operators(offered: Custom
         ("alice müller", "We could not find “alice müller” at Cedar Bank."),
         ("+49 170 1234567", "We could not find “+49 170 1234567” at Cedar Bank."),
         ("4242 4242 4242 4242", "This looks like a card number."),
-        ("alice@wallet.example", "This looks like an email address."),
+        ("alice@wallet.example", "This looks like an e-mail address."),
         ("", "Enter your wallet address."),
         ("a/../b", "We could not find “a/../b” at Cedar Bank."),
     ],

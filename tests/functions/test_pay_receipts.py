@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import timedelta
-from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -15,10 +16,11 @@ from checkout.domain.merchant.record import Footer
 from checkout.domain.session.customer_details import CustomerDetails, Detail
 from checkout.flows.links import purchase
 from checkout.flows.session.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
-from tests.functions.receipts import TO, ask, paid
+from tests.functions.receipts import TO, ask, facts_of, paid
 from tests.support import services
 from tests.support.basics import NOW
-from tests.support.flows import PREFIX, World
+from tests.support.dashboard_pages import dashboard_of
+from tests.support.flows import CEDAR, PREFIX, World
 from tests.support.hosted_pages import STAGES, Answer, Customer, customer, line
 from tests.support.outbox import Outbox
 
@@ -52,7 +54,6 @@ def test_a_receipt_is_sent_once_with_the_order_number_first(
         f"Completed: {shown_date(after)}",
         "From your wallet: https://wallet.example/alice",
         "Payment number in your wallet: 1",
-        f"Reference: {sha256(session.id.encode()).hexdigest()[:12]}",
         "Seller: Harbor Coffee Ltd, VAT IE1234567",
         "",
         "2 × House beans: $15.50",
@@ -68,6 +69,23 @@ def test_a_receipt_is_sent_once_with_the_order_number_first(
     assert letter.html.index("B-42") < letter.html.index("€18.53")
     assert "/pay/" not in letter.text + letter.html
     assert session.id not in letter.text + letter.html
+
+
+def test_each_number_on_a_receipt_finds_the_payment(buyer: Customer, outbox: Outbox) -> None:
+    world = buyer.world
+    session = world.pay(world.create(client_reference_id="A-2026-770173"))
+    slip = buyer.open(session, "/success").page
+    assert ask(buyer, session).status == 303
+    said = [*facts_of(outbox.letters[0], but=("Completed",)), *texts_of(slip.all("code"))]
+    assert {"A-2026-770173", "€18.54", "$20.00", f"{CEDAR}/alice", session.id} <= set(said)
+    with dashboard_of(world) as owner:
+        for each in said:
+            found = owner.get(f"?q={quote(each)}").page.links
+            assert f"/dashboard/transactions/{session.id}" in found, each
+
+
+def texts_of(elements: list[Any]) -> list[str]:
+    return ["".join(each.text).strip() for each in elements]
 
 
 def shown_date(answer: Answer) -> str:

@@ -86,6 +86,7 @@ def test_a_customer_withdraws_in_two_steps_and_gets_a_proof(
         assert said in letter.text
         assert said in letter.html.translate(ISOLATES)
     assert paid.id not in letter.text + letter.html
+    assert "Reference" not in letter.text, "nothing in the dashboard has another number"
 
 
 def test_name_and_address_are_sealed_in_the_store(buyer: Customer, paid: Session) -> None:

@@ -34,6 +34,7 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
     place = first.place
     for address in (place.shop, f"{place.checkout}/api", place.wallets):
         assert address in first.text
+    assert "ready; press Ctrl-C" in first.text
     key = place.api_key_file.read_text()
     assert key not in first.text
     for file in (place.api_key_file, place.environment_file):
@@ -114,6 +115,7 @@ def test_the_demo_alone_buys_one_thing_and_leaves_nothing(tmp_path: Path, base: 
 def test_the_demo_refunds_a_part_as_a_shopkeeper(tmp_path: Path, base: int) -> None:
     code, said = run(tmp_path, base, "demo", "--refund", "5.00")
     assert code == 0, said
+    assert "approved  the wallet sends the shopkeeper back" in said
     bought, refunded = (line for line in said.splitlines() if line.startswith("demo: "))
     assert re.fullmatch(
         r"demo: completed cs_\w{22} debit 18\.54 EUR received 20\.00 USD", bought
@@ -142,7 +144,7 @@ def test_a_demo_that_does_not_refund_or_complete_says_why_and_fails(
         assert why in last
     key, wallet = world.place.api_key_file.read_text(), f"{wallets}/never-closes"
     waiting = Demo(world.place, api_key=key, wallet=wallet, say=print, patience=8)
-    with pytest.raises(DemoFailed, match="the session is processing, not completed"):
+    with pytest.raises(DemoFailed, match="no outcome after 24 s"):
         waiting.run()
     world.end()
 
@@ -152,6 +154,7 @@ def test_a_demo_that_does_not_refund_or_complete_says_why_and_fails(
     [
         ("decline", "not approved"),
         ("unpeered", "answered 424"),
+        ("no-funds", "the payment failed: no money arrived"),
         ("one-short", "the shop's wallet received 19.99 USD, not 20.00 USD"),
     ],
 )

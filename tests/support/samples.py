@@ -95,6 +95,7 @@ def full_session(**changes: Any) -> Session:
         "customer_details": "v1.00000000.ZGV0YWlscw",
         "customer_further": "v1.00000000.ZnVydGhlcg",
         "customer_mark": "0123456789abcdef0123456789abcdef",
+        "customer_marks": ("123456789abcdef0123456789abcdef0",),
         "collect_json": '{"asked":["email"],"required":["email"]}',
         "details_at": NOW + 2 * MS,
         "link": "plink_0123456789abcdefABCDEF",

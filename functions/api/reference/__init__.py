@@ -1,4 +1,4 @@
-"""The reference that /docs serves: pages made by docs/openapi/page.py, and their style sheet.
+"""The reference that /docs serves: pages made by docs/openapi/page.py, their style and script.
 
 This module is loaded at the first request for a page, so that it does not slow down the API.
 """
@@ -25,14 +25,15 @@ _FILES: Final = {
     "": ("index.html", _HTML),
     "/v1": ("v1.html", _HTML),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/script.js": ("script.js", "text/javascript; charset=utf-8"),
     "/openapi.json": ("openapi.json", "application/json"),
     "/openapi-v1.json": ("openapi-v1.json", "application/json"),
 }
 _TEST: Final = '<aside class="test">Test: no real money</aside>'
 _TRY_IT: Final = "<!-- test wallet -->"
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "Strict-Transport-Security": "max-age=31536000",
 }

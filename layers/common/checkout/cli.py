@@ -450,8 +450,13 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
     services = wiring.pay_services()
     if chosen.new_api_key:
         return setup.add_api_key(services, chosen.wallet_address, name=chosen.name or "Another key")
+    if chosen.by_make and not chosen.wallet_address:
+        raise setup.SetupRefused(
+            "Give the wallet: make merchant WALLET=https://wallet.example/shop"
+        )
     if bool(chosen.key_id) != bool(chosen.private_key):
-        raise setup.SetupRefused("Give both --key-id and --private-key, or neither.")
+        pair = "KEY_ID= and PRIVATE_KEY=" if chosen.by_make else "--key-id and --private-key"
+        raise setup.SetupRefused(f"Give both {pair}, or neither.")
     text = None
     if chosen.private_key:
         try:
@@ -466,7 +471,15 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
     )
     if chosen.new_wallet:
         return setup.move_wallet(services, chosen.wallet_address, new)
-    return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
+    if chosen.replace_key:
+        return setup.replace_key(services, new)
+    try:
+        return setup.set_up(services, new)
+    except setup.AlreadyMerchant as known:
+        if not chosen.by_make:
+            raise
+        keys = f"Make another API key at {services.base_url}/dashboard/keys."
+        raise setup.AlreadyMerchant(known.merchant, keys) from None
 
 
 def _invite(services: DashboardServices, chosen: argparse.Namespace) -> int:

@@ -52,7 +52,7 @@ class CheckoutSessions(BasePaymentProvider):
 
     @property
     def settings_form_fields(self) -> dict[str, forms.Field]:
-        """Return pretix's own fields, the checkout's address and the API key."""
+        """Return pretix's own fields, the checkout's address, the API key and the wallets."""
         own = [
             (
                 "base_url",
@@ -72,6 +72,15 @@ class CheckoutSessions(BasePaymentProvider):
                     ),
                 ),
             ),
+            (
+                "wallets",
+                forms.CharField(
+                    label=_("Wallets that can pay"),
+                    help_text=_("Such as GateHub. Customers read it where they choose how to pay"),
+                    max_length=200,
+                    required=False,
+                ),
+            ),
         ]
         fields = OrderedDict([*own, *super().settings_form_fields.items()])
         fields.move_to_end("_enabled", last=False)
@@ -88,7 +97,13 @@ class CheckoutSessions(BasePaymentProvider):
             return cleaned_data
         cleaned_data[f"{name}base_url"] = base_url
         if not (base_url.startswith("https://") or settings.ALLOW_HTTP_TO_PRIVATE_NETWORKS):
-            raise forms.ValidationError(_("The address of your checkout must begin with https://."))
+            raise forms.ValidationError(
+                _(
+                    "The address of your checkout must begin with https://. For tests with a "
+                    "private address, set allow_http_to_private_networks=on in the section "
+                    "[pretix] of pretix.cfg."
+                )
+            )
         if not supported(self.event.currency):
             raise forms.ValidationError(_("This event's currency is not supported."))
         try:
@@ -137,10 +152,15 @@ class CheckoutSessions(BasePaymentProvider):
         return self.checkout_confirm_render(None)
 
     def checkout_confirm_render(self, *_args: Any, **_kwargs: Any) -> str:
-        """Say what comes next."""
-        return format_html(
-            "<p>{}</p>", _("You will go on to a page where you pay from your wallet.")
-        )
+        """Say which wallets can pay, and what comes next."""
+        wallets = (self.settings.get("wallets") or "").strip()
+        needed = _("You need a wallet of a provider that supports Open Payments.")
+        if wallets:
+            needed = _("You need a wallet of one of these providers: {wallets}.").format(
+                wallets=wallets
+            )
+        then = _("You will go on to a page where you pay from your wallet.")
+        return format_html("<p>{} {}</p>", needed, then)
 
     def payment_is_valid_session(self, request: HttpRequest) -> bool:
         """Return True: nothing is needed before the payment."""

@@ -14,6 +14,7 @@ from django_scopes import scope
 from pretix.base.models import Event, OrderPayment
 from pretix.helpers import monkeypatching
 from pretix_checkout_sessions.checkout import Checkout
+from pretix_checkout_sessions.payment import CheckoutSessions
 from pretix_checkout_sessions.signals import look_again
 from shop import Shop
 from world import World
@@ -60,6 +61,17 @@ def test_a_private_address_is_refused_with_a_message(shop: Shop, world: World) -
         assert "gave no answer" in saved.text
         plain = shop.save_settings(base_url=world.url, api_key=world.api_key)
         assert "must begin with https://" in plain.text
+        assert "in the section [pretix] of pretix.cfg" in plain.text
+
+
+def test_customers_read_which_wallets_can_pay_before_they_choose(shop: Shop) -> None:
+    def said() -> str:
+        with scope(organizer=shop.organizer):
+            return CheckoutSessions(shop.event_now()).payment_form_render(None)
+
+    assert "a provider that supports Open Payments" in said()
+    with setting(shop, "wallets", "GateHub <b>"):
+        assert "one of these providers: GateHub &lt;b&gt;." in said()
 
 
 def test_an_order_survives_a_checkout_that_does_not_answer(shop: Shop, world: World) -> None:

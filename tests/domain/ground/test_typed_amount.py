@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.ground.errors import ParameterInvalid
-from checkout.domain.ground.typed_amount import typed_amount
+from checkout.domain.ground.typed_amount import said_amounts, typed_amount
 from tests.support.protected import TOTAL_MAX
 
 DIGITS = {"usd": 2, "jpy": 0, "kwd": 3, "clf": 4}
@@ -119,3 +119,26 @@ def test_three_digits_behind_the_only_sign_are_a_question(
 def test_anything_else_is_refused_with_an_example(typed: str) -> None:
     with pytest.raises(ParameterInvalid, match=r"not an amount of USD. Type it as in 12\.50"):
         read(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "amounts"),
+    [
+        ("17.00", ["17"]),
+        ("17,5", ["17.5"]),
+        ("1.250,00", ["1250"]),
+        ("1,250", ["1250", "1.25"]),
+        ("€15.76", ["15.76"]),
+        ("1250 JPY", ["1250"]),
+        ("¥1250", ["1250"]),
+        ("US$ 17", ["17"]),
+        ("١٧٫٥٠", ["17.5"]),
+        *(
+            (text, [])
+            for text in ("", "17", "A-17.00", "17.00 %", "JPY1250", "1.2.3", "2026-03-01")
+        ),
+        *((text, []) for text in ("Order 17.00", "$", "£1x.00", "$$$$17.00", "1" * 61)),
+    ],
+)
+def test_a_said_amount_is_what_it_can_mean_or_nothing(typed: str, amounts: list[str]) -> None:
+    assert said_amounts(typed) == frozenset(map(Decimal, amounts))

@@ -43,6 +43,14 @@ def test_a_case_that_was_dealt_with_needs_nobody_until_it_changes() -> None:
     assert needs_somebody(over, done)
 
 
+def test_a_mark_does_not_replace_the_decision_about_a_part() -> None:
+    part = {"attention": Attention.PARTIAL_PAYMENT, "received": 700}
+    waits = a_session(Status.PROCESSING, **part)
+    assert needs_somebody(waits, a_note(dealt_with=case_of(waits)))
+    over = a_session(Status.EXPIRED, **part)
+    assert not needs_somebody(over, a_note(dealt_with=case_of(over)))
+
+
 @pytest.mark.parametrize(
     ("fields", "held", "needs"),
     [

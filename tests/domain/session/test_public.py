@@ -55,6 +55,7 @@ HIDDEN = {
     "locale",
     "customer_further",
     "customer_mark",
+    "customer_marks",
     "collect_json",
     "details_at",
     "echo_json",

@@ -36,6 +36,7 @@ _ROW: Final = "#"  # between a link's id and the number of a row
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no items
 METADATA_NAME: Final = "payment_link"
+_AT_LINK: Final = "at a payment link"  # the note of the first step in the history
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
 _QUANTITY: Final = re.compile("[0-9]{1,4}")
@@ -118,6 +119,7 @@ class PaymentLink:
         customer_details: str | None = None,
         customer_further: str | None = None,
         customer_mark: str | None = None,
+        customer_marks: tuple[str, ...] = (),
         quantity: int = 1,
         row: str | None = None,
     ) -> Session:
@@ -125,9 +127,9 @@ class PaymentLink:
 
         A customer who cancels returns to the link's own page. If the link has no `success_url`, a
         customer who has paid sees the receipt page. `customer_details` and `customer_further` are
-        sealed. A search for `customer_mark` finds the session. `row` is the stock's row from which
-        the session takes its items. Raises AmountNotRepresentable and UrlInvalid, because the
-        wallet or the return hosts may have changed since the link was made.
+        sealed. A search for `customer_mark` or one of `customer_marks` finds the session. `row` is
+        the stock's row from which the session takes its items. Raises AmountNotRepresentable and
+        UrlInvalid, because the wallet or the return hosts may have changed since the link was made.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -172,10 +174,20 @@ class PaymentLink:
             customer_details=customer_details,
             customer_further=customer_further,
             customer_mark=customer_mark,
+            customer_marks=customer_marks,
             link=row,
             part=part_of(session_id, merchant.parts),
-            history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
+            history=(HistoryEntry(at=now, event="created", note=_AT_LINK),),
         )
+
+
+def began_at_link(session: Session) -> bool:
+    """Return whether the session began at a payment link, and not by a request of a server.
+
+    A long history no longer has its first step, and a merchant can change the metadata.
+    """
+    noted = any(each.note == _AT_LINK for each in session.history[:1])
+    return noted or (session.request_id is None and METADATA_NAME in session.metadata)
 
 
 def order_of(session_id: str) -> str:

@@ -9,31 +9,39 @@ of the list.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from checkout.domain.ground.errors import ResourceMissing
+from checkout.domain.ground.errors import ResourceMissing, Unavailable
 from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID, email_of
+from checkout.domain.ground.names import JOINERS
 from checkout.domain.ground.providers import Provider
+from checkout.domain.ground.typed_amount import said_amounts
 from checkout.domain.merchant.people import Actor
+from checkout.domain.merchant.record import Merchant
 from checkout.domain.refund.record import APPROVAL_AWAITED, Refund
 from checkout.domain.reports.daily_totals import DayTotals, tallied
 from checkout.domain.reports.search_terms import PREFIX_LEAST, last_part, same_text
 from checkout.domain.reports.statement import StatementDay, statement
 from checkout.domain.session.record import Session
-from checkout.flows import merchants
 from checkout.flows.session import details, lists, lookup
 from checkout.flows.session.lists import PAGE_MAX, ListQuery, SessionList, cursor_behind
-from checkout.ports import ScanPositions
+from checkout.ports import ScanPositions, SecretUnreadable
 from checkout.services import DashboardServices, PayServices, Services
 from open_payments.models import Amount
+
+if TYPE_CHECKING:
+    from checkout.adapters.vault import AesVault
 
 # A session's id, alone or within the address of a page.
 _SESSION: Final = re.compile(rf"(?<![A-Za-z0-9_]){SESSION_ID.pattern}(?![A-Za-z0-9_])")
 _PLAIN_ID: Final = re.compile(r"[^\s]{8,}")  # ids of wallets: a UUID, or another long text
+_AROUND: Final = "".join(JOINERS) + " \t\r\n\N{NO-BREAK SPACE}"
+NOTHING: Final = SessionList((), None)
 
 
 def find_transactions(
@@ -42,34 +50,97 @@ def find_transactions(
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
     An empty text matches all sessions. An e-mail address finds the sessions whose customers gave
-    this address. If there are none, the same text is searched for in other fields. Raises
-    CursorInvalid.
+    this address. If there are none, the same text is searched for in other fields: ids, whole
+    values, then order numbers, names and postal codes together, then sums. Invisible characters,
+    and a "#" at the beginning, make no difference. Raises CursorInvalid, and Unavailable if the
+    merchant's key for customers' details is needed but cannot be read.
     """
-    typed = text.strip()
-    marked = _mark(services, key, typed)
-    if marked is not None:
-        listed = lists.list_page(services, key, replace(query, search=marked))
-        if listed.sessions or query.cursor is not None:
-            return listed
+    typed, *spellings = _spellings(text)
     if not typed:
         return lists.list_page(services, key, query)
-    if query.cursor is None:
+    first = query.cursor is None
+    if first:
         for session_id in _ids(services, key, typed):
             with suppress(ResourceMissing):  # the text is then searched for as usual
                 return _bounded(services, (lookup.get(services, key, session_id),), query)
-    listed = lists.list_page(services, key, replace(query, search=typed))
-    if listed.sessions or query.cursor is not None or len(same_text(typed)) < PREFIX_LEAST:
-        return listed
-    found = services.sessions.ordered(key.lists, typed, limit=PAGE_MAX)
-    return _bounded(services, found, query) if found else listed
+    email = _mark(services, key, details.mark, email_of(typed))
+    for each in (email, typed, *spellings):
+        listed = lists.list_page(services, key, replace(query, search=each)) if each else NOTHING
+        if listed.sessions or listed.unreadable or listed.next_cursor is not None:
+            return listed
+    ordered = _ordered(services, key, (typed, *spellings)) if first else ()
+    named = _named(services, key, typed, query, found=bool(ordered))
+    if ordered:
+        return _with_first(_bounded(services, ordered, query), named)
+    amounts = said_amounts(typed)
+    if named.sessions or named.next_cursor is not None or not amounts:
+        return named
+    return lists.list_page(services, key, replace(query, sums=amounts))
 
 
-def _mark(services: DashboardServices | PayServices, key: Actor, typed: str) -> str | None:
-    """Return the lookup text for a typed e-mail address, or None for other texts."""
-    email = email_of(typed)
-    if email is None:
+def _spellings(text: str) -> list[str]:
+    """Return the text as it looks, and if they differ, as it is and without "#" in front."""
+    plain = text.strip()
+    seen = "".join(each for each in plain if unicodedata.category(each) != "Cf" or each in JOINERS)
+    seen = seen.strip(_AROUND)
+    return list(dict.fromkeys((seen, plain, seen.lstrip("#").lstrip())))
+
+
+def _mark(
+    services: DashboardServices | PayServices,
+    key: Actor,
+    mark: Callable[[AesVault, Merchant, str], str | None],
+    typed: str | None,
+) -> str | None:
+    """Return the lookup text that `mark` makes of a typed text, or None if it makes none.
+
+    If the merchant's key cannot be decrypted, nothing can be found by it, and an alarm tells the
+    operator.
+    """
+    merchant = services.merchants.get(key.merchant) if typed else None
+    if merchant is None or typed is None:
         return None
-    return details.mark(services.vault, merchants.get(services.merchants, key.merchant), email)
+    with suppress(SecretUnreadable):
+        return mark(services.vault, merchant, typed)
+    return None
+
+
+def _ordered(services: Services, key: Actor, typed: Sequence[str]) -> tuple[Session, ...]:
+    """Return the sessions whose order number, or its last part, begins with one of the texts."""
+    for each in typed:
+        if len(same_text(each)) >= PREFIX_LEAST:
+            found = services.sessions.ordered(key.lists, each, limit=PAGE_MAX)
+            if found:
+                return found
+    return ()
+
+
+def _named(
+    services: DashboardServices | PayServices,
+    key: Actor,
+    typed: str,
+    query: ListQuery,
+    *,
+    found: bool,
+) -> SessionList:
+    """Return a page of the sessions whose customers gave this name or postal code.
+
+    If other sessions were `found`, they are shown even while the merchant's key cannot be read.
+    """
+    try:
+        marked = _mark(services, key, details.spoken_mark, typed)
+    except Unavailable:
+        if not found:
+            raise
+        marked = None
+    return lists.list_page(services, key, replace(query, search=marked)) if marked else NOTHING
+
+
+def _with_first(ordered: SessionList, named: SessionList) -> SessionList:
+    """Return the first page of both lists together. The cursor continues the second one."""
+    both = {each.id: each for each in (*ordered.sessions, *named.sessions)}
+    newest = sorted(both.values(), key=lambda each: (each.created_at, each.id), reverse=True)
+    return replace(named, sessions=tuple(newest))
 
 
 def _ids(services: Services, key: Actor, typed: str) -> Iterator[str]:

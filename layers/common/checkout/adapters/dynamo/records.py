@@ -65,6 +65,7 @@ CART: Final = (
     "customer_details",
     "customer_further",
     "customer_mark",
+    "customer_marks",
     "details_at",
 )
 PAYMENT: Final = (

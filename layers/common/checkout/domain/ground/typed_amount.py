@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Final
 
 from checkout.domain.ground.errors import ParameterInvalid
@@ -17,6 +18,8 @@ from checkout.domain.ground.money import TOTAL_MAX, minor_unit_digits
 _TYPED_MAX: Final = 60  # characters
 _DIGITS: Final = re.compile("[0-9]{1,15}")
 _DECIMALS: Final = re.compile("(.+)([.,\N{ARABIC DECIMAL SEPARATOR}])([0-9]{1,15})")
+_SAID: Final = re.compile("([^0-9]*)([0-9](?:.*[0-9])?)([^0-9]*)")
+_CODE: Final = re.compile("[A-Za-z]{3}")
 _BETWEEN_GROUPS: Final = ".,٬ '’"  # the separators that the CLDR lists
 
 
@@ -45,6 +48,27 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
             f"This is not an amount of {currency.upper()}. Type it as in {example}.", param=param
         )
     return min(int(whole + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
+
+
+def said_amounts(typed: str) -> frozenset[Decimal]:
+    """Return what a text such as "17.00", "$17" or "17,00 EUR" can mean as an amount; else nothing.
+
+    A whole number without a currency is no amount, because it may be an order number.
+    """
+    found = _SAID.fullmatch(_plain(typed))
+    if found is None:
+        return frozenset()
+    before, number, behind = found.groups()
+    around = before + behind
+    mark = around.strip()
+    signed = len(mark) <= len("US$") and any(unicodedata.category(each) == "Sc" for each in mark)
+    coded = _CODE.fullmatch(mark) is not None
+    if mark and not signed and not coded:
+        return frozenset()
+    readings = list(_readings(number))
+    if not signed and not (coded and mark != around) and not any(cut for _, cut in readings):
+        return frozenset()
+    return frozenset(Decimal(f"{whole}.{cut or 0}") for whole, cut in readings)
 
 
 def _plain(typed: str) -> str:

@@ -4,24 +4,30 @@
     ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
     the request's id          of the API request that created the session
     the order number          its beginning, or the beginning of its last part if that has a digit
-    the customer's e-mail     the whole address, if the shop has asked for it; a keyed hash is
-                              stored
+    the customer's details    the whole e-mail address, the whole name, or the postal code, if the
+                              shop has asked for it; keyed hashes are stored
     metadata, item names      other whole values, and the first words of the items' names, once a
                               wallet was given
+    sums                      the price, what the customer paid, what arrived; found by reading
 
 Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
-`host/path`) make no difference.
+`host/path`) make no difference. In a name or a postal code, neither do blanks, signs and accents.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from typing import Final
 
 from checkout.domain.ground.grammar import LINK_ID
+from checkout.domain.ground.money import minor_unit_digits
 from checkout.domain.links import METADATA_NAME
 from checkout.domain.payment.events import Event
+from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Session, metadata_values, order_number
 
 METADATA_FOUND_MAX: Final = 10  # the first values of a session's metadata
@@ -33,6 +39,7 @@ PAID: Final = "all\npaid"  # lists a merchant's completed sessions
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"[0-9]")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]")
 _ORDER_MAX: Final = 200  # characters
 
 
@@ -82,12 +89,45 @@ def wallets(session: Session) -> list[str]:
 
 
 def marks(session: Session) -> list[str]:
-    """Return the hash of the customer's e-mail, which finds the session once it can be paid.
+    """Return the hashes of the customer's details, which find the session once it can be paid.
 
-    The search hashes the address that it looks for (flows/reports.py).
+    The search hashes the text that it looks for (flows/reports.py).
     """
-    known = session.customer_mark if session.happened(Event.PREPARED) else None
-    return [known] if known else []
+    if not session.happened(Event.PREPARED):
+        return []
+    return [each for each in (session.customer_mark, *session.customer_marks) if each]
+
+
+def spoken(given: CustomerDetails) -> list[str]:
+    """Return the customer's names and postal codes as they are hashed, without repeats."""
+    places = [each for each in (given.shipping, given.billing) if each]
+    names = [given.name, *(each.name for each in places), *(each.postal_code for each in places)]
+    return list(filter(None, dict.fromkeys(spoken_text(each or "") for each in names)))
+
+
+def spoken_text(text: str) -> str:
+    """Return the letters and digits of a name or a postal code, without case and accents."""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    kept = (each for each in plain if unicodedata.category(each)[0] in "LMN")
+    return _ACCENTS.sub("", "".join(kept))
+
+
+def sums(session: Session) -> Iterator[Decimal]:
+    """Yield the price, what the customer's wallet pays, and what arrived.
+
+    Each sum is yielded exactly, and rounded to the decimals that the pages show.
+    """
+    amounts = [session.receive]
+    if session.quote is not None:
+        amounts.append(session.quote.debit)
+    if session.received:
+        amounts.append(replace(session.receive, value=session.received))
+    for amount in amounts:
+        exact = Decimal(amount.decimal())
+        yield exact
+        digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
+        for rounding in (ROUND_UP, ROUND_DOWN):
+            yield exact.quantize(Decimal(1).scaleb(-digits), rounding=rounding)
 
 
 def outer_ids(session: Session) -> list[str]:

@@ -46,9 +46,13 @@ def case_of(session: Session) -> str | None:
 
 
 def needs_somebody(session: Session, note: Note | None) -> bool:
-    """Return whether the session needs a person and is not marked as dealt with."""
+    """Return whether the session needs a person and is not marked as dealt with.
+
+    A mark cannot replace the decision about a part of the price.
+    """
     case = case_of(session)
-    return case is not None and (note is None or note.dealt_with != case)
+    marked = note is not None and note.dealt_with == case and not session.partly_paid
+    return case is not None and not marked
 
 
 def _sent_back(session: Session) -> bool:

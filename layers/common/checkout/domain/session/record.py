@@ -101,7 +101,8 @@ class Session(InFlight, Purchase):
     wallet's scale. `request_id` is the id of the API request that created the session; None at a
     payment link. If the shop asks for them, `customer_details` has the customer's name and contact,
     and `customer_further` has addresses and answers (domain/session/customer_details.py); both
-    fields are sealed. `customer_mark` is a keyed hash of the e-mail address, for the search.
+    fields are sealed. `customer_mark` is a keyed hash of the e-mail address, and `customer_marks`
+    are those of the names and postal codes, for the search.
     `details_at` is the time of the last answer to `collect_json`. `collect_json` and `details_at`
     are None at a payment link, because the link's own page asks for the details. `part` is the
     session's part of the merchant's lists and sums (domain/ground/parts.py).
@@ -132,6 +133,7 @@ class Session(InFlight, Purchase):
     customer_details: str | None = None
     customer_further: str | None = None
     customer_mark: str | None = None
+    customer_marks: tuple[str, ...] = ()
     details_at: datetime | None = None
     link: str | None = None
     restocked_at: datetime | None = None

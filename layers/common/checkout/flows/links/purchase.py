@@ -142,9 +142,7 @@ def _open(
             now=services.clock.now(),
             base_url=services.base_url,
             base_is_http=is_http(services.base_url),
-            customer_details=sealed.details,
-            customer_further=sealed.further,
-            customer_mark=sealed.mark,
+            **sealed.fields,
             quantity=quantity,
             row=row,
         )

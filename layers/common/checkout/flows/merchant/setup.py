@@ -47,18 +47,23 @@ SHOWN_BEFORE: Final = timedelta(minutes=5)
 SHOWN_AFTER: Final = timedelta(days=1)
 
 
+_NEXT_STEP: Final = (
+    "Use --new-api-key to create another API key for this merchant, or --replace-key to replace "
+    "its private key and key id with these."
+)
+
+
 class SetupRefused(Exception):
     """Report the problem and its solution to the operator. The message contains no secret."""
 
 
 class AlreadyMerchant(SetupRefused):
-    """Report that the wallet already belongs to `merchant`. Nothing was written."""
+    """Report that the wallet already belongs to `merchant`, and what to do. Nothing was written."""
 
-    def __init__(self, merchant: Merchant) -> None:
+    def __init__(self, merchant: Merchant, next_step: str = "") -> None:
         super().__init__(
             f"{merchant.wallet_address} already belongs to merchant {merchant.id} "
-            f"({merchant.name}). Nothing was changed. Use --new-api-key to create another API key "
-            "for this merchant, or --replace-key to replace its private key and key id with these."
+            f"({merchant.name}). Nothing was changed. " + (next_step or _NEXT_STEP)
         )
         self.merchant = merchant
 

@@ -44,7 +44,8 @@ APPROVE_WITHIN: Final = timedelta(hours=1)
 _DONE: Final = "Your wallet is confirmed already, or the operator has suspended your shop."
 _ENDED: Final = "That took too long, or was sent twice. Confirm the wallet again."
 _TAKEN: Final = (
-    "This wallet already belongs to another shop here. Sign in to that shop, or ask its owner."
+    "This wallet already belongs to another shop here. Sign in to that shop, or ask its owner. "
+    "This second shop cannot sell. You can leave it as it is."
 )
 
 

@@ -77,7 +77,7 @@ def open_session(
             return session
         given = CustomerDetails(email=new.customer_email)
         sealed = details.seal_by_api(services, merchant, session.id, given)
-        return replace(session, customer_details=sealed.details, customer_mark=sealed.mark)
+        return replace(session, **sealed.fields)
 
     session = opened(
         session_id=new_session_id(services.random_bytes, test=services.test),

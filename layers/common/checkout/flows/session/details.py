@@ -6,8 +6,8 @@ with ENCRYPTION_KEY and sealed again after a rotation (flows/merchant/rotation.p
 read ENCRYPTION_KEY, so it uses a copy of the merchant's key that is wrapped by KMS (decision 17).
 
 Details are stored in one conditional write. Corrections are accepted only until the customer gives
-a wallet, because from then on the search has a row for the e-mail address. No wallet is called
-here.
+a wallet, because from then on the search has rows for the e-mail address, the name and the postal
+code. No wallet is called here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import hmac
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypedDict
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from checkout.domain.ground.errors import (
     CheckoutError,
@@ -30,7 +30,7 @@ from checkout.domain.ground.ids import RandomBytes
 from checkout.domain.merchant.record import Merchant, details_key_place
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import IllegalTransition
-from checkout.domain.reports.search_terms import same_text
+from checkout.domain.reports.search_terms import same_text, spoken, spoken_text
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails, from_json
 from checkout.domain.session.record import Session, Status
 from checkout.domain.session.withdrawal import Withdrawal
@@ -50,6 +50,7 @@ FURTHER: Final = "customer_further"
 WITHDRAWAL: Final = "withdrawal"
 _KEY_SIZE: Final = 32  # bytes
 _MARK_SIZE: Final = 32  # hexadecimal characters
+_SPOKEN: Final = "customer_spoken"  # what callers say of themselves: name, postal code
 _NOTHING: Final = NONE_GIVEN.further_json()
 
 
@@ -106,12 +107,19 @@ def wrapped_again(vault: AesVault, keys: KmsDetailsKeys | None, merchant: Mercha
 class Sealed:
     """A customer's details for one session, as two sealed texts; None if nothing was given.
 
-    `mark` is the lookup text that finds the session by the e-mail address.
+    `mark` is the lookup text that finds the session by the e-mail address, and `marks` are those of
+    the names and postal codes.
     """
 
     details: str | None = None
     further: str | None = None
     mark: str | None = None
+    marks: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the session that store the details."""
+        return {f"customer_{name}": value for name, value in asdict(self).items()}
 
 
 def seal(vault: AesVault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
@@ -148,7 +156,8 @@ def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails
     return Sealed(
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
         inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,
-        _mark(key, details.email) if details.email else None,
+        _mark(key, "customer_email", same_text(details.email)) if details.email else None,
+        tuple(_mark(key, _SPOKEN, each) for each in spoken(details)),
     )
 
 
@@ -175,7 +184,16 @@ def mark(vault: AesVault, merchant: Merchant, email: str) -> str:
 
     The text is a keyed hash, so that a reader of the index can neither read nor guess addresses.
     """
-    return _mark(_key(vault, merchant), email)
+    return _mark(_key(vault, merchant), "customer_email", same_text(email))
+
+
+def spoken_mark(vault: AesVault, merchant: Merchant, typed: str) -> str | None:
+    """Return the lookup text for a typed name or postal code, or None for other texts.
+
+    It is a keyed hash like that of an e-mail address.
+    """
+    text = spoken_text(typed)
+    return _mark(_key(vault, merchant), _SPOKEN, text) if text else None
 
 
 def browser_proof(vault: AesVault, merchant: Merchant, session_id: str, act: str) -> str | None:
@@ -245,8 +263,8 @@ def _key(vault: AesVault, merchant: Merchant) -> str:
     return vault.open(merchant.details_key, place=details_key_place(merchant.id))
 
 
-def _mark(key: str, email: str) -> str:
-    said = f"customer_email\n{same_text(email)}"
+def _mark(key: str, what: str, text: str) -> str:
+    said = f"{what}\n{text}"
     return hmac.digest(bytes.fromhex(key), said.encode(), "sha256").hex()[:_MARK_SIZE]
 
 
@@ -287,10 +305,8 @@ def give(services: PayServices, session: Session, given: CustomerDetails) -> Ses
                 services,
                 session,
                 Event.DETAILS_GIVEN,
-                customer_details=sealed.details,
-                customer_further=sealed.further,
-                customer_mark=sealed.mark,
                 details_at=services.clock.now(),
+                **sealed.fields,
             )
         except IllegalTransition:
             raise _refusal(session) from None

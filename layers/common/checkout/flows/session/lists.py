@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
 from checkout.domain.ground.grammar import SESSION_ID, position
 from checkout.domain.merchant.people import Actor
-from checkout.domain.reports.search_terms import NEEDS_SOMEBODY, PAID, finds, last_part
+from checkout.domain.reports.search_terms import NEEDS_SOMEBODY, PAID, finds, last_part, sums
 from checkout.domain.session.attempts import Concern
 from checkout.domain.session.record import Session, Status
 from checkout.flows.cursors import cursor, position_of
@@ -29,10 +30,10 @@ class ListQuery:
     `created_from` (inclusive) and `created_before` (exclusive) limit `created_at`; `amount_from`
     and `amount_to` (both inclusive) limit `amount_total` in minor units. `search` must be the whole
     text of a search term (domain/reports/search_terms.py). A session matches if it has any of the
-    `statuses`. `paid_from` and `paid_before` limit `paid_at` of completed sessions. `rounds` is the
-    most index pages that are read for one response, `rounds_if_empty` the most while nothing is
-    found. `upward` asks for the sessions just newer than the cursor; the page is still newest
-    first.
+    `statuses`, and any of the `sums` (search_terms.sums). `paid_from` and `paid_before` limit
+    `paid_at` of completed sessions. `rounds` is the most index pages that are read for one
+    response, `rounds_if_empty` the most while nothing is found. `upward` asks for the sessions just
+    newer than the cursor; the page is still newest first.
     """
 
     limit: int = 10
@@ -46,6 +47,7 @@ class ListQuery:
     amount_to: int | None = None
     search: str | None = None
     statuses: tuple[Status, ...] = ()
+    sums: frozenset[Decimal] = frozenset()
     concern: Concern | None = None
     rounds: int = FILTER_ROUNDS
     rounds_if_empty: int = 0
@@ -55,7 +57,7 @@ class ListQuery:
     def filters(self) -> bool:
         """Return whether filtering needs the sessions, because no index has the fields."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
-        return bool(self.statuses) or any(each is not None for each in by_field)
+        return bool(self.statuses or self.sums) or any(each is not None for each in by_field)
 
     @property
     def ranges(self) -> tuple[IndexRange, ...]:
@@ -95,6 +97,7 @@ class ListQuery:
             and (self.amount_to is None or amount <= self.amount_to)
             and (self.concern is None or self.concern.holds(session))
             and (self.search is None or finds(session, self.search))
+            and (not self.sums or not self.sums.isdisjoint(sums(session)))
         )
 
 
