@@ -279,7 +279,7 @@ def test_a_postal_code_that_is_an_order_number_too_finds_both(world: World) -> N
     bought = world.submit(bought_by(world, 1, shipping=at("10969")))
     ordered = with_metadata(world, order="10969-A")
     assert found(world, "10969") == [ordered.id, bought.id]
-    seen = []
+    seen: list[str] = []
     query = ListQuery(limit=1)
     for _ in range(3):
         again = world.submit(bought_by(world, 1 + len(seen), shipping=at("10115")))
