@@ -73,14 +73,8 @@ def test_the_story_says_where_the_purchase_began() -> None:
         return timeline(session).chapters[0].steps[0].text
 
     link = replace(a_link(), name="Rye sourdough, 1 kg")
-    opened = link.opened(
-        a_merchant(),
-        base_url=BASE,
-        base_is_http=False,
-        session_id=f"cs_{'1' * 22}",
-        writer="w",
-        now=NOW,
-    )
+    made: dict[str, Any] = {"session_id": f"cs_{'1' * 22}", "writer": "w", "now": NOW}
+    opened = link.opened(a_merchant(), base_url=BASE, base_is_http=False, **made)
     assert begun(opened) == "Begun at your link Rye sourdough, 1 kg"
     assert begun(replace(opened, metadata_json="{}")) == begun(opened)
     assert begun(replace(opened, history=())) == begun(opened)
