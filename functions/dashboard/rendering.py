@@ -74,7 +74,6 @@ def page(
         "no_money": KEY_MOVES_NO_MONEY if key and lacks_scope(key) else None,
         "needs": _strip(request) if key and "needs" not in values else None,
         "owner": getattr(request.state, "owner", None),
-        "calm": False,
         **values,
     }
     html = _TEMPLATES.get_template(template).render(context)

@@ -335,9 +335,9 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
-        "Do not deliver the goods, and do not ask for another payment yet. Look up the incoming "
-        "payment (below) in your own wallet, and trust what it shows. We ask the provider again "
-        "every hour, and update this page as soon as it answers.",
+        "Do not deliver, and do not ask for another payment yet. Look up the incoming payment in "
+        "your own wallet, and trust what it shows. We ask the provider every hour, and update this "
+        "page.",
     ),
     Attention.LATE_PAYMENT: (
         "Money arrived after the session had ended: {received}.",

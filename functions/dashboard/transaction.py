@@ -25,7 +25,7 @@ from checkout.domain.session.note import TEXT_MAX, Note, case_of, needs_somebody
 from checkout.domain.session.record import Session, Status, order_number
 from checkout.domain.session.withdrawal import Withdrawal, waits
 from checkout.domain.webhooks.event_types import CANCELED, EXPIRED
-from checkout.domain.webhooks.record import Endpoint
+from checkout.domain.webhooks.record import Endpoint, GivenUp
 from checkout.flows import merchants
 from checkout.flows.refund import budget_request
 from checkout.flows.session import close, details, lookup, notes, withdrawals
@@ -33,7 +33,7 @@ from checkout.flows.webhooks import event_log
 from checkout.services import DashboardServices
 from dashboard import refunds as refund_texts
 from dashboard import texts
-from dashboard.banner import Banner, banner_of
+from dashboard.banner import banner_of
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields, Yes
 from dashboard.rendering import page, see, session_of, strip
@@ -82,7 +82,7 @@ def transaction_page(
     event = event_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
     endpoints = merchant.endpoints if merchant else ()
-    told = bool(endpoints) or (event is not None and bool(event.deliveries))
+    told = bool(endpoints) or (event is not None and event.given_up is not GivenUp.NO_ENDPOINT)
     given, refunds = _given(services, session), _refunds(services, session)
     return page(
         request.http,
@@ -106,17 +106,21 @@ def transaction_page(
         webhook=delivered(event) if event else None,
         untold=None if event else _untold(session, endpoints, now),
         elsewhere=elsewhere(services, merchant, event) if event else [],
-        needs=_others(request, session),
+        **_others(request, session, beside=alert is not None or case_of(session) is not None),
     )
 
 
-def _others(request: PageRequest, session: Session) -> Banner | None:
-    """Return the banner of the other cases that need a person. The page itself shows its own."""
-    found = strip(request.http)
-    if found is None:
-        return None
-    others = tuple(each for each in found.found if each.target != session.id)
-    return banner_of(replace(found, found=others), partial(session_of, request.http))
+def _others(request: PageRequest, session: Session, *, beside: bool) -> dict[str, Any]:
+    """Return the banner of the other cases that need a person. The page itself shows its own case.
+
+    The page has one alert at most. So `beside` an alert there is no banner, only a number.
+    """
+    needed = strip(request.http)
+    found = [each for each in needed.found if each.target != session.id] if needed else []
+    if needed is None or beside:
+        return {"needs": None, "others": len(found)}
+    banner = banner_of(replace(needed, found=tuple(found)), partial(session_of, request.http))
+    return {"needs": banner, "others": 0}
 
 
 def _untold(session: Session, endpoints: tuple[Endpoint, ...], now: datetime) -> str:

@@ -50,17 +50,19 @@ def test_it_is_readable_on_phones_and_desktops_in_both_schemes(
     assert set(asked) <= {path.partition("#")[0], "/docs/style.css", "/docs/script.js"}
 
 
-def test_code_is_copied_and_a_name_is_found_by_a_part_of_it(page: Page) -> None:
+def test_code_is_copied_and_a_name_is_found_by_a_part_of_it(browser: Browser) -> None:
+    page = browser.new_page()
     served(page)
     page.goto(f"{HOST}/docs")
     page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
-    page.get_by_role("button", name="Copy: curl").first.click()
+    page.get_by_role("button", name="Copy: curl", exact=True).first.click()
     assert page.evaluate("window.copied").startswith("NUMBER=$(date +%s)")
     page.get_by_text("Python", exact=True).first.press("Enter")
     expect(page.get_by_role("button", name="Copy: Python").first).to_be_visible()
-    expect(page.get_by_role("button", name="Copy: curl").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Copy: curl", exact=True).first).to_be_hidden()
     page.get_by_label("Search this page").fill("KEY_REUSED")
     page.get_by_role("search").get_by_role("link", name="idempotency_key_reused").click()
     assert page.url == f"{HOST}/docs#idempotency_key_reused"
     page.get_by_label("Search this page").fill("no such word")
     expect(page.get_by_role("search")).to_contain_text("Nothing found.")
+    page.close()

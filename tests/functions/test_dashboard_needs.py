@@ -368,8 +368,8 @@ def test_the_page_of_a_payment_has_one_alert_also_after_an_error(
     assert answer.status == 400
     [alert] = answer.page.all("div", role="alert")
     assert "Needs attention" in "".join(alert.text)
-    [banner] = answer.page.all("div", **{"class": "needs calm"})
-    assert "is disabled" in "".join(banner.text)
+    assert answer.page.all("div", **{"class": "needs"}) == []
+    assert "1 other thing needs you" in answer.page.main
 
 
 def test_a_withdrawal_that_is_refunded_needs_nobody(shop: Dashboard, browser: Browser) -> None:
