@@ -78,7 +78,7 @@ MEANINGS: Final = {
     "url_invalid": "A URL is not valid, not on a return host, or not public (webhooks).",
     "wallet_invalid": "There is no Open Payments wallet at this address.",
     "wallet_unavailable": "The wallet cannot make this payment, such as when it is not connected.",
-    "wallet_unreachable": "The customer's wallet provider did not answer.",
+    "wallet_unreachable": "The customer's wallet provider did not give a usable answer.",
     "webhook_unexpected_state": "The webhook's or the event's state does not allow this.",
 }
 

@@ -181,7 +181,7 @@ BAD_STEPS: Final = frozenset[str](
 )
 
 PROBLEM: Final[Mapping[str, str]] = {
-    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not respond.",
+    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not give a usable answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer entered.",
     Problem.WALLET_UNAVAILABLE: "The customer's wallet cannot pay yours: the two providers are not "
     "connected, or the customer's provider has a fault.",

@@ -140,7 +140,7 @@ async def transaction(request: Page, session_id: str) -> Response:
 
 @router.page("/packing", Door(Right.READ, "customers' details"))
 async def packing(request: Page, session_id: str) -> Response:
-    """Return the packing slip to print: addressee, items, customer's answers, and no prices."""
+    """Return the packing slip to print: sender, addressee, items, answers, and no prices."""
     services, key = request.services, request.key
     session = lookup.get(services, key, session_id)
     return page(
@@ -151,7 +151,7 @@ async def packing(request: Page, session_id: str) -> Response:
         s=_shown(session, now=services.clock.now(), base_url=services.base_url),
         given=_given(services, session),
         label=label,
-        shop=merchants.get(services.known_merchants, key.merchant).name,
+        shop=merchants.get(services.known_merchants, key.merchant),
     )
 
 

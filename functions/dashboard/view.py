@@ -163,6 +163,9 @@ def attempt(delivery: Delivery) -> Attempt:
     """Return one attempt to deliver an event, with the text of the attempt's outcome."""
     if delivery.status is not None:
         outcome = f"Response {delivery.status}"
+        if 300 <= delivery.status < 400:
+            leads = f". It leads to {delivery.error}: set this URL" if delivery.error else ""
+            outcome += f": redirects are not followed{leads}"
     elif delivery.duration_ms is None:
         outcome = "Started; the result is unknown"
     else:

@@ -73,8 +73,7 @@ def _again(
             if error.mistake and AddressMistake(error.mistake).confidential:
                 typed = ""
     else:
-        known = f"fault.{problem.code}" in pages.reader_of(request).texts
-        alert = Alert(problem.code if known else "other", at_field=problem.param is not None)
+        alert = pages.refusal_alert(error, pages.reader_of(request).texts)
     refund = alternative_wallet.find(services, session_id, token)
     headers = dict(problem.headers)
     shown = typed[:TYPED_SHOWN]

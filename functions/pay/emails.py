@@ -28,10 +28,11 @@ from pay.view import Contact, Shown
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
 
 
-def receipt(shown: Shown, to: str, *, contact: str | None) -> Email:
+def receipt(shown: Shown, to: str, *, stored: bool, contact: str | None) -> Email:
     """Return the receipt of a completed session.
 
-    Replies go to `contact` if it is an e-mail address.
+    `stored` means that the address `to` is stored with the order. Replies go to `contact` if it is
+    an e-mail address.
     """
     t = shown.reader.texts
     subject = t.text("letter.plain", shop=shown.shop)
@@ -44,7 +45,7 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Email:
         title=t["completed.title"],
         lead=t.text("completed.lead", shop=shown.shop),
         facts=_facts(shown),
-        why=t["letter.why"],
+        why=t["letter.why.order" if stored else "letter.why"],
         contact=contact,
     )
 

@@ -1,7 +1,8 @@
 """The customers' forms: the fields for details, and the parsing of wallets and receipt requests.
 
 The parts of an address and their order depend on its country. Choosing another country needs no
-script: the browser sends the form, and gets back the form of that country with the typed texts.
+script: the browser sends the form, and gets back the form of that country with the typed texts. A
+script (turn.js) does the same as soon as the country changes.
 
 Unknown and repeated fields are rejected. The client is not authenticated, so the length of each
 text is checked before the text is parsed.
@@ -27,6 +28,7 @@ from checkout.domain.session.collect import Collect, Detail, Place, Question, Qu
 from checkout.domain.session.customer_details import ANSWER, MAX, SAME, country_of
 from checkout.web import validated
 from open_payments.urls import MAX_URL
+from open_payments.wallet_address import unquoted
 from pay.language import HEADER_MAX, Reader
 
 QUANTITY: Final = "quantity"
@@ -100,6 +102,11 @@ class Group:
     same: bool = False
     copied: bool = False
     counts: bool = False
+
+    @property
+    def turns(self) -> bool:
+        """Return whether customers can choose another country, and so get other fields."""
+        return len(self.countries) > 1
 
     @property
     def rows(self) -> list[list[Ask]]:
@@ -354,7 +361,8 @@ def provider_of(fields: dict[str, Any]) -> str:
     if second and isinstance(first, str) and len(first) + len(second) <= MAX_URL:
         wrong = [each for each in (first, second) if mistake_in(each) in _NO_NAMES]
         if not _is_whole(first) or wrong:
-            joined = f"{first.strip()}{Provider('', form, '').between or '/'}{second.strip()}"
+            between = Provider("", form, "").between or "/"
+            joined = f"{unquoted(first)}{between}{unquoted(second)}"
             fields["wallet_address"] = wrong[0] if wrong else joined
     return form
 
@@ -369,7 +377,7 @@ def address_of(form: str, typed: str) -> str:
     if len(typed) > MAX_URL or not has_fields(form):
         return typed
     provider = Provider("", form, "")
-    name = typed.strip().removeprefix("@").removeprefix(provider.stem)
+    name = unquoted(typed).removeprefix("@").removeprefix(provider.stem)
     if not name or _is_whole(name) or mistake_in(name) in _NO_NAMES:
         return typed
     return provider.address(name)

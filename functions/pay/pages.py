@@ -12,7 +12,12 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from checkout.domain.ground.addresses import label
-from checkout.domain.ground.errors import ResourceMissing, WalletInvalid
+from checkout.domain.ground.errors import (
+    CheckoutError,
+    ResourceMissing,
+    WalletInvalid,
+    WalletUnreachable,
+)
 from checkout.domain.ground.ids import new_nonce
 from checkout.domain.ground.json_values import timestamp
 from checkout.domain.ground.typed_address import AddressMistake
@@ -140,6 +145,14 @@ def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> A
     return Alert(name, at_field=True, advice=advice, character=error.character)
 
 
+def refusal_alert(error: CheckoutError, texts: Texts) -> Alert:
+    """Return the alert about a form that was refused for another reason than its texts."""
+    name = error.code if f"fault.{error.code}" in texts else "other"
+    if isinstance(error, WalletUnreachable) and error.refused:
+        name = "wallet_refused"
+    return Alert(name, at_field=error.param in ("wallet_address", "email"))
+
+
 def session_page(
     services: PayServices, request: Request, session: Session, *, was: str
 ) -> Response:
@@ -162,30 +175,46 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
         return see_other(now_shown.paths.page)
     mailed = _MAILED in request.query_params
+    return stage_page(
+        request,
+        now_shown,
+        countdown=None if mailed else COUNTDOWN,
+        mailed=mailed,
+        **receipt_values(services, request, session, now_shown),
+    )
+
+
+def receipt_values(
+    services: PayServices, request: Request, session: Session, now_shown: Shown
+) -> dict[str, Any]:
+    """Return the values of `stage_page` that a receipt has, as far as this browser may see them."""
     merchant = _merchant(services, session)
     given = details.opened(services.vault, merchant, session)
     theirs = browser.has_paid(services, request, session, merchant)
     known = given if theirs else NONE_GIVEN
     filed = withdrawals.find(services, merchant, session)
     withdraws = filed is not None or withdrawals.is_open(services, merchant, session)
-    return stage_page(
-        request,
-        now_shown,
-        countdown=None if mailed else COUNTDOWN,
-        mailed=mailed,
-        email=known.email or "",
-        buyer=known.name,
-        ship_to=label(known.shipping) if known.shipping else None,
-        masked=None if known == given else given.masked,
-        withdrawal=now_shown.paths.withdrawal if withdraws else None,
-        withdrawn=moment(filed.at, now_shown.reader) if filed else None,
-    )
+    return {
+        "email": known.email or "",
+        "email_stored": given.email is not None,
+        "buyer": known.name,
+        "ship_to": label(known.shipping) if known.shipping else None,
+        "masked": None if known == given else given.masked,
+        "withdrawal": now_shown.paths.withdrawal if withdraws else None,
+        "withdrawn": moment(filed.at, now_shown.reader) if filed else None,
+    }
 
 
 def letter(services: PayServices, request: Request, session: Session, to: str) -> Email:
     """Return the e-mail with the receipt, in the reader's language. Raise ResourceMissing."""
     merchant = _merchant(services, session)
-    return emails.receipt(seen(services, request, session), to, contact=merchant.contact)
+    of_order = details.opened(services.vault, merchant, session).email or ""
+    return emails.receipt(
+        seen(services, request, session),
+        to,
+        stored=to.casefold() == of_order.casefold(),
+        contact=merchant.contact,
+    )
 
 
 def receipt_sent(services: PayServices, session: Session) -> Response:
@@ -382,7 +411,8 @@ def stage_page(
     - `alert`, and the `change` of a price.
     - `typed`, the typed wallet address, and `at`, the form of addresses of the provider in whose
       tile it was typed; `refused`, the form of addresses of a provider whose wallet cannot pay.
-    - `email`, the typed e-mail address; `mailed` is true once the receipt was sent.
+    - `email`, the e-mail address in the form for the receipt; `email_stored`, true if the order has
+      an address; `mailed` is true once the receipt was sent.
     - `buyer` (a name) and `ship_to` (the lines of an address), if the shop has asked for them;
       `masked` has the details in place of these if the browser must not see them in full.
     - `withdrawal`, the path of the page on which the customer can withdraw; `withdrawn`, the time
@@ -402,6 +432,7 @@ def stage_page(
         "at": "",
         "refused": "",
         "email": "",
+        "email_stored": False,
         "buyer": None,
         "ship_to": None,
         "masked": None,

@@ -6,18 +6,21 @@ catalogue of the customer's language. A code without its own text gets a general
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from fastapi import Request, Response
 
+from checkout import wiring
 from checkout.domain.ground.errors import CheckoutError, WalletInvalid
-from checkout.domain.ground.grammar import EMAIL_MAX, SESSION_ID
+from checkout.domain.ground.grammar import EMAIL_MAX, LINK_ID, SESSION_ID
 from checkout.domain.ground.typed_address import AddressMistake
 from checkout.flows.links import purchase
 from checkout.flows.session import reconcile
 from checkout.pages import FORM, media_type, see_other
 from checkout.services import PayServices
 from checkout.web import ErrorResponse, problem_json, problem_of, request_id
+from open_payments.urls import split
 from pay import pages, render
 from pay.view import Stage, shop_of
 
@@ -25,6 +28,8 @@ TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page re
 # With these statuses, a rejected form is shown again with the reason; with any other status, an
 # error page is shown.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
+# The path of a session's or a link's page, and what no id ends with.
+_MEANT: Final = re.compile(rf"/(pay/{SESSION_ID.pattern}|buy/{LINK_ID.pattern})[^\w-]+\Z")
 
 
 def sent_by_form(request: Request) -> bool:
@@ -64,11 +69,10 @@ def form_again(
         if error.mistake and AddressMistake(error.mistake).confidential:
             typed = ""
     else:
-        known = f"fault.{problem.code}" in now_shown.reader.texts
-        alert = pages.Alert(
-            problem.code if known else "other",
-            at_field=problem.param in ("wallet_address", "email"),
-        )
+        alert = pages.refusal_alert(error, now_shown.reader.texts)
+    values = {}
+    if now_shown.stage is Stage.COMPLETED:
+        values = pages.receipt_values(services, request, session, now_shown)
     return pages.stage_page(
         request,
         now_shown,
@@ -77,14 +81,21 @@ def form_again(
         alert=alert,
         typed=typed[:TYPED_SHOWN],
         at=at,
-        email=email[:EMAIL_MAX],
+        **{**values, "email": email[:EMAIL_MAX] or values.get("email", "")},
     )
 
 
 def render_problem(request: Request, problem: ErrorResponse) -> Response:
-    """Return the response to an error: JSON for programs, else an error page."""
+    """Return the response to an error: JSON for programs, else an error page.
+
+    If a mail program has put the full stop behind an address into its link, or something like it,
+    redirect to the address.
+    """
     if _wants_json(request):
         return problem_json(request, problem)
+    meant = _MEANT.search(request.url.path) if problem.status == 404 else None
+    if meant and request.method == "GET":
+        return see_other(f"{split(wiring.base_url()).path}/{meant[1]}")
     headers = dict(problem.headers)
     if request.method == "GET" and "Retry-After" in headers:
         # A GET changes nothing, so the browser can repeat it. A Refresh header without a URL makes

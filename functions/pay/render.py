@@ -34,6 +34,7 @@ def _own(name: str) -> str:
 
 _TEMPLATES: Final = templates(_FOLDER)
 _TEMPLATES.globals["script"] = Markup(without_comments(_own("page.js")))  # noqa: S704 - our own
+_TEMPLATES.globals["turn_script"] = Markup(without_comments(_own("turn.js")))  # noqa: S704
 _TEMPLATES.globals["style"] = Markup(_NOT_DRAWN.sub("", _own("page.css")))  # noqa: S704 - our own
 
 

@@ -27,6 +27,7 @@ from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import FENCE, Attention
 from checkout.domain.refund.record import Refund
 from checkout.domain.session.record import LineItem, Session, Status, named_order_number
+from checkout.flows.payment.schedule import certain_by
 from checkout.pages import Moment
 from open_payments.models import Amount, Quote
 from open_payments.urls import last_segment, split
@@ -150,18 +151,21 @@ class Shown:
     no payment failed after a wallet had accepted it (after such a failure we only know that the
     shop got nothing). `arrived` is the amount that an ended, unpaid session has received, and
     `late` is true if this money came after the end. `refunded` is the amount that the shop has sent
-    back, `refunding` the amount of the pending refunds, and `elsewhere` the amount that the shop
-    noted as paid back by other means. A completed session has a `price`, a `wallet` and the
-    `payment` of that wallet only if it is known that this wallet has paid, because anybody can pay.
+    back, and `refunding` the amount of the pending refunds, both first in the customer's currency
+    if the customer's amount is known. `elsewhere` is the amount that the shop noted as paid back by
+    other means. A completed session has a `price`, a `wallet` and the `payment` of that wallet only
+    if it is known that this wallet has paid, because anybody can pay.
 
     `home` is the shop's website, `payee` the name of the wallet that is paid, `provider` the name
     of the customer's wallet provider or its host, and `offers` the providers to choose from. If
     there are `offers`, `expires_at` is the time until which the session waits for a customer who
     has no wallet yet. `progress`, `part` and `seconds_left` come from the functions of this module,
-    and `course` from progress.py. `gave` is true if the customer has given the details that the
-    shop asks for, and can still correct them. The details themselves are not in the view, because
-    anybody who has the link sees the page. `mails` is the name of the form that requests the
-    receipt by e-mail, or None if the page does not offer the receipt.
+    and `course` from progress.py. `certain_by` is when the outcome of an instructed payment is
+    known at the latest if its wallets answer; its text is a time of day. `gave` is true if the
+    customer has given the details that the shop asks for, and can still correct them. The details
+    themselves are not in the view, because anybody who has the link sees the page. `mails` is the
+    name of the form that requests the receipt by e-mail, or None if the page does not offer the
+    receipt.
     """
 
     reader: Reader
@@ -189,6 +193,7 @@ class Shown:
     asked: int
     seconds_left: int | None
     course: tuple[ProgressStep, ...]
+    certain_by: Moment | None
     arrived: str | None
     late: bool
     refunded: str | None
@@ -340,10 +345,11 @@ def shown(
         asked=session.receive.value,
         seconds_left=seconds_left(session, now),
         course=course_of(session, progress_of(session)),
+        certain_by=_certain_by(session, reader),
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
-        refunded=_sum((each.sent for each in refunds), session, reader),
-        refunding=_sum((each.amount for each in refunds if not each.terminal), session, reader),
+        refunded=_paid_back([each for each in refunds if each.sent], session, reader),
+        refunding=_paid_back([each for each in refunds if not each.terminal], session, reader),
         elsewhere=_sum((each.amount for each in refunds if each.noted), session, reader),
         wallet=wallet,
         provider=_provider(wallet, offers),
@@ -538,6 +544,38 @@ def _sum(values: Iterable[int], session: Session, reader: Reader) -> str | None:
     """Return the sum of amounts in minor units, or None if it is 0."""
     found = sum(values)
     return _minor(found, session, reader) if found else None
+
+
+def _paid_back(refunds: Sequence[Refund], session: Session, reader: Reader) -> str | None:
+    """Return the sum of refunds: what the customer gets, then in brackets what the shop refunds.
+
+    If the customer's amounts are not known, or are of several currencies, only the second is shown.
+    """
+    shops = _sum((each.sent or each.amount for each in refunds), session, reader)
+    theirs = [_customers_amount(each) for each in refunds]
+    known = [each for each in theirs if each is not None]
+    if len({(each.asset_code, each.asset_scale) for each in known}) != 1 or None in theirs:
+        return shops
+    total = replace(known[0], value=sum(each.value for each in known))
+    said = reader.price(total, rounding=ROUND_DOWN)
+    return shops if said == shops else f"\u2068{said}\u2069 (\u2068{shops}\u2069)"
+
+
+def _customers_amount(refund: Refund) -> Amount | None:
+    """Return what the customer's wallet gets of a refund, or None if that is not certain."""
+    if refund.terminal and refund.sent != refund.amount:
+        return None
+    quoted = refund.quote.receive if refund.terminal and refund.quote else None
+    return refund.give or quoted
+
+
+def _certain_by(session: Session, reader: Reader) -> Moment | None:
+    """Return when the outcome is certain, or None if the page does not wait for a payment."""
+    waits = progress_of(session) in (Progress.SENDING, Progress.WAITING)
+    if not waits or session.instruction is None or session.incoming_payment is None:
+        return None
+    at = certain_by(session)
+    return Moment(timestamp(at), reader.time(at))
 
 
 def moment(at: datetime, reader: Reader) -> Moment:

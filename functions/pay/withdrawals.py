@@ -17,7 +17,7 @@ from checkout.domain.ground.errors import ResourceMissing
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session import customer_details
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
-from checkout.domain.session.record import Session
+from checkout.domain.session.record import Session, Status
 from checkout.domain.session.withdrawal import ASKED, Withdrawal, last_moment
 from checkout.flows import merchants
 from checkout.flows.session import details, lookup, withdrawals
@@ -80,6 +80,9 @@ def _paid(services: PayServices, session_id: str) -> tuple[Session, Merchant]:
     """Return the session and its merchant. Raise ResourceMissing if nobody can withdraw from it."""
     session = lookup.load(services, session_id)
     merchant = merchants.get(services.merchants, session.merchant)
+    if session.status is Status.COMPLETED and not merchant.withdrawal_days:
+        # The known merchant may be a minute old, and the shop may have just set the days.
+        merchant = services.merchants.latest(session.merchant) or merchant
     if last_moment(session, merchant.withdrawal_days) is None:
         raise ResourceMissing(withdrawals.NONE)
     return session, merchant

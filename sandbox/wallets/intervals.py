@@ -41,6 +41,25 @@ class _Length:
         return moment.replace(year=year, month=month, day=day) + times * self.rest
 
 
+def frequency(text: str) -> str:
+    """Return how often a period of the interval `text` begins, as in "each month".
+
+    If that is not a number of months or days, the answer contains `text`.
+    """
+    length = text.rpartition("/")[2]
+    if _DURATION.fullmatch(length):
+        found = _Length.of(length)
+        if found.months and not found.rest:
+            return _each(found.months, "month")
+        if found.rest == timedelta(found.rest.days) and not found.months:
+            return _each(found.rest.days, "day")
+    return f"in each period of {text}"
+
+
+def _each(number: int, unit: str) -> str:
+    return f"each {unit}" if number == 1 else f"every {number} {unit}s"
+
+
 def period(text: str, at: datetime) -> tuple[datetime, datetime] | None:
     """Return start and end of the period of the interval `text` that holds `at`.
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from open_payments.signatures import SigningKey
 from open_payments.transports import Response
-from sandbox.wallets import answers, interaction, schemas
+from sandbox.wallets import answers, interaction, intervals, schemas
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.call import Call
@@ -228,6 +228,8 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
     receives = receiver.amount if receiver else None
     if "receiveAmount" in limits:
         receives = Money.of_json(limits["receiveAmount"])
+    pays = item["type"] == "outgoing-payment" and "create" in item["actions"]
+    interval = limits.get("interval")
     behaviour = interaction.behaviour(backend, grant)
     return _page(
         backend,
@@ -237,9 +239,10 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
         path=path,
         late=interaction.obstacle(backend, grant, own) is not None,
         payer=payer.public_name if payer else item.get("identifier", "no particular account"),
+        pays=pays,
         most=Money.of_json(limits["debitAmount"]) if "debitAmount" in limits else None,
         receives=receives,
-        interval=limits.get("interval"),
+        often=intervals.frequency(interval) if interval else "once" if receiver else "in total",
         receiver=_name_of(backend, limits.get("receiver", "")) or "The receiver",
         description="" if behaviour is BEHAVIOURS["normal"] else behaviour.description,
     )

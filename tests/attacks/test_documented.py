@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.support.sources import REPOSITORY, functions_of
+
 PAGE = (REPOSITORY / "docs" / "security.md").read_text("utf-8")
 PROMISES = PAGE.split("<!-- promises -->")[1].split("<!-- /promises -->")[0]
 # A promise, in one or more lines, and the list of its tests.
@@ -18,11 +18,6 @@ NAMED = re.findall(
 )
 NO_SUITES = {"test_documented", "test_seeded_bugs", "test_counts"}
 SUITES = [path for path in Path(__file__).parent.glob("test_*.py") if path.stem not in NO_SUITES]
-
-
-def functions_of(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize(("promise", "tests"), ROWS)

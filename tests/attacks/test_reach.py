@@ -419,10 +419,13 @@ def test_each_way_out_has_its_row_and_asks_for_it() -> None:
 
 
 def test_each_page_that_strangers_open_belongs_to_a_row() -> None:
-    """SALE, LINK and CLIENT; and of the dashboard INVITATION, beside the doors to a sign-in."""
+    """SALE, LINK and CLIENT; and of the dashboard INVITATION, beside the doors to a sign-in.
+
+    The page at the bare address is of no shop.
+    """
     included: list[Any] = [*pay.app.app.routes, *api.app.app.routes]
     routers = [each.original_router for each in included]
     served = {route.path.split("/")[1] for router in routers for route in router.routes}
-    assert served == {"pay", "buy", "clients", "api"}
+    assert served == {"", "pay", "buy", "clients", "api"}
     opened = {path.split("/")[1] for _, path in OPEN}
     assert opened == {"sign-in", "sign-up", "invitation"}

@@ -16,7 +16,6 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any, Final
@@ -48,24 +47,16 @@ WHO_HAS_BOUGHT: Final = ("customer_details", "collected_information", "custom_fi
 DELIVERED_WITHIN: Final = 30  # seconds
 
 
-class Turn(Enum):
-    """How a customer comes to the form of another country than the one that is shown."""
-
-    BUTTON = "its button"
-    ENTER = "buying before they have seen it"
-
-
 @dataclass(frozen=True)
 class Buyer:
     """A customer and what their browser fills in, by the autofill names of the fields.
 
     The link's page first has the form of `first`, the country of the browser's language, or the
-    first one to which the shop ships. `turns`: how they come to the form of their own.
+    first one to which the shop ships. The form of another country follows the choice.
     """
 
     language: str
     first: str
-    turns: Turn | None
     card: dict[str, str]
     bad_code: str
     example: str
@@ -93,7 +84,6 @@ BUYERS: Final = {
     "DE": Buyer(
         language="de-DE",
         first="DE",
-        turns=None,
         card={
             "email": "joerg.mueller@post.example",
             "shipping country": "DE",
@@ -102,7 +92,7 @@ BUYERS: Final = {
             "shipping postal-code": "10115",
             "shipping address-level2": "Berlin",
         },
-        bad_code="1011-5",
+        bad_code="1011-55",
         example="26133",
         answer="Alles Gute, Großmutter",
         wallet="alice",
@@ -112,7 +102,6 @@ BUYERS: Final = {
     "US": Buyer(
         language="es-MX",
         first="DE",
-        turns=Turn.ENTER,
         card={
             "email": "ana.bel@mail.example",
             "shipping country": "US",
@@ -133,7 +122,6 @@ BUYERS: Final = {
     "JP": Buyer(
         language="en-US",
         first="US",
-        turns=Turn.BUTTON,
         card={
             "email": "hanako@mail.example",
             "shipping country": "JP",
@@ -305,12 +293,8 @@ def fill_in_and_buy(phone: Page, buyer: Buyer) -> str:
     fits_on_the_phone(phone)
     phone.evaluate(AUTOFILL, wrong)
     phone.locator("[name^=answer_]").fill(buyer.answer)
-    if buyer.turns is not None:
+    if buyer.first != buyer.country:
         before = filled(phone)
-        if buyer.turns is Turn.BUTTON:
-            phone.locator("[name=turn]").tap()
-        else:
-            phone.locator("[autocomplete=email]").press("Enter")
         expect(phone.locator("[name=shipping_form]")).to_have_value(buyer.country)
         assert phone.locator("[aria-invalid]").count() == 0, "nothing is judged yet"
         assert filled(phone) == before

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from checkout.domain.ground.addresses import Address
 from checkout.domain.session.collect import Collect, Detail, Question, QuestionKind
 from checkout.domain.session.collect import Place as Asked
 from checkout.domain.session.customer_details import CustomerDetails
@@ -105,8 +106,9 @@ def test_axe_finds_nothing_on_the_page_of_a_link_in_any_state(
         for link in (world.link(left=3), world.link(left=0), stopped, asks, goods):
             page.goto(f"{pages.base}/buy/{link.id}")
             assert faults(page, axe) == []
-    page.goto(f"{pages.base}/buy/{world.link().id}?again=1")
-    assert faults(page, axe) == []
+    for path in (f"/buy/{world.link().id}?again=1", "/"):
+        page.goto(f"{pages.base}{path}")
+        assert faults(page, axe) == []
     context.close()
 
 
@@ -305,6 +307,85 @@ GOODS: dict[str, Any] = {
         questions=(Question("size", "Size", QuestionKind.DROPDOWN, options=(("s", "Small"),)),),
     ).to_json()
 }
+
+
+def asks(pages: Served, at: str) -> str:
+    """Return the address of a form that asks for goods' address: a link's, or a session's."""
+    if at == "link":
+        return f"{pages.base}/buy/{pages.world.link(**GOODS).id}"
+    return pages.address(pages.world.create(**GOODS))
+
+
+@pytest.mark.parametrize("at", ["link", "session"])
+def test_a_form_follows_the_country_and_asks_for_nothing_of_the_one_before(
+    browser: Browser, pages: Served, at: str
+) -> None:
+    """A German whose browser speaks English, with script: no button, no second press."""
+    context = new_context(browser, wide=False, tag="en-US")
+    page = context.new_page()
+    page.goto(asks(pages, at))
+    expect(page.locator("[name=turn]").first).to_be_hidden()
+    expect(page.locator("#shipping_state")).to_have_attribute("required", "")
+    page.get_by_label("E-mail").fill("ana@example.com")
+    page.locator("#shipping_name").fill("Ana Bel")
+    page.locator("#shipping_country").focus()
+    page.locator("#shipping_country").select_option("DE")
+    page.locator("#shipping_line1").fill("Am Weg 1")  # while the form is asked for
+    expect(page.locator("#shipping_state")).to_have_count(0)
+    expect(page.locator("label[for=shipping_postal_code]")).to_have_text("Postal code")
+    expect(page.locator("#shipping_line1")).to_have_value("Am Weg 1")
+    expect(page.locator("#shipping_country")).to_have_value("DE")
+    expect(page.get_by_label("The billing address is the shipping address")).to_be_checked()
+    page.locator("#shipping_postal_code").fill("1011")
+    page.locator("#shipping_city").fill("Berlin")
+    page.get_by_label("Size").select_option("s")
+    page.locator("main form .button").click()
+    expect(page.locator("#shipping_postal_code")).to_be_focused()
+    mistake = box(page.locator("#shipping_postal_code-error"))
+    assert mistake["width"] == box(page.locator("#shipping_country"))["width"], "a whole row"
+    page.locator("#shipping_postal_code").fill("D-10115")
+    page.locator("main form .button").click()
+    expect(page.locator("#wallet_address")).to_be_attached()
+    session = pages.world.session(page.url.rpartition("/")[2])
+    given = details.opened(pages.world.services.vault, pages.world.stored(), session)
+    assert given.shipping == Address(
+        "DE", "Ana Bel", "Am Weg 1", city="Berlin", postal_code="10115"
+    )
+    context.close()
+
+
+@pytest.mark.parametrize("at", ["link", "session"])
+def test_without_script_an_empty_field_of_the_country_before_stops_nobody(
+    browser: Browser, pages: Served, at: str
+) -> None:
+    context = new_context(browser, script=False, wide=False, tag="en-US")
+    page = context.new_page()
+    page.goto(asks(pages, at))
+    page.get_by_label("E-mail").fill("ana@example.com")
+    page.locator("#shipping_name").fill("Ana Bel")
+    page.locator("#shipping_line1").fill("Am Weg 1")
+    page.locator("#shipping_country").select_option("DE")
+    page.locator("main form .button").click()
+    expect(page.locator("#shipping_state")).to_have_count(0)
+    expect(page.locator("#shipping_line1")).to_have_value("Am Weg 1")
+    expect(page.locator("#shipping_country")).to_have_value("DE")
+    assert page.locator(".alert").count() == 0, "nothing is judged yet"
+    context.close()
+
+
+def test_a_form_that_cannot_follow_its_country_shows_the_button(
+    browser: Browser, pages: Served
+) -> None:
+    context = new_context(browser, tag="en-US")
+    page = context.new_page()
+    page.goto(asks(pages, "link"))
+    page.route("**/buy/*", lambda route: route.abort())
+    page.locator("#shipping_country").select_option("DE")
+    expect(page.locator("[name=turn]").first).to_be_visible()
+    page.unroute("**/buy/*")
+    page.locator("[name=turn]").first.click()
+    expect(page.locator("#shipping_state")).to_have_count(0)
+    context.close()
 
 
 # The texts that a browser fills in, by the autofill names of the fields (HTML, "Autofill").

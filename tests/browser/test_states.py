@@ -306,7 +306,7 @@ def test_a_dark_page_is_printed_light(browser: Browser, pages: Served) -> None:
 
 HALVES = (
     "details", "open", "price", "confirming", "closing", "failed", "declined", "no-money",
-    "partial", "confirmation", "expired", "canceled", "paid-late",
+    "partial", "expired", "canceled", "paid-late",
 )  # fmt: skip
 
 
@@ -330,6 +330,25 @@ def test_the_shops_half_is_tinted_from_top_to_bottom_of_a_wide_page(
     assert page.evaluate(HALF) == "rgb(16, 21, 27)", "the neutral ground"
     page.set_viewport_size({"width": 767, "height": 800})
     assert page.evaluate(ground) == "none"
+
+
+@pytest.mark.parametrize("tag", ["en", "ar"])
+def test_a_receipt_lies_in_the_middle_of_a_wide_page_with_the_foot_below(
+    browser: Browser, pages: Served, tag: str
+) -> None:
+    page = new_context(browser, tag=tag).new_page()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for name in ("confirmation", "receipt-offered"):
+        show(name, page, pages)
+        slip, foot = box(page.locator(".slip")), box(page.locator(".foot"))
+        assert abs(slip["x"] + slip["width"] / 2 - 640) < 1
+        assert slip["width"] >= 400
+        assert foot["y"] >= slip["y"] + slip["height"]
+        assert (foot["x"], foot["width"]) == (slip["x"], slip["width"])
+        color = "one => getComputedStyle(one).backgroundColor"
+        assert page.evaluate("getComputedStyle(document.body).backgroundImage") == "none"
+        grounds = [page.locator(each).evaluate(color) for each in ("body", ".pay", ".slip")]
+        assert grounds[0] == grounds[1] != grounds[2], "the bar is of the page, not of the slip"
 
 
 def test_an_error_page_of_no_shop_is_one_card(browser: Browser, pages: Served) -> None:

@@ -9,6 +9,7 @@ from checkout.domain.session.customer_details import Detail
 from checkout.flows.links.manage import PAGE
 from tests.support.basics import a_link
 from tests.support.dashboard_pages import Browser, Dashboard
+from tests.support.dashboard_routes import paths
 from tests.support.hosted_pages import Answer
 
 FORM = {"name": "Tea", "amount": "20.00", "stock": "", "success_url": ""}
@@ -58,6 +59,21 @@ def test_a_link_has_an_address_a_button_and_a_qr_code(browser: Browser) -> None:
     log = browser.get("/audit").page
     assert "Created a payment link" in log.main
     assert f"/dashboard/links/{link_id}" in log.links
+
+
+def test_the_name_the_price_and_the_questions_of_a_link_stay_whatever_is_sent(
+    shop: Dashboard, browser: Browser
+) -> None:
+    path = made(browser, stock="3")
+    before = link_at(shop, path)
+    forms = [each for each in paths("POST") if each.startswith("/links/{link_id}/")]
+    for form in forms:
+        sent = {**FORM, "name": "Gold", "amount": "1.00", "ask_email": "required", "read": "3"}
+        browser.post(form.replace("/links/{link_id}", path), {**sent, "left": "5"})
+    after = link_at(shop, path)
+    assert (after.left, len(forms)) == (5, 3), "the stock can be changed"
+    assert (after.name, after.unit_amount) == (before.name, before.unit_amount)
+    assert after.collect_json == before.collect_json
 
 
 def test_the_button_has_the_merchants_color(browser: Browser) -> None:

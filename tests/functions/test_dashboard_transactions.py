@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from checkout.domain.ground.addresses import Address
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.merchant.audit import Action
 from checkout.domain.merchant.people import Role
+from checkout.domain.merchant.record import Footer
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import (
     Attention,
@@ -781,13 +782,13 @@ def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: B
     assert "Ship to Ana Bel Am Weg 1 10115 BERLIN GERMANY" in page.main
     assert "Bill to Ana Bel 1 Main St SPRINGFIELD, IL 62701 UNITED STATES" in page.main
     assert "Size <b> Large" in page.main
-    mistake = browser.get(f"/transactions/{session.id}/packing").page
-    assert "10115 BERLIN" in mistake.main
-    assert "Main St" not in mistake.main
-    assert "Size <b> Large" in mistake.main
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert "10115 BERLIN" in slip.main
+    assert "Main St" not in slip.main
+    assert "Size <b> Large" in slip.main
     for item in session.line_items:
-        assert f"{item.name} {item.quantity}" in mistake.main
-    assert "20.00" not in mistake.main
+        assert f"{item.name} {item.quantity}" in slip.main
+    assert "20.00" not in slip.main
     same = given_by(shop, name="Ana Bel", shipping=HOME, billing=HOME)
     assert "Bill to The same address" in browser.get(f"/transactions/{same.id}").page.main
     table = browser.get(f"/export/transactions.csv?q={session.id}").body
@@ -798,8 +799,25 @@ def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: B
 
 def test_a_packing_slip_without_an_address_has_the_items(shop: Dashboard, browser: Browser) -> None:
     session = shop.store()
-    mistake = browser.get(f"/transactions/{session.id}/packing").page
-    assert session.line_items[0].name in mistake.main
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert session.line_items[0].name in slip.main
+    assert slip.all("time") == [], "the time of another event says nothing about it"
+
+
+def test_a_packing_slip_has_the_time_of_the_payment_and_the_sender(
+    shop: Dashboard, browser: Browser
+) -> None:
+    paid_at = NOW + timedelta(seconds=15)
+    session = paid(shop, completed_at=paid_at)
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert [datetime.fromisoformat(each.attributes["datetime"]) for each in slip.all("time")] == [
+        paid_at
+    ]
+    company = Footer(company="Harbor Coffee Ltd, 1 Quay Street")
+    sender = shop.merchant().changed(footer=company, contact="https://shop.example/help")
+    shop.services.known_merchants.replace(sender)
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert f"{sender.name} Harbor Coffee Ltd, 1 Quay Street shop.example/help" in slip.main
 
 
 @pytest.mark.parametrize("query", ["", "?status=open", "?q=order-1042"])

@@ -245,6 +245,19 @@ def test_the_whole_kept_answer_is_shown(shop: Dashboard) -> None:
     assert answer in shop.signed_in().get(f"/webhooks/{event.id}").body
 
 
+def test_a_redirect_is_told_with_the_url_that_is_to_be_set(shop: Dashboard) -> None:
+    told = []
+    for leads in ("https://www.shop.example/hooks", None):
+        moved = Delivery(at=shop.clock.now(), duration_ms=21, status=308, error=leads)
+        event = stored(shop, deliveries=(moved,))
+        told.append(shop.signed_in().get(f"/webhooks/{event.id}").page.main)
+    assert (
+        "Response 308: redirects are not followed. It leads to https://www.shop.example/hooks: "
+        "set this URL in 21 ms"
+    ) in told[0]
+    assert "Response 308: redirects are not followed in 21 ms" in told[1]
+
+
 def test_all_failed_ones_are_sent_again_a_page_at_a_time(
     shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
     assert len(secrets) > 50
     assert [secret for secret in secrets if secret in text] == []
     assert not re.search(r"sk_|whsec_|cs_[0-9A-Za-z]{22}|GNAP ", text)
+    assert "/alice" not in text, "of a wallet, no more than its provider's host"
     # It did tell: requests, sessions, failures, debug lines, and none of another shape.
     told_of = {line.get("message") for line in lines if "_aws" not in line}
     assert {"session", "provider", "webhook", "unavailable", "unforeseen error"} <= told_of

@@ -58,7 +58,7 @@ def test_the_customer_names_a_wallet_and_the_page_says_what_follows(
 ) -> None:
     shown = words(buyer.get(path))
     assert "Your refund €18.54" in shown
-    assert "Shop wants to send you this money back." in shown
+    assert "Shop wants to send you this money back, but to another wallet" in shown
     before, made = balance(buyer.world, CAROL), payments(buyer.world)
     answer = posted(buyer, path, CAROL)
     assert (answer.status, answer.headers["location"]) == (303, path)
@@ -94,7 +94,7 @@ def test_a_link_that_is_over_says_so(buyer: Customer, refund: Refund, path: str)
 def test_a_refund_that_has_arrived_is_shown(buyer: Customer, refund: Refund, path: str) -> None:
     posted(buyer, path, CAROL)
     wait(buyer.world, send(buyer.world, again(buyer.world, refund)))
-    assert "Refunded $20.00" in words(buyer.get(path))
+    assert "Refunded €18.54 ($20.00)" in words(buyer.get(path))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_wallet_that_does_not_answer_is_told(buyer: Customer, path: str) -> No
     buyer.world.transport.before = on("GET", "/carol", raising(OutcomeUnknown("down")))
     answer = posted(buyer, path, CAROL)
     assert answer.status == 424
-    assert "Your wallet provider is not responding." in words(answer)
+    assert "We could not get a usable answer from your wallet provider." in words(answer)
 
 
 def test_a_refund_that_changes_meanwhile_is_told(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -74,6 +75,21 @@ def test_a_payment_under_way_is_confirmed_by_who_asks_for_its_status(visitor: Cu
     answer = visitor.open(session, "/status")
     assert answer.json == following("completed", success)
     assert world.received() == 2000
+
+
+def test_a_page_that_waits_says_until_when_and_it_is_so(buyer: Customer) -> None:
+    world = buyer.world
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    page = buyer.open(session, "/success").page
+    assert "You will know for certain by" in page.main
+    *_, moment = page.all("time")
+    told = datetime.fromisoformat(moment.attributes["datetime"])
+    while world.session(session.id).payment_in_flight:
+        assert world.clock.now() < told
+        world.clock.pass_time(5)
+        buyer.open(session, "/status")
+    assert world.session(session.id).status is Status.OPEN
+    assert told - world.clock.now() < timedelta(minutes=2), "nor is it much later"
 
 
 @pytest.mark.parametrize("rest", ["", "/success"])

@@ -312,8 +312,9 @@ def test_a_foot_shows_only_what_the_merchant_has_given(visitor: Customer) -> Non
 
 
 WITHOUT_A_CARD = {
-    "en": "Paid over Open Payments, without a card. This page is run for Harbor Coffee.",
-    "de": "Bezahlt über Open Payments, ohne Karte. Diese Seite wird für Harbor Coffee betrieben.",
+    "en": "You pay with Open Payments. No card is needed. This page is run for Harbor Coffee.",
+    "de": "Sie zahlen mit Open Payments. Eine Karte ist nicht nötig. "
+    "Diese Seite wird für Harbor Coffee betrieben.",
     "fr": "Paiement par Open Payments, sans carte. Cette page est gérée pour Harbor Coffee.",
     "es": "Pago con Open Payments, sin tarjeta. Esta página se gestiona para Harbor Coffee.",
     "pt": "Pagamento por Open Payments, sem cartão. Esta página é mantida para Harbor Coffee.",
@@ -334,6 +335,16 @@ def test_the_foot_says_how_the_shop_is_paid_and_for_whom_the_page_is_run(
     pages.append(visitor.ask("GET", link, headers={"accept-language": language}).page)
     for page in pages:
         assert page.main.endswith(WITHOUT_A_CARD[language])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_page_asks_for_a_password(visitor: Customer, stage: str) -> None:
+    """The approval is at the wallet, to which a plain link leads."""
+    page = visitor.open(visitor.put_in(stage)).page
+    fields = [*page.all("input"), *page.all("textarea")]
+    assert "password" not in {each.attributes.get("type") for each in fields}
+    typed = {each.attributes.get("name", "") for each in fields if "required" in each.attributes}
+    assert typed <= {"wallet_address", "second", "email"}
 
 
 def test_one_line_stands_under_the_button(visitor: Customer) -> None:
@@ -453,6 +464,30 @@ def test_an_address_that_is_none_is_a_404_page_without_a_way_back(visitor: Custo
         assert answer.status == 404
         assert "We could not find this checkout" in answer.page.main
         assert answer.page.links == []
+
+
+@pytest.mark.parametrize("behind", [".", ",", ")", "/", ">.", "”"])
+def test_an_address_with_the_signs_of_its_sentence_leads_to_the_page(
+    visitor: Customer, behind: str
+) -> None:
+    for path in (f"/pay/{visitor.world.create().id}", f"/buy/{visitor.world.link().id}"):
+        answer = visitor.get(path + behind)
+        assert (answer.status, answer.headers["location"]) == (303, path)
+        assert visitor.get(path).status == 200
+        # Only to an address of ours, and only where it is read.
+        elsewhere = visitor.get(f"//evil.example{path}{behind}")
+        assert elsewhere.headers.get("location", path) == path
+        assert visitor.ask("POST", path + behind).status in (404, 405)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_bare_address_leads_shops_and_developers_on_and_says_how_to_pay(
+    visitor: Customer, language: str
+) -> None:
+    page = visitor.get("/", headers={"accept-language": language}).page
+    assert page.links == ["/dashboard", "/docs", "/docs/v1"]
+    assert ("open the link that the shop gave you" in page.main) == (language == "en")
+    assert visitor.ask("POST", "/").status == 405
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -10,11 +10,15 @@ from urllib.parse import quote
 
 import pytest
 
+from checkout.domain.ground.addresses import Address
 from checkout.domain.ground.languages import LANGUAGES
 from checkout.domain.ground.limits import RECEIPT
 from checkout.domain.merchant.record import Footer
+from checkout.domain.session.collect import Place
 from checkout.domain.session.customer_details import CustomerDetails, Detail
+from checkout.domain.session.record import Session
 from checkout.flows.links import purchase
+from checkout.flows.session import details
 from checkout.flows.session.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
 from tests.functions.receipts import TO, ask, facts_of, paid
 from tests.support import services
@@ -136,7 +140,7 @@ def test_words_of_a_shop_are_text_on_one_line(buyer: Customer, outbox: Outbox) -
         "eva@customer.example\r\nBcc: all@shop.example", "eva@customer.example\n",
         "a@shop.example,b@shop.example", "a@shop.example b@shop.example", "Eva <eva@shop.example>",
         '"eva"@shop.example', "e..va@shop.example", ".eva@shop.example", "eva@[192.0.2.1]",
-        "eva@k\u00e4se.example", "ev\u00e4@shop.example", "eva\u202e@shop.example",
+        "eva@k\u00e4\u202ese.example", "ev\u00e4@shop.example", "eva\u202e@shop.example",
         "x" * 65 + "@shop.example", "eva@" + "a." * 130 + "example",
         "=?utf-8?q?a?=@shop.example\x00",
     ],
@@ -157,6 +161,13 @@ def test_what_is_no_address_is_told_and_nothing_is_sent(
     details, alert = page.one("details", id="mail"), page.one("div", role="alert")
     assert "open" in details.attributes
     assert details.begin < alert.begin < (details.end or 0)
+
+
+def test_a_host_in_another_script_is_written_as_mail_services_need_it(
+    buyer: Customer, outbox: Outbox
+) -> None:
+    assert ask(buyer, paid(buyer), "eva@Käse.example").status == 303
+    assert outbox.letters[0].to == "eva@xn--kse-qla.example"
 
 
 def test_a_session_sends_three_receipts_and_no_more(buyer: Customer, outbox: Outbox) -> None:
@@ -245,12 +256,48 @@ def test_a_form_with_other_fields_is_refused(buyer: Customer, outbox: Outbox) ->
     assert outbox.letters == []
 
 
+def bought_with(buyer: Customer, email: str) -> Session:
+    """Return a paid purchase by a link that asks for the e-mail address and where to send it."""
+    world = buyer.world
+    link = world.link(asked=(Detail.EMAIL, Place.SHIPPING))
+    given = CustomerDetails(email=email, shipping=Address("DE", "Eva", "Am Weg 1", city="Berlin"))
+    begun = purchase.begin(world.services, link, "1" * 22, "203.0.113.7", given)
+    return buyer.paid(world.session(begun.session_id))
+
+
 def test_an_address_that_a_link_has_asked_for_stands_in_the_form(
     buyer: Customer, outbox: Outbox
 ) -> None:
-    world = buyer.world
-    link, given = world.link(asked=(Detail.EMAIL,)), CustomerDetails(email=TO)
-    begun = purchase.begin(world.services, link, "1" * 22, "203.0.113.7", given)
-    session = buyer.paid(world.session(begun.session_id))
-    assert buyer.open(session, "/success").page.one("input", id="email").attributes["value"] == TO
+    page = buyer.open(bought_with(buyer, TO), "/success").page
+    assert page.one("input", id="email").attributes["value"] == TO
     assert outbox.letters == []
+
+
+@pytest.mark.parametrize(
+    ("of_order", "to", "kept"),
+    [(TO, TO.upper(), True), (TO, "other@shop.example", False), (None, TO, False)],
+)
+def test_page_and_e_mail_say_whether_the_address_is_stored(
+    buyer: Customer, outbox: Outbox, of_order: str | None, to: str, kept: bool
+) -> None:
+    session = bought_with(buyer, of_order) if of_order else paid(buyer)
+    hint = "".join(buyer.open(session, "/success").page.one("p", id="email-hint").text)
+    assert hint.startswith("Your order already has an e-mail address.") == bool(of_order)
+    assert ask(buyer, session, to).status == 303
+    (letter,) = outbox.letters
+    why = letter.text.splitlines()[-1]
+    assert ("It has not been stored." in why) != kept
+    assert ("This address is stored with your order." in why) == kept
+    merchant = buyer.world.stored()
+    given = details.opened(buyer.world.services.vault, merchant, buyer.world.session(session.id))
+    assert ((given.email or "").casefold() == to.casefold()) == kept, "what is said is so"
+
+
+def test_a_receipt_stays_whole_while_a_form_on_it_is_wrong(buyer: Customer, outbox: Outbox) -> None:
+    buyer.give(withdrawal_days=14)
+    session = bought_with(buyer, TO)
+    for rest in ("receipt", "wallet"):
+        wrong = buyer.ask("POST", f"/pay/{session.id}/{rest}", data={"email": "eva@"})
+        assert wrong.status == 400
+        assert "Am Weg 1" in wrong.page.main
+        assert f"/pay/{session.id}/withdrawal" in wrong.page.links

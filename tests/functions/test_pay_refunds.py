@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from checkout.domain.refund.record import AmountMode
 from checkout.domain.session.record import Session
 from checkout.flows.refund import request
 from checkout.flows.session import close
 from tests.support.flows import CEDAR
 from tests.support.hosted_pages import Customer
 from tests.support.outbox import Outbox
-from tests.support.refund_books import ask, fund, send, wait
+from tests.support.refund_books import ALICE, BOB, ask, balance, fund, send, wait
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +35,39 @@ def test_a_payment_without_a_refund_says_nothing_of_refunds(buyer: Customer) -> 
 
 
 def test_a_refund_is_under_way_until_the_shops_wallet_has_sent_it(buyer: Customer) -> None:
+    """The sums stand under what was paid, first in the currency of the customer."""
     session = paid(buyer)
     asked = ask(buyer.world, session, 500)
-    assert "Refund under way $5.00" in shown(buyer, session)
+    before = balance(buyer.world, ALICE)
+    assert "received $20.00 Refund under way €4.63 ($5.00) Your order" in shown(buyer, session)
     wait(buyer.world, send(buyer.world, asked))
+    assert balance(buyer.world, ALICE) - before == 463
     ask(buyer.world, session, 700)
     words = shown(buyer, session)
-    assert "Refunded $5.00" in words
-    assert "Refund under way $7.00" in words
+    assert "Refunded €4.63 ($5.00) Refund under way €6.49 ($7.00) Your order" in words
+
+
+def test_a_sum_that_is_not_known_in_the_customers_currency_is_told_in_the_shops(
+    buyer: Customer,
+) -> None:
+    session = paid(buyer)
+    asked = ask(buyer.world, session, 500, mode=AmountMode.AT_COST)
+    assert "Refund under way $5.00 Your order" in shown(buyer, session), "before it has a price"
+    before = balance(buyer.world, ALICE)
+    wait(buyer.world, send(buyer.world, asked))
+    got = balance(buyer.world, ALICE) - before
+    assert f"Refunded €{got // 100}.{got % 100:02} ($5.00)" in shown(buyer, session)
+    neighbour = buyer.world.pay(buyer.world.create(2000), BOB)
+    wait(buyer.world, send(buyer.world, ask(buyer.world, neighbour, 500)))
+    assert "Refunded $5.00 Your order" in shown(buyer, neighbour), "one currency, one sum"
+
+
+def test_a_refund_that_was_sent_in_part_is_told_in_the_shops_currency(buyer: Customer) -> None:
+    session = buyer.world.pay(buyer.world.create(2000), f"{CEDAR}/refund-partial")
+    refund = wait(buyer.world, send(buyer.world, ask(buyer.world, session, 500)))
+    assert 0 < refund.sent < 500
+    sent = f"{refund.sent // 100}.{refund.sent % 100:02}"
+    assert f"Refunded ${sent} Your order" in shown(buyer, session)
 
 
 def test_a_refund_that_was_canceled_is_not_shown(buyer: Customer) -> None:
@@ -56,7 +82,7 @@ def test_the_receipt_by_email_tells_it_too(buyer: Customer, outbox: Outbox) -> N
     wait(buyer.world, send(buyer.world, ask(buyer.world, session)))
     buyer.ask("POST", f"/pay/{session.id}/receipt", data={"email": "eva@customer.example"})
     [letter] = outbox.letters
-    assert "Refunded: $20.00" in letter.text.splitlines()
+    assert "Refunded: €18.54 ($20.00)" in letter.text.splitlines()
 
 
 def test_late_money_that_was_sent_back_is_told_on_the_page_of_the_end(buyer: Customer) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.session.record import Status
-from tests.support.flows import CEDAR
+from open_payments.transports import Response
+from tests.support.flows import CEDAR, answering
 from tests.support.hosted_pages import Answer, Customer, customer
 
 pytestmark = pytest.mark.untraced
@@ -102,6 +103,14 @@ def test_a_refused_wallet_is_told_as_json_and_on_the_form(visitor: Customer, cas
         assert "aria-invalid" not in field
     assert "You have not been charged." in page.main
     assert visitor.world.session(session.id).status is Status.OPEN
+
+
+def test_a_wallet_provider_that_refuses_us_is_named_as_what_it_is(visitor: Customer) -> None:
+    answering(visitor.world, "GET", "/alice", lambda request: Response(403, {}, b"no"))
+    session = visitor.world.create()
+    said = visitor.form(session).page.main
+    assert "Your wallet provider refused to answer us. The address may be right." in said
+    assert "We could not get a usable answer from your wallet" in visitor.open(session).page.main
 
 
 MALFORMED: dict[str, tuple[bytes, dict[str, str], int, str]] = {

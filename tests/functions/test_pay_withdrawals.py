@@ -131,7 +131,7 @@ def test_another_site_cannot_confirm_for_the_customer(
     answer = send(buyer, paid, CONFIRMED, headers=headers)
     assert answer.status == 403
     assert "Nothing has been done. Press the button again." in answer.page.main
-    assert "Please check your declaration" in answer.page.main
+    assert "Please check your statement" in answer.page.main
     assert filed(buyer, paid) is None
 
 
@@ -193,6 +193,17 @@ def test_a_shop_that_has_not_chosen_it_has_no_such_page(buyer: Customer) -> None
     assert path not in buyer.open(session, "/success").page.links
     assert buyer.get(path).status == 404
     assert send(buyer, session, CONFIRMED).status == 404
+
+
+def test_the_page_is_there_as_soon_as_the_shop_has_chosen_it(buyer: Customer) -> None:
+    session = a_purchase(buyer)
+    path = f"/pay/{session.id}/withdrawal"
+    assert buyer.get(path).status == 404
+    chosen = buyer.world.stored().changed(withdrawal_days=DAYS)
+    buyer.world.core.merchants.replace(chosen)  # as another process does
+    assert "You can withdraw until" in buyer.get(path).page.main
+    assert send(buyer, session, CONFIRMED).status == 303
+    assert filed(buyer, session) is not None
 
 
 @pytest.mark.parametrize("stage", [each for each in STAGES if each != "completed"])

@@ -5,13 +5,27 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from checkout.domain.merchant.people import SignUp
+from checkout.flows.payment import approval
+from checkout.flows.refund import budget
+from open_payments.errors import OutcomeUnknown
 from open_payments.transports import Request, Response
+from sandbox.wallets.intervals import frequency
+from tests.support.dashboard_pages import dashboard_over
+from tests.support.flows import World as Shop
+from tests.support.flows import lose_answers
+from tests.support.refund_books import again, ask, come_back, consent, fund, paid, prepare, wait
+from tests.support.sign_up import signed_up, wallets_page
+from tests.support.sources import REPOSITORY, files
 from tests.support.wallet_client import ALICE, CEDAR, FINISH, SHOP, World, callback, jwk
 
 PAGES = "http://localhost:4100"
@@ -62,6 +76,97 @@ def test_the_consent_page_tells_who_is_paid_and_how_much(world: World) -> None:
     assert 'id="receives">20.00 USD<' in page
     assert page.count("<form") == 1
     assert "<script" not in page
+
+
+@dataclass(frozen=True)
+class Consent:
+    """An approval that a flow of the product asks for, and what its page says of it."""
+
+    module: str  # which asks
+    page: Callable[[Shop], str | None]
+    said: tuple[str, ...]
+
+
+def read_again(shop: Shop) -> str | None:
+    """Return the page of a refund whose result can no longer be read."""
+    prepared = prepare(shop, ask(shop, paid(shop)))
+    callback = consent(shop, prepared)
+    shop.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=9)
+    come_back(shop, prepared, callback)
+    shop.clock.pass_time(700)
+    shop.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
+    return prepare(shop, wait(shop, again(shop, prepared))).interact_url
+
+
+def of_a_new_shop(shop: Shop) -> str:
+    services = {"sign_up": SignUp.OPEN, "wallets": lambda: shop.services.wallets}
+    with dashboard_over(shop, **services) as dashboard:
+        return wallets_page(signed_up(dashboard))
+
+
+READS = ("Show your payments", "may see your payments. It cannot pay.")
+CONSENTS = {
+    "a purchase": Consent(
+        "session/prepare.py",
+        lambda shop: shop.submit(shop.create()).interact_url,
+        ("Approve a payment", "You pay at most, once", "18.54 EUR", "20.00 USD"),
+    ),
+    "a refund": Consent(
+        "refund/approve.py",
+        lambda shop: prepare(shop, ask(shop, paid(shop))).interact_url,
+        ("Approve a payment", "You pay at most, once", "20.42 USD", "18.54 EUR"),
+    ),
+    "the result of a refund": Consent("refund/approve.py", read_again, READS),
+    "a refund budget": Consent(
+        "refund/budget.py",
+        lambda shop: budget.ask(shop.services, shop.key(), 100_00).interact_url,
+        ("Approve a payment", "You pay at most, each month", "100.00 USD"),
+    ),
+    "a sign-up": Consent("people/ownership.py", of_a_new_shop, READS),
+}
+
+
+@pytest.mark.parametrize("name", CONSENTS)
+def test_each_approval_that_the_product_asks_for_is_told_as_what_it_allows(name: str) -> None:
+    shop, asked = Shop(), CONSENTS[name]
+    fund(shop)
+    url = asked.page(shop)
+    assert url is not None
+    request = Request("GET", url, {"host": "localhost:4100"})
+    page = re.sub(r"<[^>]+>", "", shop.network.handle_page(request).body.decode())
+    assert [each for each in asked.said if each not in page] == []
+    assert ("You pay" in page) == (asked.said != READS)
+    assert "no limit" not in page
+
+
+def test_no_flow_asks_for_an_approval_that_is_not_here() -> None:
+    flows = Path(approval.__file__).parents[1]
+    asking = {
+        str(each.relative_to(flows))
+        for each in files(".py", str(flows.relative_to(REPOSITORY)))
+        if "approval.ask(" in each.read_text("utf-8")
+    }
+    assert asking == {each.module for each in CONSENTS.values()}
+
+
+@pytest.mark.parametrize(
+    ("interval", "said"),
+    [
+        ("R/2026-03-01T00:00:00Z/P1M", "each month"),
+        ("R5/2026-03-01T00:00:00Z/P3M", "every 3 months"),
+        ("R/2026-03-01T00:00:00Z/P1D", "each day"),
+        ("2026-03-01T00:00:00Z/P14D", "every 14 days"),
+        ("R/2026-03-01T00:00:00Z/PT8H", "in each period of R/2026-03-01T00:00:00Z/PT8H"),
+        ("2026-03-01T00:00:00Z/2026-04-01T00:00:00Z", "in each period of 2026-03-01"),
+    ],
+)
+def test_an_interval_is_told_in_words(interval: str, said: str) -> None:
+    assert frequency(interval).startswith(said)
+
+
+def test_a_grant_without_a_limit_is_told_as_one(world: World) -> None:
+    url = world.ask(ALICE, {})["interact"]["redirect"]
+    assert "any amount (no limit is set)" in get(world, url).body.decode()
 
 
 def test_approving_in_the_browser_leads_back_with_hash_and_reference(world: World) -> None:

@@ -17,6 +17,11 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+def functions_of(path: Path) -> set[str]:
+    """Return the names of a module's functions."""
+    return {node.name for node in parsed(path).body if isinstance(node, ast.FunctionDef)}
+
+
 def files(ending: str, *folders: str) -> Iterator[Path]:
     """Yield our own files below these folders whose name ends so, sorted.
 

@@ -283,7 +283,9 @@ def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
     paths = {route.split(" ")[1] for route in routes if " " in route}
     limited = {path for path in paths if not path.startswith(prefixes)}
     assert limited <= {
-        path for path in paths if path.startswith(("/pay", "/buy", "/dash", "/docs", "/api/{"))
+        path
+        for path in paths
+        if path == "/" or path.startswith(("/pay", "/buy", "/dash", "/docs", "/api/{"))
     }
     defaults = {name: each.get("Default") for name, each in template()["Parameters"].items()}
     assert (others["Limit"], api["Limit"]) == ({"Ref": "EdgeRequests"}, {"Ref": "EdgeApiRequests"})

@@ -30,6 +30,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {
+    "": "PayFunction",
     "api": "ApiFunction",
     "buy": "PayFunction",
     "clients": "ApiFunction",

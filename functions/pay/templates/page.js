@@ -78,7 +78,7 @@
 
   // A form's answer is a page of ours: its main part takes the place of this one.
   async function send(form, unasked) {
-    const field = form.querySelector("#wallet_address"), remembers = form.querySelector(".remember input")?.checked;
+    const field = form.querySelector("#wallet_address"), remembers = form.querySelector("[id^=remember]")?.checked;
     if (field) field.value = tidied(field.value);
     const body = new URLSearchParams(new FormData(form));
     const buttons = main.querySelectorAll("form button"), steps = find(".steps")?.innerHTML;
@@ -197,7 +197,7 @@
 
   // Addresses stay in this browser, if the customer wants that, and can be forgotten one by one.
   function remember() {
-    const boxes = main.querySelectorAll(".remember input"), known = find("#kept"), wallets = kept();
+    const boxes = main.querySelectorAll("[id^=remember]"), known = find("#kept"), wallets = kept();
     for (const box of boxes) {
       box.closest("p").hidden = false;
       box.checked = wallets.length > 0;
@@ -275,8 +275,11 @@
       };
     }
     const told = style => new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", style);
-    const date = told({ dateStyle: "long", timeStyle: "short" }), clock = told({ timeStyle: "medium" });
-    for (const time of main.querySelectorAll("time")) time.textContent = (time.closest(".course") ? clock : date).format(new Date(time.dateTime));
+    const date = told({ dateStyle: "long", timeStyle: "short" }), clock = told({ timeStyle: "medium" }), minute = told({ timeStyle: "short" });
+    for (const time of main.querySelectorAll("time")) {
+      const style = time.closest(".course") ? clock : time.closest(".until") ? minute : date;
+      time.textContent = style.format(new Date(time.dateTime));
+    }
   }
 
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };

@@ -253,7 +253,10 @@ class DueEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A receiver's response: its status and the first bytes of its body, or else the error."""
+    """A receiver's response: its status and the first bytes of its body, or else the error.
+
+    If the response is a redirect, `error` is the URL to which it leads.
+    """
 
     status: int | None = None
     error: str | None = None

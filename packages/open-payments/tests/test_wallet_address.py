@@ -28,6 +28,15 @@ SPELLINGS = {
         "  https://wallet.example/alice\n",
         "“https://wallet.example/alice”",
         "<https://wallet.example/alice>",
+        "(https://wallet.example/alice)",
+        "[https://wallet.example/alice].",
+        "“https://wallet.example/alice.”",
+        "https://wallet.example/alice),",
+        "https://wallet.example/alice.",
+        "$wallet.example/alice;",
+        *(f"{each}wallet.example/alice{each}" for each in "\u200b\u200e\u200f\u2060\ufeff\xad"),
+        "\u2066https://wallet.example/alice\u2069",
+        "\u202bhttps://wallet.example/alice\u202c.",
         "http://wallet.example/alice",
         "HTTP://WALLET.example/alice",
         *words("""https://wallet.example/alice wallet.example/alice $wallet.example/alice
@@ -41,6 +50,7 @@ SPELLINGS = {
     "https://xn--bcher-kva.example/a": words("https://bücher.example/a xn--bcher-kva.example/a"),
     "https://wallet.example/jos%C3%A9": words("wallet.example/josé wallet.example/jos%C3%A9"),
     "https://wallet.example/%3Ca%3E": ["https://wallet.example/<a>"],  # harmless where shown
+    "https://wallet.example/a(b)": ["wallet.example/a(b)"],
 }
 
 

@@ -211,11 +211,30 @@ def test_a_redirect_is_a_failure_and_its_target_gets_no_byte(
 ) -> None:
     location = f"Location: {target.format(port=server.port)}\r\n"
     statuses = [301, 302, 303, 307, 308]
+    # Where a cloud keeps its secrets is not even shown.
+    leads = None if "169.254." in target else target.format(port=server.port)
     for status in statuses:
         server.answer = reply(b"", status=f"{status} Over There", headers=location)
-        assert post() == Receipt(status=status, answer="")
+        assert post() == Receipt(status=status, error=leads, answer="")
     assert [request.split()[1] for request in server.requests] == [b"/hooks?a=%C3%BC"] * 5
     assert (names.asked, server.connections) == ([NAME], 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "leads"),
+    [
+        (308, "/hooks/", "https://{host}/hooks/"),
+        (301, "https://www.shop.example/hooks", "https://www.shop.example/hooks"),
+        (302, "not a URL", None),
+        (302, "", None),
+        (200, "/hooks/", None),
+    ],
+)
+def test_a_redirect_is_noted_with_the_url_to_which_it_leads(
+    post: Post, server: TlsServer, status: int, location: str, leads: str | None
+) -> None:
+    server.answer = reply(b"", status=f"{status} Over There", headers=f"Location: {location}\r\n")
+    assert post().error == (leads and leads.format(host=f"{NAME}:{server.port}"))
 
 
 # --- what may be saved is what can be sent ---

@@ -16,6 +16,7 @@ from checkout.domain.ground.errors import (
     WalletUnreachable,
 )
 from checkout.domain.payment.in_flight import Phase, Problem
+from checkout.domain.session.public import public_attempts
 from checkout.domain.session.record import Session, Status
 from checkout.flows.session import close, reconcile
 from open_payments.errors import NotSent
@@ -40,7 +41,10 @@ def status(code: int) -> Answer:
     ("answer", "error"),
     [
         (lambda request: Response(200, {}, b"{}"), WalletInvalid),
+        (status(404), WalletInvalid),
+        (status(410), WalletInvalid),
         (status(429), WalletUnreachable),
+        (status(503), WalletUnreachable),
         (unreachable, WalletUnreachable),
     ],
 )
@@ -52,6 +56,25 @@ def test_a_wallet_document_that_cannot_be_used_says_why(
     with pytest.raises(error):
         world.submit(session)
     assert world.session(session.id).status is Status.OPEN
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 406, 451])
+def test_a_wallets_server_that_refuses_us_is_not_taken_for_one_that_has_no_such_wallet(
+    world: World, code: int
+) -> None:
+    session = world.create()
+    answering(world, "GET", "/alice", status(code))
+    with pytest.raises(WalletUnreachable, match=f"refused to answer .* .{code}.") as told:
+        world.submit(session)
+    assert told.value.refused
+    after = world.session(session.id)
+    assert (after.status, after.problem) == (Status.OPEN, Problem.WALLET_UNREACHABLE)
+    [attempt] = public_attempts(after)
+    assert attempt["error"] == {
+        "code": "wallet_unreachable",
+        "message": "The customer's wallet provider did not give a usable answer. "
+        f"(refused with {code})",
+    }
 
 
 @pytest.mark.parametrize("answer", [status(404), unreachable])

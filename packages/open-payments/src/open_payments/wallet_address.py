@@ -4,9 +4,8 @@ A text that cannot be a wallet address is refused with an error that says what i
 transport decides whether a connection to the address is permitted. Source: paymentpointers.org,
 specification of Open Payments "Wallet Address Server".
 
-The text may come from an unauthenticated client. So its length is limited first, before and after
-normalization. No pattern has two adjacent repeats that match the same character, so the time for a
-match grows with the length of the text and not with its square.
+The text may come from anybody. So its length is limited, before and after normalization, and the
+time for a match grows with the length of the text and not with its square.
 """
 
 from __future__ import annotations
@@ -33,8 +32,10 @@ from open_payments.urls import (
 _PATH_SAFE: Final = "/:@!$&'()*+,;=-._~%"
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _DOTS: Final = re.compile(r"/\.{1,2}(?:/|$)")
-_QUOTES: Final = "\"'“”„‘’«»<>"  # people often copy these with the address
-# "http", "https" and their misspellings, and the characters between the scheme and the name.
+_QUOTES: Final = "\"'“”„‘’«»<>"
+_AROUND: Final = _QUOTES + "()[]"
+_STOPS: Final = ".,;"
+# "http" and "https" with misspellings, and the characters between the scheme and the name.
 _SCHEME: Final = re.compile(r"(h{0,2}t{1,3}p{0,2}s{0,2})([:;.,]*[\\/]+)", re.IGNORECASE)
 _OTHER_SCHEME: Final = re.compile(
     r"\$?(?:[a-z][a-z0-9+.-]*:(?://|\\\\)|(?:mailto|acct|tel|sms|data|javascript|file):)",
@@ -79,9 +80,12 @@ class InvalidWalletAddress(ValueError):
 
 
 def unquoted(typed: str) -> str:
-    """Return the text without outer blanks and without quotation marks around the whole text."""
-    text = typed.strip()
-    return text.strip(_QUOTES).strip() if text[:1] in _QUOTES else text
+    """Return the text without the blanks, marks, quotes, brackets and full stop around it."""
+    gaps = "".join({each for each in typed if each.isspace() or unicodedata.category(each) == "Cf"})
+    text = typed.strip(gaps).rstrip(gaps + _STOPS)
+    if text[:1] in _QUOTES or text[:1] + text[-1:] in ("()", "[]"):
+        return text.lstrip(gaps + _AROUND).rstrip(gaps + _AROUND + _STOPS)
+    return text if "(" in text else text.rstrip(gaps + _STOPS + ")")
 
 
 def normalized(text: str) -> str | None:
@@ -100,9 +104,8 @@ def parse(typed: str, *, allow_ports: bool) -> str:
     """Return the https URL of the wallet address document for `typed`.
 
     Accepts `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`.
-    Reads `http://` as https, and drops quotation marks around the whole text. `allow_ports`, for
-    development, allows ports other than 443, IP addresses, and localhost. Raises
-    InvalidWalletAddress.
+    Reads `http://` as https, and drops what `unquoted` drops. `allow_ports`, for development,
+    allows ports other than 443, IP addresses, and localhost. Raises InvalidWalletAddress.
     """
     text = unquoted(typed)
     _check_text(text, allow_ports=allow_ports)
@@ -186,7 +189,7 @@ def _authority(typed: str, *, allow_ports: bool) -> str:
 def _ascii(name: str) -> str:
     if name.isascii():
         return name
-    if len(name) > NAME_MAX:  # its xn-- form is longer still, and takes quadratic time to compute
+    if len(name) > NAME_MAX:  # its xn-- form is longer, and takes quadratic time
         raise InvalidWalletAddress(Mistake.HOST)
     try:
         return idna.encode(name, uts46=True).decode()

@@ -11,8 +11,9 @@ from typing import Final
 from checkout.domain.webhooks.record import ANSWER_MAX, TIMEOUT
 from checkout.ports import Receipt
 from open_payments.errors import NotSent, OutcomeUnknown
-from open_payments.transports import Request
+from open_payments.transports import Request, Response
 from open_payments.transports.public import PublicTransport
+from open_payments.urls import joined
 
 # Each of these characters would take six bytes in the JSON of the delivery log.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -34,9 +35,18 @@ class PublicReceivers:
             return Receipt(error=f"no answer: {error}")
         return Receipt(
             status=answer.status,
+            error=_leads_to(url, answer) if 300 <= answer.status < 400 else None,
             answer=_CONTROL.sub("\ufffd", answer.body.decode("utf-8", "replace")),
             retry_after=_retry_after(answer.headers.get("retry-after", ""), now),
         )
+
+
+def _leads_to(url: str, answer: Response) -> str | None:
+    """Return the URL to which a redirect leads, or None if the answer names no usable one."""
+    try:
+        return joined(url, answer.headers["location"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _retry_after(value: str, now: datetime) -> timedelta | None:

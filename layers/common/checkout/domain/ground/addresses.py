@@ -34,6 +34,8 @@ _TOKEN: Final = re.compile(r"%([NADCSZ])")
 
 _PIECES: Final = re.compile(r"(%[NADCSZ])")
 _SIGNS: Final = " ,-/"
+_COUNTRY: Final = re.compile(r"^[A-Z]{1,3}[ -]")  # in front of a postal code, as in "D-26133"
+_CODE_MAX: Final = 14  # characters; every postal code is shorter
 
 
 class Fault(StrEnum):
@@ -205,8 +207,21 @@ def _taken(country: str, asked: PartAsked, text: str) -> str | None:
     if asked.part is Part.POSTAL_CODE and form is not None:
         code = unicodedata.normalize("NFKC", text).upper()
         code = "".join(str(unicodedata.decimal(each, each)) for each in code)
-        return code if re.fullmatch(form, code) else None
+        return next((each for each in _spellings(code) if re.fullmatch(form, each)), None)
     return text
+
+
+def _spellings(code: str) -> Iterator[str]:
+    """Yield a postal code as typed, and the codes that this may mean.
+
+    People write the country in front of a code, and leave out or exchange the sign within it.
+    """
+    written = (code, _COUNTRY.sub("", code))
+    yield from written
+    for each in written:
+        bare = each.replace(" ", "").replace("-", "")[:_CODE_MAX]
+        yield from (bare[:at] + sign + bare[at:] for sign in "- " for at in range(1, len(bare)))
+        yield bare
 
 
 @lru_cache(maxsize=300)

@@ -234,9 +234,16 @@ class ContentTypeInvalid(CheckoutError):
 
 
 class WalletUnreachable(CheckoutError):
-    """The customer's wallet provider did not answer."""
+    """The customer's wallet provider did not give a usable answer.
+
+    `refused` is true if the provider answered, but refused to give the wallet address document.
+    """
 
     code = "wallet_unreachable"
+
+    def __init__(self, message: str, *, param: str | None = None, refused: bool = False) -> None:
+        super().__init__(message, param=param)
+        self.refused = refused
 
 
 class WalletInvalid(CheckoutError):

@@ -163,11 +163,24 @@ def page_of(typed: str) -> str | None:
 
 
 def email_of(typed: str) -> str | None:
-    """Return an e-mail address if it has the ASCII form for mail services; None for other texts."""
+    """Return an e-mail address in the ASCII form for mail services; None for other texts.
+
+    A host in another script is written as xn--…, as in wallet addresses.
+    """
     text = typed.strip()
+    if len(text) > EMAIL_MAX:
+        return None
     name, _, host = text.rpartition("@")
-    fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)
-    return text if fits and "." in host and is_name(host) else None
+    if not host.isascii():
+        import idna  # loaded only for such a host
+
+        try:
+            host = idna.encode(host, uts46=True).decode()
+        except idna.IDNAError:
+            return None
+    fits = _EMAIL_NAME.fullmatch(name) and "." in host and is_name(host)
+    text = f"{name}@{host}"
+    return text if fits and len(text) <= EMAIL_MAX else None
 
 
 def mailbox(address: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Each message is found by the attempt's problem, or by its outcome if it has no problem.
 MESSAGES: Final[Mapping[str, str]] = {
-    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
+    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not give a usable answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
     Problem.WALLET_UNAVAILABLE: "The customer's wallet could not prepare this payment.",
     Problem.AMOUNT_TOO_SMALL_FOR_WALLET: "The amount is too small for the customer's wallet.",

@@ -81,7 +81,7 @@ class Delivery:
 
     If `duration_ms` is None, the process of the attempt has died, and the outcome is unknown.
     `answer` is the beginning of the response body, as text. `error` is the reason why there is no
-    status.
+    status, or the URL to which a redirect leads.
     """
 
     at: datetime

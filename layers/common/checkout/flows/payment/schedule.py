@@ -86,6 +86,15 @@ def wait_until(record: InFlight) -> datetime:
     return min(ends) + WAIT_MARGIN
 
 
+def certain_by(record: InFlight) -> datetime:
+    """Return when it is certain how much has arrived, provided that the wallets answer.
+
+    The fence follows the wait. A minute is added for the checks, and seconds are rounded up.
+    """
+    ends = wait_until(record) + FENCE + timedelta(minutes=2)
+    return ends.replace(second=0, microsecond=0)
+
+
 def next_check(record: InFlight, now: datetime) -> dict[str, Any]:
     """Return the fields that schedule a payment's next check, if the present one decides nothing.
 

@@ -59,6 +59,7 @@ from open_payments.urls import authority
 # For all calls together, because the customer's wallet decides how long each call takes.
 DEADLINE: Final = timedelta(seconds=12)
 LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
+_UNKNOWN: Final = frozenset({404, 410})  # a server answers these if it has no such wallet address
 
 
 def submit_wallet(
@@ -216,6 +217,12 @@ def resolve(client: OpenPayments, url: str) -> WalletAddress:
             raise WalletUnreachable(
                 "The wallet provider is busy; try again shortly.", param="wallet_address"
             ) from None
+        if refused.status not in _UNKNOWN:  # for example a firewall, which refuses clouds
+            raise WalletUnreachable(
+                f"The wallet provider refused to answer this checkout ({refused.status}).",
+                param="wallet_address",
+                refused=True,
+            ) from refused
         message = "The wallet provider does not know this wallet address."
     except op.OpenPaymentsError:
         raise WalletUnreachable(
@@ -368,11 +375,14 @@ def _problem(error: CheckoutError) -> Problem:
 def note_of(problem: Problem, error: BaseException | None) -> str:
     """Return a failure's note for the history: the problem, then the provider's answer.
 
-    The answer is included only if the provider refused the merchant's key. For other errors, the
-    note has the type of the error instead.
+    The whole answer is included only if the provider refused the merchant's key. If the provider
+    refused to show a wallet address, the note has the status. For other errors, it has the type of
+    the error.
     """
     if isinstance(error, op.Refused) and error.of_key:
         return f"{problem.value}: {error.reason.value} ({error.answered})"
+    if isinstance(error, op.Refused) and problem is Problem.WALLET_UNREACHABLE:
+        return f"{problem.value}: refused with {error.status}"
     return problem.value if error is None else f"{problem.value}: {type(error).__name__}"
 
 
