@@ -56,7 +56,7 @@ SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
-    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end sessions, webhooks, no reading"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create, end, webhooks only"),
 }
 
 # For a browser that signed in with a key without the scope `refund`.
