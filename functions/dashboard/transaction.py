@@ -82,7 +82,11 @@ def transaction_page(
     event = event_log.of_session(services, session)
     merchant = services.known_merchants.get(key.merchant)
     endpoints = merchant.endpoints if merchant else ()
-    told = bool(endpoints) or (event is not None and event.given_up is not GivenUp.NO_ENDPOINT)
+    told = bool(endpoints) or (
+        event is not None and (bool(event.deliveries) or event.given_up is not GivenUp.NO_ENDPOINT)
+    )
+    note = _note(session, services.notes.get(session.id), request.form)
+    waits_here = case_of(session) is not None and not note["dealt_with"]
     given, refunds = _given(services, session), _refunds(services, session)
     return page(
         request.http,
@@ -91,7 +95,7 @@ def transaction_page(
         section="",
         alert=alert,
         text_max=TEXT_MAX,
-        note=_note(session, services.notes.get(session.id), request.form),
+        note=note,
         session=session,
         s=_shown(session, now=now, base_url=services.base_url),
         money=partial(minor, session=session),
@@ -106,7 +110,7 @@ def transaction_page(
         webhook=delivered(event) if event else None,
         untold=None if event else _untold(session, endpoints, now),
         elsewhere=elsewhere(services, merchant, event) if event else [],
-        **_others(request, session, beside=alert is not None or case_of(session) is not None),
+        **_others(request, session, beside=alert is not None or waits_here),
     )
 
 

@@ -11,22 +11,26 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
+from checkout.domain.ground.addresses import Address
 from checkout.domain.merchant.failed_requests import FailedRequest, FailedRequests
 from checkout.domain.payment.events import Event
+from checkout.domain.payment.in_flight import Attention, Problem
+from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.record import Status
 from dashboard.app import app
 from tests.browser.steps import box
-from tests.support.attempts import after, processing, refused
-from tests.support.basics import NOW, a_link
+from tests.support.attempts import PAID, after, awaiting, processing, refused
+from tests.support.basics import NOW, a_link, a_session
 from tests.support.dashboard_pages import Dashboard, dashboard
 from tests.support.processes import free_base
 from tests.support.serving import serving
-from tests.support.shop_records import paid, stored
+from tests.support.shop_records import flag, mark, paid, put, stored
 
 SESSION: Final = f"cs_{'p' * 22}"
 THREE: Final = f"cs_{'q' * 22}"
 PHONE: Final = ViewportSize(width=375, height=667)
 DESK: Final = ViewportSize(width=1280, height=800)
+MARGIN: Final = 16  # below the last sheet of a column
 # The words of `select` that are wider than the room for them, arrow left out.
 CUT = """all => all.flatMap(one => {
   const style = getComputedStyle(one), pen = document.createElement('canvas').getContext('2d');
@@ -283,6 +287,57 @@ def test_a_payment_of_three_attempts_is_understood_within_one_screen(
         assert lower_edge(found) <= DESK["height"], found
     page.set_viewport_size(PHONE)
     assert lower_edge(page.locator(".sums")) <= PHONE["height"]
+
+
+ANA: Final = CustomerDetails(
+    email="zoe@quinn.example",
+    name="Zoë Quinn",
+    shipping=Address("DE", "Zoë Quinn", "Am Weg 12", None, None, "Berlin", None, "10969"),
+)
+_WAITS: Final = processing(refused())
+_PART: Final = after(_WAITS, Event.PART_ARRIVED, received=1000, attention=Attention.PARTIAL_PAYMENT)
+_FENCED: Final = {"closing_at": NOW, "closed_at": NOW - timedelta(days=1)}
+_ENDED: Final = replace(after(awaiting(), Event.CANCEL_REQUESTED), check_at=None)
+STATES: Final = {
+    "open": a_session(),
+    "awaiting": awaiting(),
+    "processing": _WAITS,
+    "failed": after(
+        replace(processing(), **_FENCED),
+        Event.PAYMENT_DISPROVED,
+        problem=Problem.PAYMENT_FAILED,
+    ),
+    "part": _PART,
+    "part for good": replace(_PART, check_at=None),
+    "undecided": replace(_WAITS, attention=Attention.UNDECIDED),
+    "paid": PAID,
+    "overpaid": replace(PAID, received=2100),
+    "canceled": _ENDED,
+    "late": replace(_ENDED, received=700, attention=Attention.LATE_PAYMENT),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_payment_in_any_state_is_one_screen_with_one_alert(
+    page: Page, shop: Dashboard, state: str
+) -> None:
+    """Other things need somebody, too, and the customer has given an address."""
+    flag(shop)
+    given = shop.store_with(ANA)
+    event = stored(shop)
+    sealed = {each: getattr(given, each) for each in ("customer_details", "customer_further")}
+    made = STATES[state]
+    session = replace(made, id=given.id, merchant="mer_1", **sealed)
+    put(shop, replace(session, event=event.id if made.terminal else None))
+    if made.needs_attention:
+        mark(shop, session)
+    page.set_viewport_size(DESK)
+    show(page, shop, f"/transactions/{session.id}")
+    expect(page.get_by_text("zoe@quinn.example")).to_be_visible()
+    assert lower_edge(page.locator(".columns.payment")) - MARGIN <= DESK["height"]
+    assert page.locator(".alert, .needs").count() == 1
+    alert = page.locator(".alert" if made.needs_attention else ".needs")
+    expect(alert).to_be_visible()
 
 
 def asked(page: Page) -> list[Locator]:

@@ -113,6 +113,26 @@ def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(browser: Browser,
         judge.done()
 
 
+def test_no_tab_is_cut_and_each_row_names_somebody_on_a_phone(browser: Browser) -> None:
+    with served() as shop:
+        for number in range(12):
+            flag(shop, client_reference_id=f"A-{number}")
+        paid(shop)
+        page = browser.new_page(viewport={"width": 375, "height": 667})
+        sign_in(page, shop)
+        page.goto(f"{shop.base}/dashboard?status=all")
+        for tab in page.locator(".tabs a").all():
+            edges = box(tab)
+            assert edges["x"] >= 0, tab
+            assert edges["x"] + edges["width"] <= 375, tab
+        assert page.locator(".tabs").evaluate("one => one.scrollWidth <= one.clientWidth")
+        rows = page.locator(".payments tbody tr")
+        expect(rows).to_have_count(13)
+        for row in rows.all():
+            expect(row.get_by_text("wallet.example/alice")).to_be_visible()
+        page.close()
+
+
 def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
     browser: Browser, axe: str
 ) -> None:
@@ -139,7 +159,7 @@ def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
             )
             for name in ("Payment", "History", "Order")
         }
-        assert tops["Payment"] < tops["History"] < tops["Order"]
+        assert tops["Payment"] < tops["Order"] < tops["History"]
         attempts = page.locator("details.chapter")
         assert attempts.evaluate_all("all => all.map(each => each.open)") == [False, False]
         judge("payment")
