@@ -28,8 +28,9 @@ TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page re
 # With these statuses, a rejected form is shown again with the reason; with any other status, an
 # error page is shown.
 SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
-# The path of a session's or a link's page, and what no id ends with.
-_MEANT: Final = re.compile(rf"/(pay/{SESSION_ID.pattern}|buy/{LINK_ID.pattern})[^\w-]+\Z")
+# The path of a session's or a link's page, and the signs that end up behind an address in a text.
+_BEHIND: Final = "[\\s/.,;:!?)\\]>'\"»”’\u200b-\u200f\u2060\ufeff]+"
+_MEANT: Final = re.compile(rf"/(pay/{SESSION_ID.pattern}|buy/{LINK_ID.pattern}){_BEHIND}\Z")
 
 
 def sent_by_form(request: Request) -> bool:

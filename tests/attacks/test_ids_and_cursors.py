@@ -179,7 +179,10 @@ def test_no_id_is_nearly_right(shared: Doors, attack: Attack) -> None:
                 assert answer.status in (404, 405), answer.status
             for path in ("", "/success", "/status", "/qr", "/logo"):
                 page = shared.pay("GET", f"/{identifier}{path}")
-                assert page.status == 404, (path, page.status)
+                # Mail programs put such signs behind an address: it leads to the address itself.
+                before, _, behind = f"{identifier}{path}".partition(session.id)
+                leads = not before and behind in ("%20", "%E2%80%8B", "/", "/.")
+                assert page.status == (303 if leads else 404), (path, page.status)
                 assert session.id not in page.body.replace(identifier, "")
 
     attack.each(mutations(session.id), attempt)

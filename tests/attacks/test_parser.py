@@ -282,7 +282,7 @@ FORMS = {
     "a price too long": f"{WALLET}&was={'1' * 21}".encode(),
     "a nul": f"{WALLET}%00".encode(),
     "a line break": f"{WALLET}%0d%0aHost:x".encode(),
-    "a right-to-left mark": f"{WALLET}%e2%80%ae".encode(),
+    "a right-to-left mark": f"{WALLET}%e2%80%aex".encode(),
     "UTF-16": WALLET.encode("utf-16"),
     "JSON": b'{"wallet_address":"https://localhost:4101/alice"}',
     "many fields": f"{WALLET}&{'&'.join(f'a{number}=' for number in range(5000))}".encode(),

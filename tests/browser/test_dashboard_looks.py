@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
@@ -296,7 +296,7 @@ ANA: Final = CustomerDetails(
 )
 _WAITS: Final = processing(refused())
 _PART: Final = after(_WAITS, Event.PART_ARRIVED, received=1000, attention=Attention.PARTIAL_PAYMENT)
-_FENCED: Final = {"closing_at": NOW, "closed_at": NOW - timedelta(days=1)}
+_FENCED: Final[dict[str, Any]] = {"closing_at": NOW, "closed_at": NOW - timedelta(days=1)}
 _ENDED: Final = replace(after(awaiting(), Event.CANCEL_REQUESTED), check_at=None)
 STATES: Final = {
     "open": a_session(),

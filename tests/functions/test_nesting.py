@@ -141,6 +141,7 @@ def test_each_page_of_a_customer_nests(buyer: Customer, rendered: set[str]) -> N
                 read(buyer.open(session, rest))
     for problem in Problem:
         read(buyer.open(buyer.put_in("open", problem=problem)))
+    read(buyer.get("/"))
     for left in (None, 3, 0):
         read(buyer.get(f"/buy/{world.link(left=left).id}"))
     bought = buyer.put_in("completed", completed_at=now)

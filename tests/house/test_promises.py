@@ -25,8 +25,8 @@ ON_PAGES = re.compile(rf"{IN_GUIDES.pattern}|\b(?:only|cannot|nobody can)\b", re
 # What promises nothing: states, faults, instructions, labels.
 IDLE = re.compile(
     r"cannot be (?:undone|read|printed|opened|followed|paid|made smaller)|browser cannot"
-    r"|if they cannot|only (?:a )?part\b|only in part|only your questions|digits only|read only"
-    r"|ask only|approve it only|never (?:used|arrived|happened|mind)",
+    r"|if they cannot|only (?:a )?part\b|only in part|only \{\} arrived|only your questions"
+    r"|digits only|read only|ask only|approve it only|never (?:used|arrived|happened|mind)",
     re.IGNORECASE,
 )
 # For those who work on the product, of wallets that break promises, with a list of its own.
