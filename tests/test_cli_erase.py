@@ -594,6 +594,7 @@ def test_what_a_customer_gave_at_a_link_is_in_no_table_and_its_sealed_form_goes_
     assert session.customer_details is not None
     assert session.customer_further is not None
     assert session.customer_mark is not None
+    assert session.customer_marks
     assert len(session.customer_marks) == 3  # of the name and of two postal codes
     marks = (session.customer_mark, *session.customer_marks)
     sealed = (session.customer_details, session.customer_further, *marks)

@@ -532,7 +532,7 @@ def test_an_erasure_leaves_nothing_of_what_came_in(attack: Attack, door: str) ->
         filed = world.services.withdrawals.get(session.id)
         sealed_texts = (session.customer_details, session.customer_further, session.customer_mark)
         assert (*sealed_texts, filed and filed.said) == (None, None, None, None)
-        assert session.customer_marks == ()
+        assert session.customer_marks is None
         before = life.rows()
         assert life.erase(*whom) == 0
         assert life.rows() == before, "a second run changes nothing"

@@ -502,7 +502,7 @@ def sealed_of(session: Session) -> list[str]:
     assert session.customer_details is not None
     assert session.customer_further is not None
     assert session.customer_mark is not None
-    marks = [session.customer_mark, *session.customer_marks]
+    marks = [session.customer_mark, *(session.customer_marks or ())]
     rows = [search_key(session.merchant, each) for each in marks]
     return [session.customer_details, session.customer_further, *marks, *rows]
 

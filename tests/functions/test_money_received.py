@@ -79,7 +79,7 @@ def test_what_somebody_else_paid_completes_by_the_customers_open_page(visitor: C
     told = of_merchant(world, session).main
     assert texts.WAITING["completed"] in told
     assert "Received 20.00 USD" in told
-    assert f"Customer pays {texts.OUTSIDE}" in told
+    assert f"Customer paid {texts.OUTSIDE}" in told
 
 
 def test_what_somebody_else_paid_completes_by_a_callback(visitor: Customer) -> None:
@@ -92,7 +92,7 @@ def test_what_somebody_else_paid_completes_by_a_callback(visitor: Customer) -> N
     page = visitor.open(session, "/success").page
     assert "Paid. Thank you!" in page.main
     assert "You paid" not in page.main
-    assert f"Customer pays {texts.OUTSIDE}" in of_merchant(visitor.world, session).main
+    assert f"Customer paid {texts.OUTSIDE}" in of_merchant(visitor.world, session).main
 
 
 def test_a_declined_callback_of_a_session_that_was_paid_meanwhile_shows_it_paid(
@@ -158,6 +158,7 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
 
 def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer) -> None:
     world = visitor.world
+    world.listen()
     session = world.submit(world.create())
     close.cancel(world.services, world.key(), session.id)
     world.pay_from_outside(session, 2000)

@@ -150,7 +150,7 @@ def _without_customer(session: Session, customer: Customer) -> Session:
             customer_details=None,
             customer_further=None,
             customer_mark=None,
-            customer_marks=(),
+            customer_marks=None,
             echo_json=_without_email(after.echo_json),
         )
         # Fields that a later release has stored may be about the customer, too.

@@ -119,7 +119,7 @@ class PaymentLink:
         customer_details: str | None = None,
         customer_further: str | None = None,
         customer_mark: str | None = None,
-        customer_marks: tuple[str, ...] = (),
+        customer_marks: tuple[str, ...] | None = None,
         quantity: int = 1,
         row: str | None = None,
     ) -> Session:

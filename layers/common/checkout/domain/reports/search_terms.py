@@ -95,7 +95,7 @@ def marks(session: Session) -> list[str]:
     """
     if not session.happened(Event.PREPARED):
         return []
-    return [each for each in (session.customer_mark, *session.customer_marks) if each]
+    return [each for each in (session.customer_mark, *(session.customer_marks or ())) if each]
 
 
 def spoken(given: CustomerDetails) -> list[str]:

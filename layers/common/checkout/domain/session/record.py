@@ -133,7 +133,7 @@ class Session(InFlight, Purchase):
     customer_details: str | None = None
     customer_further: str | None = None
     customer_mark: str | None = None
-    customer_marks: tuple[str, ...] = ()
+    customer_marks: tuple[str, ...] | None = None  # an empty tuple would be stored
     details_at: datetime | None = None
     link: str | None = None
     restocked_at: datetime | None = None

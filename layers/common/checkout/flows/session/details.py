@@ -114,7 +114,7 @@ class Sealed:
     details: str | None = None
     further: str | None = None
     mark: str | None = None
-    marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _sealed(inner: AesVault, key: str, session_id: str, details: CustomerDetails
         inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
         inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,
         _mark(key, "customer_email", same_text(details.email)) if details.email else None,
-        tuple(_mark(key, _SPOKEN, each) for each in spoken(details)),
+        tuple(_mark(key, _SPOKEN, each) for each in spoken(details)) or None,
     )
 
 
