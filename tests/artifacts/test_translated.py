@@ -133,8 +133,8 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    # /v1 calls two of the functions besides, /buy, /docs and /clients one each; a URL has two.
-    assert len(callers) == 3 + 2 + (3 + 5) + 3 * 2 + SWEEPS
+    # /v1 calls two of the functions besides, /, /buy, /docs and /clients one each; a URL has two.
+    assert len(callers) == 3 + 2 + (3 + 6) + 3 * 2 + SWEEPS
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
