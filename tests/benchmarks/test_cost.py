@@ -102,8 +102,8 @@ def test_the_poll_of_the_benchmark_is_the_script_s() -> None:
     script = (REPOSITORY / "functions/pay/templates/page.js").read_text("utf-8")
     closely = f"CLOSELY = {cost.CLOSELY}, CLOSELY_FOR = {cost.CLOSELY_FOR}, OFTEN = {cost.OFTEN}, "
     assert closely in script
-    assert "return paying || untouched < CLOSELY_FOR ? CLOSELY : OFTEN;" in script
-    assert "Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most())" in script
+    assert "paying || Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : OFTEN;" in script
+    assert "wait = Math.min(wait * (crowded ? 3 : 1.5), most);" in script
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -4,7 +4,7 @@
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
-  const CLOSELY = 3, CLOSELY_FOR = 20, OFTEN = 10, OFTEN_FOR = 1800, SELDOM = 30;  // seconds: how often to ask, until a page in sight is untouched for so long
+  const CLOSELY = 3, CLOSELY_FOR = 20, OFTEN = 10, SELDOM = 30;  // seconds: how often to ask: until a page in sight is untouched for so long, then, and if it is crowded
   const PAUSES = [2, 4, 8];  // seconds, before a crowded gateway is asked again
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
@@ -27,18 +27,12 @@
     touched = () => {};
     if (!poll) return;
     const mine = turn;
-    let asked = Date.now(), since = asked, wait = Number(pace), timer, next;
-    const paying = state.split(",")[1] !== "";  // money is under way
-    const plan = at => { clearTimeout(timer); next = at; timer = later(ask, (at - Date.now()) / 1000); };
-    const most = () => {
-      const untouched = (Date.now() - since) / 1000;
-      if (untouched >= OFTEN_FOR) return SELDOM;
-      return paying || untouched < CLOSELY_FOR ? CLOSELY : OFTEN;
-    };
+    let asked = Date.now(), since = asked, wait = Number(pace), timer;
+    const paying = !state.includes(",,");  // money is under way
+    const plan = at => { clearTimeout(timer); timer = later(ask, (at - Date.now()) / 1000); };
     plan(asked + wait * 1000);
     async function ask() {
       clearTimeout(timer);  // a hand may be quicker
-      next = Infinity;
       if (document.hidden) return;
       let crowded = false;
       asked = Date.now();
@@ -58,15 +52,14 @@
         }
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
-      wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? SELDOM : most());
+      const most = crowded ? SELDOM : paying || Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : OFTEN;
+      wait = Math.min(wait * (crowded ? 3 : 1.5), most);
       if (crowded) asked = Date.now() + wait * 1000;  // no hand is quicker then
       plan(Date.now() + wait * 1000);
     }
     touched = () => {
       since = Date.now();
-      const soonest = Math.max(since, asked + CLOSELY * 1000);
-      if (mine !== turn || next <= soonest) return;
-      if (soonest > since) plan(soonest); else ask();
+      if (mine === turn) plan(Math.max(since, asked + CLOSELY * 1000));
     };
     document.onvisibilitychange = ononline = () => {
       clearTimeout(timer);
@@ -276,10 +269,7 @@
     }
     const told = style => new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", style);
     const date = told({ dateStyle: "long", timeStyle: "short" }), clock = told({ timeStyle: "medium" }), minute = told({ timeStyle: "short" });
-    for (const time of main.querySelectorAll("time")) {
-      const style = time.closest(".course") ? clock : time.closest(".until") ? minute : date;
-      time.textContent = style.format(new Date(time.dateTime));
-    }
+    for (const time of main.querySelectorAll("time")) time.textContent = (time.closest(".course") ? clock : time.closest(".until") ? minute : date).format(new Date(time.dateTime));
   }
 
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };
