@@ -142,9 +142,9 @@ def _try() -> str:
 make listen TO=http://localhost:3000/hooks
 make trigger EVENT=completed AT={BASE_URL}   # on a test stage"""
     return f"""
-<p>A first payment needs no customer and no money, but wallets that fail on request. <code>make
-dev</code>, in the source code of the service, runs a checkout with such wallets on your machine.
-An operator can also run a test stage, where all money is play money.</p>
+<p>For a first payment you need neither a customer nor money: test wallets pay with play money, and
+some of them fail on purpose. <code>make dev</code>, in the source code of the service, runs a
+checkout with such wallets on your machine. An operator can also run a test stage with them.</p>
 <ul>
 <li>Open <code>url</code> in a browser and pay as a test wallet. On your machine these are <code>
 https://localhost:4101/alice</code>, which pays, and <code>/no-funds</code>, <code>/decline</code>
@@ -174,8 +174,9 @@ def _request(document: Object, path: str, sent: str, made: str, shown: tuple[str
     operation = document["paths"][path]["post"]
     body = json.dumps(operation["requestBody"]["content"]["application/json"]["example"], indent=2)
     first, second = shown
-    why = f"the number of your {sent}: a request that is repeated with it makes no second {made}"
-    curl = f"""NUMBER=$(date +%s)  # {why}
+    why = f"The number of your {sent}. A request that is repeated with it makes no second {made}."
+    curl = f"""# {why}
+NUMBER=$(date +%s)
 curl {BASE_URL}{path} \\
   -H "Authorization: Bearer $API_KEY" \\
   -H "Content-Type: application/json" \\
@@ -183,7 +184,8 @@ curl {BASE_URL}{path} \\
   -d '{body}'"""
     python = f"""import json, os, time, urllib.request
 
-number = int(time.time())  # {why}
+# {why}
+number = int(time.time())
 {sent} = {body}
 request = urllib.request.Request(
     "{BASE_URL}{path}",
@@ -197,7 +199,8 @@ request = urllib.request.Request(
 with urllib.request.urlopen(request) as answer:
     {made} = json.load(answer)
 print({made}["{first}"], {made}["{second}"])"""
-    node = f"""const number = Date.now(); // {why}
+    node = f"""// {why}
+const number = Date.now();
 const {sent} = {body};
 const answer = await fetch("{BASE_URL}{path}", {{
   method: "POST",

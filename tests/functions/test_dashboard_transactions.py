@@ -114,7 +114,8 @@ def test_the_usual_lists_are_one_click_away(
 
 
 def test_a_merchant_without_transactions_is_told_so(browser: Browser) -> None:
-    assert "There are no transactions yet." in browser.get().page.main
+    empty = browser.get().page.main
+    assert "There are no transactions yet. Each purchase will be here" in empty
     assert "Nothing found." in browser.get("?q=nothing").page.main
 
 
