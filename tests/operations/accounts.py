@@ -8,8 +8,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 from botocore.exceptions import ClientError
 
+from operations import versions
 from operations.stages import Account, Stage
 
 REGION = "eu-central-1"
@@ -104,3 +106,59 @@ def code(text: str) -> bytes:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("app.py", text)
     return file.getvalue()
+
+
+NAMES = ("checkout-api", "checkout-pay")
+
+
+class Released(Account):
+    """Two functions with aliases in moto, and what CloudFormation says of them."""
+
+    def __init__(self) -> None:
+        self.region = REGION
+        self.status = "UPDATE_COMPLETE"
+        self.template: dict[str, str] = {}
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        self._session = boto3.Session(region_name=REGION, **keys)
+        self.functions = self.client("lambda")
+        trust = '{"Version": "2012-10-17", "Statement": []}'
+        made = self.client("iam").create_role(RoleName="role", AssumeRolePolicyDocument=trust)
+        for name in NAMES:
+            self.functions.create_function(
+                FunctionName=name,
+                Runtime="python3.13",
+                Role=made["Role"]["Arn"],
+                Handler="app.handler",
+                Code={"ZipFile": code("0")},
+            )
+
+    def stack(self, name: str) -> dict[str, Any] | None:
+        found: dict[str, Any] = in_state(self.status)["Stacks"][0]
+        return found
+
+    def resources(self, stack: str, kind: str) -> dict[str, str]:
+        if kind == "AWS::Lambda::Function":
+            return {name: name for name in NAMES}
+        return {
+            name: f"arn:aws:lambda:x:1:function:{name}:{v}" for name, v in self.template.items()
+        }
+
+    def release(self, text: str, *names: str) -> None:
+        """Publish a version of these functions and move their aliases, as CloudFormation does."""
+        with versions.remembered(self, "checkout"):
+            for name in names:
+                self.functions.update_function_code(FunctionName=name, ZipFile=code(text))
+                version = self.functions.publish_version(FunctionName=name)["Version"]
+                self.point(name, version)
+                self.template[name] = version
+
+    def point(self, name: str, version: str) -> None:
+        described = {"FunctionName": name, "Name": "live", "FunctionVersion": version}
+        try:
+            self.functions.update_alias(**described)
+        except self.functions.exceptions.ResourceNotFoundException:
+            self.functions.create_alias(**described)
+
+    def live(self) -> list[str]:
+        found = [self.functions.get_alias(FunctionName=name, Name="live") for name in NAMES]
+        return [each["FunctionVersion"] for each in found]

@@ -16,8 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
+import jmespath
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from moto import mock_aws
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import parse_database_url
@@ -25,13 +28,18 @@ from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.domain.ground.errors import Unavailable
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.record import Session, Status
+from checkout.flows.session import prepare
+from checkout.ports import Receipt
 from open_payments.transports import Request, Response
-from operations import restore
+from operations import restore, versions
 from operations.restore import Restorer
+from pay.emails import acknowledgement
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.operations.accounts import NAMES, FakeAccount, Released
 from tests.support.deployment import Deployment, refusal
 from tests.support.flows import PREFIX
+from tests.support.mailbox import Mailbox
 from tests.support.sources import files
 from tests.support.stores import new_store
 
@@ -147,6 +155,7 @@ class Terminal:
     def __init__(self, deployed: Deployment, folder: Path, **names: str) -> None:
         self.deployed = deployed
         self.names = {"$STACK": PREFIX, **names}
+        self.clients: dict[str, Any] = {}  # of AWS by their commands' names, but for DynamoDB's
         self._folder = folder
 
     def follow(self, title: str, *beginnings: str) -> list[int]:
@@ -179,14 +188,18 @@ class Terminal:
             client = self.deployed.dynamo.client
             restorer = Restorer(client, PREFIX, self.deployed.world.vault)
             return restore.main(words[2:], lambda: restorer)
-        assert [program, words[0]] == ["aws", "dynamodb"], line
-        answer = self._aws(words[1], dict(zip(words[2::2], words[3::2], strict=True)))
+        if [program, *words] == ["make", "undo"]:
+            return versions.main(["default"])
+        assert program == "aws", line
+        client = self.clients.get(words[0]) or self.deployed.dynamo.client
+        answer = self._aws(client, words[1], dict(zip(words[2::2], words[3::2], strict=True)))
         if file:
             (self._folder / file).write_text(json.dumps(answer), "utf-8")
         return 0
 
-    def _aws(self, operation: str, options: dict[str, str]) -> Any:
+    def _aws(self, client: Any, operation: str, options: dict[str, str]) -> Any:
         wanted = options.pop("--query", None)
+        options.pop("--output", None)
         request = {
             "".join(word.capitalize() for word in name.strip("-").split("-")): self._value(text)
             for name, text in options.items()
@@ -195,9 +208,8 @@ class Terminal:
             names = expression.removeprefix("REMOVE ").split(", ")
             request["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
             request["UpdateExpression"] = f"REMOVE {', '.join(f'#{name}' for name in names)}"
-        client = self.deployed.dynamo.client
         answer = getattr(client, operation.replace("-", "_"))(**request)
-        return encoded(answer[wanted] if wanted else answer)
+        return encoded(jmespath.search(wanted, answer) if wanted else answer)
 
     def _value(self, text: str) -> Any:
         return json.loads(text) if text.startswith("{") else text
@@ -476,6 +488,119 @@ def test_a_merchant_is_stopped_while_a_payment_is_under_way(
     assert deployed.stored(under_way).status is Status.COMPLETED
     assert terminal.follow("A merchant is suspended", ".venv/bin/checkout resume") == [0]
     assert deployed.create().status == 201
+
+
+def test_a_bad_release_that_the_canary_let_through_is_undone(
+    told: Callable[[], Lines], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """tests/template shows that each such release sets off an alarm."""
+    telemetry.start("pay", stack="checkout")
+    deployed = Deployment()
+    session = deployed.created()
+
+    def broken(*given: Any, **named: Any) -> None:
+        raise RuntimeError("a bug")
+
+    with mock_aws():
+        account = Released()
+        account.release("1", *NAMES)
+        account.release("2", *NAMES)
+        with monkeypatch.context() as release:
+            release.setattr(prepare, "submit_wallet", broken)
+            assert deployed.submit(session).status == 500
+            lines = told()
+            assert any("UnforeseenErrors" in each for each in lines)
+            query, *_ = queries("5xx answers")
+            [(service, message, cause, trace, route)] = asked(query, lines)
+            assert (service, message, cause) == ("pay", "unforeseen error", "RuntimeError")
+            assert "test_incidents.py" in trace
+            assert route.endswith("/wallet")
+            monkeypatch.setattr(versions, "Account", lambda: account)
+            assert Terminal(deployed, tmp_path).follow("5xx answers", "make undo") == [0]
+        assert account.live() == ["1", "1"]
+    assert deployed.submit(session).status == 200
+
+
+def test_ses_is_suspended_and_each_acknowledgement_is_sent_later(
+    told: Callable[[], Lines], tmp_path: Path
+) -> None:
+    telemetry.start("expirer", stack="checkout")
+    deployed, box = Deployment(), Mailbox(refuses="SendingPausedException")
+    deployed.services = replace(
+        deployed.services, mail=box.mail(), write_acknowledgement=acknowledgement
+    )
+    merchant = deployed.world.stored()
+    deployed.world.services.merchants.replace(merchant.changed(withdrawal_days=14))
+    session = deployed.created()
+    deployed.come_back(session, deployed.approve(deployed.submit(session).json["interact_url"]))
+    said = {"name": "Eva Muster", "email": "eva@customer.example", "confirmed": "1"}
+    assert deployed.browse(session, "/withdrawal", fields=said).status == 303
+    for _ in range(3):
+        deployed.world.clock.pass_time(3600)
+        deployed.sweep()
+    lines = told()
+    # The alarm NeedsAttention leads to the section by the words of the line.
+    assert any("NeedsAttention" in each for each in lines)
+    assert "`MailRefused`** rises (`SES did not take an e-mail`)" in section("A person must look")
+    [query] = queries("Mail is refused")
+    assert {reason for _, reason in asked(query, lines)} == {"SendingPausedException"}
+    assert "`SendingPausedException`" in section("Mail is refused")
+    terminal = Terminal(deployed, tmp_path)
+    terminal.clients["sesv2"] = FakeAccount().client("sesv2")
+    assert terminal.follow("Mail is refused", "aws sesv2") == [0]
+    box.refuses = None
+    deployed.world.clock.pass_time(3600)
+    deployed.sweep()
+    assert [each["To"] for each in box.read] == ["eva@customer.example"]
+
+
+def test_a_disabled_key_is_named_and_enabled_and_sales_go_on(
+    told: Callable[[], Lines], tmp_path: Path
+) -> None:
+    title = "The encryption key cannot be read"
+    telemetry.start("pay", stack="checkout")
+    deployed = Deployment()
+    session = deployed.created()
+    with mock_aws():
+        kms = boto3.client("kms", region_name="eu-central-1")
+        key = kms.create_key()["KeyMetadata"]["KeyId"]
+        kms.disable_key(KeyId=key)
+
+        def fault(name: str, request: dict[str, Any]) -> None:
+            if not kms.describe_key(KeyId=key)["KeyMetadata"]["Enabled"]:
+                raise CAUSES["the key is disabled"]
+
+        deployed.dynamo.fault = fault
+        assert deployed.submit(session).status == 503
+        lines = told()
+        assert any("KeyUnreadable" in each for each in lines)
+        [query] = queries(title)
+        [(_, cause)] = asked(query, lines)
+        assert "DisabledException" in cause
+        terminal = Terminal(deployed, tmp_path, **{"$(output StackKeyArn)": key})
+        terminal.clients["kms"] = kms
+        assert terminal.follow(title, "aws kms") == [0, 0]
+        assert deployed.submit(session).status == 200
+
+
+def test_an_endpoint_that_hangs_is_named_and_removed_and_others_get_their_webhooks(
+    told: Callable[[], Lines], tmp_path: Path
+) -> None:
+    """An endpoint that needs 29 seconds is without an answer after ten."""
+    telemetry.start("webhook_sender", stack="checkout")
+    deployed = Deployment()
+    paid_with_a_webhook(deployed)
+    deployed.receipts = [Receipt(error="no answer: the time is over")]
+    deployed.send_webhooks()
+    attempts, _ = queries("Late webhooks")
+    [((host, outcome), count)] = asked(attempts, told()).items()
+    assert (host, count) == ("shop.example", 1)
+    assert outcome not in ("200", "None")
+    terminal = Terminal(deployed, tmp_path, **{"mer_…": deployed.world.merchant.id})
+    assert terminal.follow("Late webhooks", ".venv/bin/checkout webhook") == [0]
+    deployed.world.clock.pass_time(3600)
+    deployed.sweep()
+    assert deployed.send_webhooks() == []
 
 
 def test_of_a_lost_region_the_copied_tables_and_the_secret_are_enough(

@@ -38,6 +38,7 @@ from checkout.domain.session.record import Session
 from checkout.domain.webhooks.record import WebhookSecret, secret_place
 from checkout.flows.session import close
 from checkout.flows.webhooks.deliver import deliver
+from checkout.ports import Receipt
 from checkout.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
@@ -141,6 +142,7 @@ class Deployment:
         self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
         self.cookies: dict[str, str] = {}  # of the customer's browser
         self.delivered: list[tuple[str, dict[str, str], bytes]] = []  # URL, headers and body
+        self.receipts: list[Receipt] = []  # of the next attempts; the others are answered 200
         self.services: PayServices
         self.restart()
 
@@ -286,6 +288,7 @@ class Deployment:
         events that the merchant was told of by it.
         """
         shop = HandReceivers()
+        shop.answers = self.receipts
         services = replace(self.world.core, queue=self.services.queue)
         receivers = InstrumentedReceivers(shop, self.world.clock.now)
         send = partial(deliver, services, self.services.vault, receivers)
