@@ -264,7 +264,7 @@ def _amount(wire: dict[str, Any]) -> Amount:
 
 def _alert(page: str) -> str:
     """Return the alert of a page of the dashboard."""
-    said = re.search(r'role="alert"[^>]*><p>(.*?)</p>', page, re.DOTALL)
+    said = re.search(r'role="alert".*?<p>(.*?)</p>', page, re.DOTALL)
     return html.unescape(said[1]) if said else "no reason"
 
 
