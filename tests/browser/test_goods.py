@@ -257,6 +257,7 @@ def test_goods_are_bought_by_autofill_packed_from_the_dashboard_and_their_custom
     session_id = fill_in_and_buy(phone, buyer)
     number = pay(phone, place, buyer)
     pack(packer, place, buyer, session_id, number)
+    answer_callers(packer, place, buyer, session_id, number)
 
     event = event_of(place, session_id)
     assert event["data"]["object"]["customer_details"]["email"] == buyer.card["email"]
@@ -374,6 +375,17 @@ def pack(packer: Page, place: Place, buyer: Buyer, session_id: str, number: str)
     expect(packer.get_by_role("button", name="Print")).to_be_hidden()
     assert "20.00" not in packer.locator(".sheet").inner_text(), "a parcel names no price"
     packer.emulate_media(media="screen")
+
+
+def answer_callers(packer: Page, place: Place, buyer: Buyer, session_id: str, number: str) -> None:
+    """Find the sale by whatever a caller says about it, in three clicks from the overview."""
+    code = buyer.card["shipping postal-code"]
+    for said in (buyer.card["shipping name"], "20.00", code, number, f"#{number}\u200b"):
+        packer.goto(f"{home(place)}/overview")
+        packer.get_by_role("link", name="Transactions").click()
+        search(packer, said)
+        packer.locator("tbody a[href*='/transactions/cs_']").first.click()
+        expect(packer).to_have_url(re.compile(f"/{session_id}$"))
 
 
 def nothing_is_shown(

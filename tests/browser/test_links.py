@@ -19,7 +19,7 @@ from checkout.flows.session import details
 from sandbox.place import Place
 from tests.browser.judge import faults
 from tests.browser.served import PICTURES, Served, new_context
-from tests.browser.steps import PANEL, box, sign_in
+from tests.browser.steps import PANEL, box, leave, sign_in, type_wallet
 
 pytestmark = pytest.mark.browser
 
@@ -388,7 +388,49 @@ def test_a_form_that_cannot_follow_its_country_shows_the_button(
     context.close()
 
 
-# The texts that a browser fills in, by the autofill names of the fields (HTML, "Autofill").
+HOMES = {
+    "DE": Address("DE", "Ana Bel", "Am Weg 1", city="Berlin", postal_code="10115"),
+    "JP": Address("JP", "Hana Sato", "1-1 Chiyoda", state="東京都", postal_code="100-0001"),
+    "US": Address("US", "Ana Bel", "1 Main St", None, None, "Springfield", "IL", "62701"),
+}
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["375", "1280"])
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize("country", HOMES)
+def test_goods_are_bought_from_each_country_with_a_browser_in_english(
+    browser: Browser, pages: Served, country: str, script: bool, wide: bool
+) -> None:
+    home = HOMES[country]
+    context = new_context(browser, script=script, wide=wide, tag="en-US")
+    page = context.new_page()
+    page.goto(asks(pages, "link"))
+    page.get_by_label("E-mail").fill("ana@example.com")
+    page.get_by_label("Size").select_option("s")
+    page.locator("#shipping_country").select_option(country)
+    if not script and country != "US":
+        page.locator("[name=turn]").first.click()
+    expect(page.locator("[name=shipping_form]")).to_have_value(country)
+    for part in ("name", "line1", "city", "state", "postal_code"):
+        field, text = page.locator(f"#shipping_{part}"), getattr(home, part)
+        expect(field).to_have_count(text is not None)
+        if text and part == "state":
+            field.select_option(text)
+        elif text:
+            field.fill(text)
+    page.locator("main form .button").click()
+    expect(page.locator("#wallet_address")).to_be_attached()
+    session = pages.world.session(page.url.rpartition("/")[2])
+    given = details.opened(pages.world.services.vault, pages.world.stored(), session)
+    assert given.shipping == home
+    type_wallet(page)
+    leave(page)
+    pages.approve(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Paid. Thank you!")
+    expect(page.get_by_role("main")).to_contain_text(str(home.line1))
+    context.close()
+
+
 def test_another_country_is_chosen_without_script_and_axe_finds_nothing(
     browser: Browser, pages: Served, axe: str
 ) -> None:

@@ -58,6 +58,39 @@ class Hand:
         self.clicks += 1
 
 
+def sign_up(hand: Hand, place: Place, wallet: str, judge: Judge | None = None) -> None:
+    """Sign up with a wallet that nobody sells with yet, and confirm it there."""
+    page = hand.page
+    shown = judge or (lambda name: None)
+    page.goto(f"{home(place)}/sign-in")
+    hand.click("Sign up", "link")
+    shown("sign-up")
+    page.get_by_label("Your wallet address").fill(f"${wallet.removeprefix('https://')}")
+    hand.click("Continue")
+    expect(page.get_by_role("main")).to_contain_text("Belongs to")
+    shown("sign-up, found")
+    page.get_by_label("Name that your customers see").fill("Bob's Tea")
+    hand.click("Continue with a passkey")
+    expect(page.get_by_role("main")).to_contain_text("Confirm that the wallet is yours")
+    hand.click("Confirm in your wallet")
+    shown("to the wallet")
+    hand.click("Go to your wallet", "link")
+    hand.click("Approve")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
+    expect(page.get_by_role("main")).not_to_contain_text("Confirm that the wallet is yours")
+
+
+def pay(hand: Hand, wallet: str) -> None:
+    """Pay on the hosted page with a wallet of the listed provider."""
+    field = hand.page.get_by_label("Your name or number at").first
+    field.fill(wallet)
+    field.press("Enter")
+    hand.clicks += 1
+    hand.click(re.compile("^Approve at"), "link")
+    hand.click("Approve")
+    expect(hand.page.get_by_role("main")).to_contain_text("Paid")
+
+
 def test_from_sign_up_to_a_paid_session_and_a_webhook_without_shell_or_file(
     browser: Browser, place: Place, inbox: tuple[str, list[dict[str, Any]]], axe: str
 ) -> None:
@@ -65,22 +98,7 @@ def test_from_sign_up_to_a_paid_session_and_a_webhook_without_shell_or_file(
     page = judge.page
     with_authenticator(page)
     hand, begun = Hand(page), time.monotonic()
-    page.goto(f"{home(place)}/sign-in")
-    hand.click("Sign up", "link")
-    judge("sign-up")
-    page.get_by_label("Your wallet address").fill(f"${place.bob.removeprefix('https://')}")
-    hand.click("Continue")
-    expect(page.get_by_role("main")).to_contain_text("Belongs to")
-    judge("sign-up, found")
-    page.get_by_label("Name that your customers see").fill("Bob's Tea")
-    hand.click("Continue with a passkey")
-    expect(page.get_by_role("main")).to_contain_text("Confirm that the wallet is yours")
-    hand.click("Confirm in your wallet")
-    judge("to the wallet")
-    hand.click("Go to your wallet", "link")
-    hand.click("Approve")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
-    expect(page.get_by_role("main")).not_to_contain_text("Confirm that the wallet is yours")
+    sign_up(hand, place, place.bob, judge)
 
     hand.click("API keys", "link")
     page.get_by_label("Name", exact=True).fill("Server")
@@ -108,12 +126,7 @@ def test_from_sign_up_to_a_paid_session_and_a_webhook_without_shell_or_file(
     assert made.status_code < 300, made.text
     page.goto(made.json()["url"])
     expect(page.get_by_role("banner").or_(page.locator("header"))).to_contain_text("Payment to:")
-    page.get_by_label("Your name or number at").first.fill("alice")
-    page.get_by_label("Your name or number at").first.press("Enter")
-    hand.clicks += 1
-    hand.click(re.compile("^Approve at"), "link")
-    hand.click("Approve")
-    expect(page.get_by_role("main")).to_contain_text("Paid")
+    pay(hand, "alice")
     until = time.monotonic() + 30
     while not inbox[1] and time.monotonic() < until:
         time.sleep(0.2)
@@ -122,3 +135,29 @@ def test_from_sign_up_to_a_paid_session_and_a_webhook_without_shell_or_file(
     print(f"\nfrom sign-up to a webhook: {hand.clicks} clicks, {seconds:.0f} seconds")
     assert hand.clicks <= 20
     judge.done()
+
+
+def test_from_sign_up_to_the_first_sale_by_link_with_the_first_steps_alone(
+    browser: Browser, place: Place
+) -> None:
+    """The dashboard's first steps lead there: nothing is typed into the address bar."""
+    page = browser.new_context().new_page()
+    with_authenticator(page)
+    hand, begun = Hand(page), time.monotonic()
+    sign_up(hand, place, place.customer_wallet.replace("alice", "carol"))
+    hand.click("Make a payment link", "link")
+    page.get_by_label("Item").fill("Tea")
+    page.get_by_label("Price").fill("5.00")
+    hand.click("Create the link")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tea")
+    hand.click("Transactions", "link")
+    hand.click("open the page on which your customers pay", "link")
+    hand.click("Buy")
+    pay(hand, "alice")
+    seconds = time.monotonic() - begun
+    page.go_back()
+    print(f"\nfrom sign-up to the first sale: {hand.clicks} clicks, {seconds:.0f} seconds")
+    assert hand.clicks <= 13
+    page.goto(home(place))
+    expect(page.get_by_role("main")).to_contain_text("Completed")
+    page.context.close()
