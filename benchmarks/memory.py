@@ -33,6 +33,7 @@ from sandbox.rehearsal.__main__ import NAMES, SITE, Wallets, open_wallets
 from sandbox.rehearsal.shop import CUSTOMER, set_up
 from sandbox.template import resources
 from sandbox.wallets import certificates
+from sandbox.wallets.provider import Rules
 from tests.artifacts.runtime import RuntimeApi, environment
 from tests.support.merchant_api import gateway_event
 
@@ -74,6 +75,7 @@ class Checkout:
 
     session: str
     callback: str = ""
+    cookies: tuple[str, ...] = ()  # of the browser that submitted the wallet
 
     def event(self, step: str) -> dict[str, Any]:
         """Return the request of a step."""
@@ -84,7 +86,8 @@ class Checkout:
             body = json.dumps({"wallet_address": CUSTOMER}).encode()
             return gateway_event("POST", f"{page}/wallet", "", _BROWSER, body)
         url = urlsplit(self.callback)
-        return gateway_event("GET", url.path, url.query, _BROWSER, None)
+        event = gateway_event("GET", url.path, url.query, _BROWSER, None)
+        return event | {"cookies": list(self.cookies)}
 
 
 class Waits:
@@ -121,7 +124,8 @@ class Waits:
         if step == "callback":
             asked = self._answered(pay, checkout, "wallet")
             approved = self._network.approve(json.loads(asked["body"])["interact_url"])
-            checkout = replace(checkout, callback=approved)
+            cookies = tuple(each.partition(";")[0] for each in asked["cookies"])
+            checkout = replace(checkout, callback=approved, cookies=cookies)
         return checkout
 
     def wait(self, runtime: RuntimeApi, checkout: Checkout, step: str) -> float:
@@ -168,7 +172,7 @@ def main() -> int:
         scratch = Path(folder)
         namespaces.configure(NAMES, scratch)
         found = certificates.ensure(scratch / "ca", datetime.now(UTC), tuple(NAMES))
-        wallets = open_wallets(running, found.server_context(), scratch)
+        wallets = open_wallets(running, found.server_context(), scratch, Rules(wait=0))
         bench = Bench(scratch)
         product = bench.variables | {"EXTRA_CA_FILE": str(found.authority)}
         _, bench.key = set_up(product, wallets.key_file, wallets.key_id)

@@ -38,6 +38,7 @@ from sandbox.rehearsal.traffic import Traffic
 from sandbox.wallets import certificates
 from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Rules
 from sandbox.wallets.server import Sleeper, WalletServers
 
 CHECKOUT: Final = "checkout.example"
@@ -345,7 +346,9 @@ class Wallets:
     key_id: str
 
 
-def open_wallets(running: ExitStack, tls: Any, scratch: Path) -> Wallets:
+def open_wallets(
+    running: ExitStack, tls: Any, scratch: Path, rules: Rules | None = None
+) -> Wallets:
     """Serve the wallet providers until `running` ends."""
     sleeper = Sleeper()
     network = default_network(
@@ -353,6 +356,7 @@ def open_wallets(running: ExitStack, tls: Any, scratch: Path) -> Wallets:
         os.urandom,
         origin=_WALLETS.__getitem__,
         pages_origin="https://wallets.example",
+        rules=rules,
         sleep=sleeper,
     )
     key = SigningKey.generate(str(uuid4()))
