@@ -200,7 +200,7 @@ class Restorer:
             )
         self.tell(f"{name} is back, with {rows} rows. Delete {good} and the backups later.")
         if table == "checkout_sessions":
-            self.tell("Run `checkout hold-refunds` before `make start`: refunds may have been paid.")
+            self.tell("Run `checkout hold-refunds` before `make start`: some may have been paid.")
 
     def read(self, before: str, tables: tuple[str, ...]) -> Read:
         """Read every row of restored tables as the product does."""

@@ -1841,13 +1841,6 @@ REFUND_MUTANTS: Final = (
         REFUND_TRANSITIONS,
         changes=True,
     ),
-    cell(
-        "the approval of before pays a refund that is held",
-        (RefundStatus.NEEDS_APPROVAL, RefundEvent.HELD),
-        lambda row: replace(row, drops=("budget_at", "problem")),
-        REFUND_TRANSITIONS,
-        changes=True,
-    ),
     line(
         "the event of a note tells what was refunded before it",
         "checkout.flows.payment.writes:_beside",
