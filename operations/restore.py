@@ -3,7 +3,8 @@
 `drill` restores every table beside the running ones, reads its records (of the API keys the audit
 log), opens each merchant's private key, and deletes the restored tables again (unless --keep is
 given). `fetch TABLE` restores one table under another name, to the moment of --at. `copy` does this
-with all tables of the deployment of the same name in another region, or in a vault of AWS Backup.
+with all tables of the deployment of the same name: from another region (--from-region), or from a
+vault of AWS Backup (--from-vault) with a role (--role).
 `row TABLE ID` copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched
 table in the place of the damaged one, and requires --functions-are-stopped. After an interruption,
 run the command again: `fetch` and `copy --from-region` never use a table of another moment as the
