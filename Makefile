@@ -230,8 +230,8 @@ undo: .venv/run-stamp ## move all functions of the stage back to the release bef
 stop: .venv/run-stamp ## stop the stage, for a restore: no function runs, and messages wait in their queues
 	@$(BIN)/python -m operations.pause stop $(STAGE)
 
-start: .venv/run-stamp ## start the stage again, as it was before `make stop`
-	@$(BIN)/python -m operations.pause start $(STAGE)
+start: .venv/run-stamp ## start the stage again, as it was before `make stop` (REFUNDS=held after a restore)
+	@$(BIN)/python -m operations.pause start $(STAGE) $(if $(REFUNDS),--refunds $(REFUNDS))
 
 remove: .venv/run-stamp ## delete the stage with its data; it must have DeletionProtection=false
 	@$(BIN)/python -m operations.remove $(STAGE)

@@ -4,10 +4,14 @@
 Messages wait in their queues: a message whose function is throttled would count as failed, and be a
 dead letter at the end. `start` restores the previous settings, which the parameter `/STACK/stopped`
 of Systems Manager stores until then. Both can be repeated after an interruption.
+
+If the table of the sessions was replaced meanwhile, `start` needs `--refunds`: `held` confirms that
+`checkout hold-refunds` has run, `complete` that nothing was written after the moment of the copy.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -39,12 +43,18 @@ def stop(account: Account, chosen: Stage, sleep: Callable[[float], None] = time.
     print(f"stopped   {chosen.stack}; `make start STAGE={chosen.name}` starts it again")
 
 
-def start(account: Account, chosen: Stage) -> None:
+def start(account: Account, chosen: Stage, refunds: str | None = None) -> None:
     """Put back what `stop` has changed. Raises Refused."""
     functions, scheduler = account.client("lambda"), account.client("scheduler")
     before = stopped(account, chosen.stack)
     if before is None:
         raise Refused(f"{chosen.stack} is not stopped.")
+    # An earlier release has not stored when the table was created.
+    if refunds is None and before.get("table") not in (None, _created(account, chosen)):
+        raise Refused(
+            "The table of the sessions was replaced, so refunds in it may have been paid already. "
+            "Run `checkout hold-refunds`, then `make start REFUNDS=held`."
+        )
     for function, reserved in before["functions"].items():
         if reserved is None:
             functions.delete_function_concurrency(FunctionName=function)
@@ -107,11 +117,20 @@ def _remember(account: Account, chosen: Stage) -> dict[str, Any]:
         "schedules": of(
             "AWS::Scheduler::Schedule", lambda name: scheduler.get_schedule(Name=name)["State"]
         ),
+        "table": _created(account, chosen),
     }
     account.client("ssm").put_parameter(
         Name=_place(chosen.stack), Type="String", Value=json.dumps(before)
     )
     return before
+
+
+def _created(account: Account, chosen: Stage) -> float:
+    """Return when the table of the sessions was created; a restore creates another one."""
+    name = f"{chosen.stack}-checkout_sessions"
+    found = account.client("dynamodb").describe_table(TableName=name)["Table"]
+    created: float = found["CreationDateTime"].timestamp()
+    return created
 
 
 def _place(stack: str) -> str:
@@ -120,8 +139,16 @@ def _place(stack: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Stop or start the stage that the arguments name; return the exit status."""
-    act = {"stop": stop, "start": start}[arguments[0]]
-    return command(lambda: act(Account(), named(arguments[1:])[0]))
+
+    def act() -> None:
+        chosen, rest = named(arguments[1:])
+        if arguments[0] == "stop":
+            return stop(Account(), chosen)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--refunds", choices=["held", "complete"])
+        return start(Account(), chosen, parser.parse_args(rest).refunds)
+
+    return command(act)
 
 
 if __name__ == "__main__":

@@ -102,8 +102,9 @@ def _left_over(account: Account, chosen: Stage) -> Iterator[Finding]:
             continue
         yield Finding(
             True,
-            f"the table {name} exists already, from a stack that was deleted; "
-            f"see “Delete a deployment” in docs/deploying.md",
+            f"the table {name} exists already. If it was restored for a move, deploy before you "
+            "restore: see “Another region” in docs/operating.md. If it is from a stack that was "
+            "deleted, see “Delete a deployment” in docs/deploying.md",
         )
     logs = account.client("logs")
     for prefix in (f"/{chosen.stack}/", f"/aws/vendedlogs/{chosen.stack}/"):

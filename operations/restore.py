@@ -2,11 +2,13 @@
 
 `drill` restores every table beside the running ones, reads its records (of the API keys the audit
 log), opens each merchant's private key, and deletes the restored tables again (unless --keep is
-given). `fetch TABLE` restores one table under another name, to the moment of --at. `row TABLE ID`
-copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched table in the
-place of the damaged one, and requires --functions-are-stopped. After an interruption, run the
-command again: a table of another moment is never used as the restored one. docs/operating.md
-describes the use of each command.
+given). `fetch TABLE` restores one table under another name, to the moment of --at. `copy` does this
+with all tables of the deployment of the same name: from another region (--from-region), or from a
+vault of AWS Backup (--from-vault) with a role (--role).
+`row TABLE ID` copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched
+table in the place of the damaged one, and requires --functions-are-stopped. After an interruption,
+run the command again: `fetch` and `copy --from-region` never use a table of another moment as the
+restored one. docs/operating.md describes the use of each command.
 """
 
 from __future__ import annotations
@@ -64,11 +66,15 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores the tables of a deployment. `client` is boto3's of DynamoDB."""
+    """Restores the tables of a deployment. `client` is boto3's of DynamoDB.
+
+    Restored tables are encrypted with `key`, if it is given, and otherwise as before.
+    """
 
     client: Any
     prefix: str
     vault: AesVault
+    key: str = ""
     sleep: Callable[[float], None] = time.sleep
     tell: Callable[[str], None] = print
 
@@ -98,17 +104,58 @@ class Restorer:
         Raises Refused if there is already a table of that name from another moment.
         """
         target = self._name(table, GOOD)
-        found = self._described(target)
-        if found is None:
+        if not self._is_of(target, at):
             self._restore(table, target, at=at)
-        elif at is None or _restored_to(found) != at:
-            moment = _restored_to(found) or "an unknown moment"
-            raise Refused(
-                f"{target} is already there, of {moment}. Delete it first: "
-                f"aws dynamodb delete-table --table-name {target}"
-            )
         self._wait(target)
         return self.read(GOOD, (table,))
+
+    def copy_from_region(self, there: Any, *, at: datetime) -> Read:
+        """Restore all tables as they were in another region at `at`, under another name.
+
+        `there` is boto3's client of DynamoDB in that region. Raises Refused as `fetch` does.
+        """
+        for table in TABLES:
+            target = self._name(table, GOOD)
+            if not self._is_of(target, at):
+                source = there.describe_table(TableName=self._name(table))["Table"]["TableArn"]
+                self._restore(table, target, at=at, source={"SourceTableArn": source})
+        return self._copied()
+
+    def copy_from_vault(self, backups: Any, vault: str, role: str, *, at: datetime | None) -> Read:
+        """Restore the newest copies of all tables until `at` in a vault, under another name.
+
+        `backups` is boto3's client of AWS Backup, which assumes `role`. Raises Refused.
+        """
+        pages = backups.get_paginator("list_recovery_points_by_backup_vault").paginate(
+            BackupVaultName=vault, ByResourceType="DynamoDB"
+        )
+        points = [each for page in pages for each in page["RecoveryPoints"]]
+        newest = {table: _newest(points, self._name(table), at) for table in TABLES}
+        for table, point in newest.items():
+            if point is None:
+                raise Refused(f"{vault} has no copy of {self._name(table)}.")
+        jobs = []
+        for table, point in newest.items():
+            target = self._name(table, GOOD)
+            if self._described(target) is not None:
+                self.tell(f"{target} is already there, and is used. Delete it if it is older.")
+                continue
+            arn = point["RecoveryPointArn"]
+            found = backups.get_recovery_point_restore_metadata(
+                BackupVaultName=vault, RecoveryPointArn=arn
+            )["RestoreMetadata"]
+            found.pop("kmsMasterKeyArn", None)  # of the other region; `swap` encrypts as is wanted
+            job = backups.start_restore_job(
+                RecoveryPointArn=arn,
+                IamRoleArn=role,
+                ResourceType="DynamoDB",
+                Metadata={**found, "targetTableName": target, "encryptionType": "Default"},
+            )
+            jobs.append(job["RestoreJobId"])
+            self.tell(f"restoring {self._name(table)} of {point['CreationDate']} to {target} …")
+        for job in jobs:
+            self._wait_for_job(backups, job)
+        return self._copied()
 
     def row(self, table: str, key: str) -> None:
         """Copy one row of the fetched table over the running table's. Raises Refused.
@@ -144,7 +191,7 @@ class Restorer:
             self._wait(name)
             self._delete(name)
         self.client.restore_table_from_backup(
-            TargetTableName=name, BackupArn=backup, **_encryption(fetched)
+            TargetTableName=name, BackupArn=backup, **self._encryption(fetched)
         )
         self._wait(name)
         self._protect(table)
@@ -153,6 +200,8 @@ class Restorer:
                 f"{name} does not have as many rows as {good}: find out why before you go on."
             )
         self.tell(f"{name} is back, with {rows} rows. Delete {good} and the backups later.")
+        if table == "checkout_sessions":
+            self.tell("Run `checkout hold-refunds` before `make start`: some may have been paid.")
 
     def read(self, before: str, tables: tuple[str, ...]) -> Read:
         """Read every row of restored tables as the product does."""
@@ -201,19 +250,65 @@ class Restorer:
     def _name(self, table: str, before: str = "") -> str:
         return f"{before}{self.prefix}-{table}"
 
-    def _restore(self, table: str, target: str, *, at: datetime | None) -> None:
-        source = self._described(self._name(table))
-        if source is None:
-            raise Refused(f"There is no table {self._name(table)}.")
+    def _restore(
+        self,
+        table: str,
+        target: str,
+        *,
+        at: datetime | None,
+        source: dict[str, str] | None = None,
+    ) -> None:
+        name = self._name(table)
+        running = self._described(name)
+        if running is None:
+            raise Refused(f"There is no table {name}. Deploy the stage first.")
         moment: dict[str, Any] = {"RestoreDateTime": at} if at else {}
         self.client.restore_table_to_point_in_time(
-            SourceTableName=self._name(table),
+            **(source or {"SourceTableName": name}),
             TargetTableName=target,
             UseLatestRestorableTime=at is None,
             **moment,
-            **_encryption(source),
+            **self._encryption(running),
         )
         self.tell(f"restoring {self._name(table)} to {target} …")
+
+    def _is_of(self, target: str, at: datetime | None) -> bool:
+        """Return whether the table was restored to this moment; False if it is not there.
+
+        Raises Refused if it is of another moment, or `at` is None.
+        """
+        found = self._described(target)
+        if found is None:
+            return False
+        if at is None or _restored_to(found) != at:
+            moment = _restored_to(found) or "an unknown moment"
+            raise Refused(
+                f"{target} is already there, of {moment}. Delete it first: "
+                f"aws dynamodb delete-table --table-name {target}"
+            )
+        return True
+
+    def _copied(self) -> Read:
+        for table in TABLES:
+            self._wait(self._name(table, GOOD))
+        return self.read(GOOD, tuple(TABLES))
+
+    def _wait_for_job(self, backups: Any, job: str) -> None:
+        while True:
+            found = backups.describe_restore_job(RestoreJobId=job)
+            if found["Status"] == "COMPLETED":
+                return
+            if found["Status"] in ("ABORTED", "FAILED"):
+                raise Refused(f"AWS Backup did not restore: {found.get('StatusMessage')}")
+            self.sleep(_LOOK_EVERY)
+
+    def _encryption(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameter that encrypts a restored table; `table` has the key of before."""
+        key = self.key or table.get("SSEDescription", {}).get("KMSMasterKeyArn")
+        if key is None:
+            return {}
+        wanted = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
+        return {"SSESpecificationOverride": wanted}
 
     def _protect(self, table: str) -> None:
         """Set the properties that a restored table lacks: time to live, recovery, protection."""
@@ -269,13 +364,16 @@ class Restorer:
         return found
 
 
-def _encryption(table: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameter that encrypts a restored table under the key of `table`."""
-    key = table.get("SSEDescription", {}).get("KMSMasterKeyArn")
-    if key is None:
-        return {}
-    wanted = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
-    return {"SSESpecificationOverride": wanted}
+def _newest(points: list[dict[str, Any]], table: str, at: datetime | None) -> Any:
+    """Return the newest complete copy of the table until `at`, or None."""
+    usable = [
+        each
+        for each in points
+        if each["Status"] == "COMPLETED"
+        and each["ResourceArn"].endswith(f":table/{table}")
+        and (at is None or each["CreationDate"] <= at)
+    ]
+    return max(usable, key=lambda each: each["CreationDate"], default=None)
 
 
 def _restoring(table: dict[str, Any] | None) -> bool:
@@ -332,6 +430,14 @@ def command_line() -> argparse.ArgumentParser:
     command = commands.add_parser("fetch", help=f"restore one table as {GOOD}TABLE")
     command.add_argument("table", choices=TABLES)
     command.add_argument("--at", type=_moment, help="the point in time (default: the latest)")
+    command = commands.add_parser(
+        "copy", help=f"restore all tables of another region as {GOOD}TABLE"
+    )
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument("--from-region", metavar="REGION", help="where the tables are; needs --at")
+    where.add_argument("--from-vault", metavar="VAULT", help="of AWS Backup; needs --role")
+    command.add_argument("--role", metavar="ARN", help="the role that AWS Backup restores with")
+    command.add_argument("--at", type=_moment, help="the point in time")
     command = commands.add_parser("row", help="copy one row of the fetched table back")
     command.add_argument("table", choices=TABLES)
     command.add_argument("id", help="the id of the record")
@@ -348,13 +454,18 @@ def main(
     restorer: Callable[[], Restorer] | None = None,
 ) -> int:
     """Run one command and return the exit status."""
-    chosen = command_line().parse_args(arguments)
+    parser = command_line()
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "copy" and not (chosen.at if chosen.from_region else chosen.role):
+        parser.error("--from-region requires --at, and --from-vault requires --role")
     try:
         restore = (restorer or _of_this_deployment)()
         if chosen.command == "drill":
             return _report(restore.drill(keep=chosen.keep))
         if chosen.command == "fetch":
             return _report(restore.fetch(chosen.table, at=chosen.at))
+        if chosen.command == "copy":
+            return _report(_copy(restore, chosen))
         if chosen.command == "row":
             restore.row(chosen.table, chosen.id)
         else:
@@ -365,10 +476,20 @@ def main(
     return 0
 
 
+def _copy(restore: Restorer, chosen: argparse.Namespace) -> Read:
+    if chosen.from_region:
+        there = boto3.client("dynamodb", region_name=chosen.from_region, config=THOROUGH)
+        return restore.copy_from_region(there, at=chosen.at)
+    backups = boto3.client("backup", config=THOROUGH)
+    return restore.copy_from_vault(backups, chosen.from_vault, chosen.role, at=chosen.at)
+
+
 def _of_this_deployment() -> Restorer:
-    place = dynamo.parse_database_url(wiring.settings().database_url)
+    settings = wiring.settings()
+    place = dynamo.parse_database_url(settings.database_url)
     client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=THOROUGH)
-    return Restorer(client, place.prefix, wiring.dashboard_services().vault)
+    vault = wiring.dashboard_services().vault
+    return Restorer(client, place.prefix, vault, settings.details_kms_key)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.FAILED: "Ended after a part was sent",
     RefundEvent.CANCEL_REQUESTED: "The refund was canceled",
     RefundEvent.EXPIRY_PASSED: "The refund was canceled, because nobody approved it",
+    RefundEvent.HELD: "The service was restored from a copy, and this refund was held",
     RefundEvent.METADATA_CHANGED: "Its metadata was changed",
     RefundEvent.ERASED: "The customer's wallet was erased on request",
 }
@@ -444,8 +445,9 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
     `approval` is the wallet's page on which the merchant approves, as long as an approval is
     awaited. `budget` is the amount that would be left of this month's budget after the refund, if
     the budget can pay the refund's price. `claim` is the last day of a link with which the customer
-    can name another wallet, if such a link can be created. `mine` is true if the person who looks
-    at the page can change the refund.
+    can name another wallet, if such a link can be created. `held` is the day on which the refund
+    was held after a restore. `mine` is true if the person who looks at the page can change the
+    refund.
     """
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
@@ -467,6 +469,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
         "gets": readable(gets) if gets else None,
         "dearer": quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
         "sent": minor_of(refund, key, refund.sent) if refund.sent else None,
+        "held": f"{refund.held_at.day} {refund.held_at:%b %Y}" if refund.held_at else None,
         "problem": PROBLEM[refund.problem] if refund.problem else None,
         "hint": _hint(refund, now),
         "mode": "The customer gets back what they paid"

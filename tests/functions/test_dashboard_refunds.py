@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pytest
@@ -272,6 +273,10 @@ SENT = {
             "Refunded: 2.00 USD.",
         ),
         ({"wallet": "", "mode": AmountMode.AS_PAID}, "To the wallet erased"),
+        (
+            {"held_at": datetime(2026, 2, 7, 23, tzinfo=UTC)},
+            "was restored from an older copy on 7 Feb 2026. This refund may have been paid before",
+        ),
         ({"metadata_json": '{"case":7,"open":true}'}, "case 7 open true"),
         *(({"problem": each}, texts.PROBLEM[each]) for each in RefundProblem),
     ],
@@ -458,3 +463,20 @@ def test_what_was_paid_back_elsewhere_is_noted_and_taken_back(
     log = owner.get("/audit").page.main
     assert "Noted that a customer was paid back elsewhere" in log
     assert balance(world, ALICE) == before
+
+
+def test_a_refund_that_is_held_is_not_called_unsent_where_it_is_canceled() -> None:
+    with dashboard() as shop:
+        held = replace(a_refund(), held_at=NOW, token=None, grant=None)
+        store_refund(shop.dynamo, PREFIX, held)
+        page = shop.signed_in().get(f"/refunds/{held.id}").page
+    assert "It may have been paid before. If it was" in page.main
+    assert "Nothing was sent" not in page.main
+
+
+def test_a_refund_that_was_held_and_has_ended_is_as_any_other() -> None:
+    with dashboard() as shop:
+        ended = replace(a_refund(), held_at=NOW, status=RefundStatus.SUCCEEDED, ended_at=NOW)
+        store_refund(shop.dynamo, PREFIX, ended)
+        page = shop.signed_in().get(f"/refunds/{ended.id}").page
+    assert "may have been paid before" not in page.main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,7 +53,20 @@ class Running(Account):
                 Target={"Arn": arn, "RoleArn": arn, "Input": '{"part": 0}'},
                 State=state,
             )
+        self.table()
         self.told.clear()
+
+    def table(self) -> None:
+        """Create the table of the sessions, or another one in its place."""
+        tables, name = self.client("dynamodb"), "checkout-checkout_sessions"
+        if name in tables.list_tables()["TableNames"]:
+            tables.delete_table(TableName=name)
+        tables.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        )
 
     def _mapping(self, function: str) -> str:
         sqs = self.client("sqs")
@@ -155,3 +169,32 @@ def test_what_was_there_survives_interruptions_at_each_step(account: Running) ->
 def test_a_stage_that_is_not_stopped_is_not_started(account: Running) -> None:
     with pytest.raises(Refused, match="checkout is not stopped"):
         pause.start(account, a_stage())
+
+
+@pytest.mark.parametrize("refunds", ["held", "complete"])
+def test_after_a_restore_a_stage_is_started_only_once_its_refunds_are_held(
+    account: Running, refunds: str
+) -> None:
+    stop(account)
+    account.table()
+    account.told.clear()
+    with pytest.raises(Refused, match="checkout hold-refunds"):
+        pause.start(account, a_stage())
+    assert account.state() == STOPPED
+    assert account.told == []
+    pause.start(account, a_stage(), refunds)
+    assert account.state() == RUNNING
+
+
+def test_what_an_earlier_release_has_stopped_is_started(account: Running) -> None:
+    """It has not stored when the table was created."""
+    stop(account)
+    before = pause.stopped(account, "checkout")
+    assert before is not None
+    del before["table"]
+    account.client("ssm").put_parameter(
+        Name="/checkout/stopped", Type="String", Value=json.dumps(before), Overwrite=True
+    )
+    account.table()
+    pause.start(account, a_stage())
+    assert account.state() == RUNNING

@@ -46,6 +46,7 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
         ({"describe_stacks": in_state("ROLLBACK_FAILED")}, {}, "delete-stack"),
         ({"describe_stacks": in_state("UPDATE_IN_PROGRESS")}, {}, "wait"),
         ({"describe_table": {"Table": {}}}, {}, "checkout-merchants exists already"),
+        ({"describe_table": {"Table": {}}}, {}, "“Another region” in docs/operating.md"),
         (
             {"describe_log_groups": {"logGroups": [{"logGroupName": "/checkout/api"}]}},
             {},

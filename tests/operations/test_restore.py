@@ -229,3 +229,129 @@ def test_a_moment_without_a_time_zone_is_none(at: str) -> None:
 def test_a_swap_needs_to_be_told_that_the_functions_are_stopped() -> None:
     with pytest.raises(SystemExit):
         main(["swap", "merchants"])
+
+
+ROLE = "arn:aws:iam::123456789012:role/checkout-BackupRole"
+
+
+class Backups:
+    """AWS Backup with copies of tables. A restore job creates its table from the one named."""
+
+    def __init__(self, place: Place, status: str = "COMPLETED") -> None:
+        self.place, self.status = place, status
+        self.started: list[dict[str, Any]] = []
+        self.looked: list[str] = []
+        self.points = [self.point(name, 3) for name in TABLES]
+
+    def point(self, table: str, day: int, status: str = "COMPLETED") -> dict[str, Any]:
+        point = f"arn:aws:backup:eu-west-1:123456789012:recovery-point:{table}-{day}"
+        table = f"arn:aws:dynamodb:us-east-1:123456789012:table/{self.place.prefix}-{table}"
+        return {
+            "RecoveryPointArn": point,
+            "ResourceArn": table,
+            "Status": status,
+            "CreationDate": datetime(2026, 11, day, 3, tzinfo=UTC),
+        }
+
+    def get_paginator(self, name: str) -> Any:
+        assert name == "list_recovery_points_by_backup_vault"
+        return self
+
+    def paginate(self, *, BackupVaultName: str, ByResourceType: str) -> Any:
+        assert (BackupVaultName, ByResourceType) == ("vault", "DynamoDB")
+        return [{"RecoveryPoints": [each]} for each in self.points]
+
+    def get_recovery_point_restore_metadata(self, **request: Any) -> Any:
+        assert request["BackupVaultName"] == "vault"
+        given = {"originalTableName": "x", "encryptionType": "KMS", "kmsMasterKeyArn": "arn:theirs"}
+        return {"RestoreMetadata": given}
+
+    def start_restore_job(self, **request: Any) -> Any:
+        self.started.append(request)
+        target = request["Metadata"]["targetTableName"]
+        if self.status == "COMPLETED":
+            self.place.client.restore_table_to_point_in_time(
+                SourceTableName=target.removeprefix("good-"),
+                TargetTableName=target,
+                UseLatestRestorableTime=True,
+            )
+        return {"RestoreJobId": target}
+
+    def describe_restore_job(self, *, RestoreJobId: str) -> Any:
+        status = self.status if RestoreJobId in self.looked else "RUNNING"
+        self.looked.append(RestoreJobId)
+        return {"Status": status, "StatusMessage": "no permission"}
+
+
+def copied(place: Place, backups: Backups, *arguments: str) -> int:
+    """Run `copy` from a vault of this AWS Backup."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("operations.restore.boto3.client", lambda service, config: backups)
+        return place.run("copy", "--from-vault", "vault", "--role", ROLE, *arguments)
+
+
+def test_all_tables_are_copied_from_the_newest_complete_copies_of_a_vault(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backups = Backups(place)
+    backups.points += [backups.point(name, 2) for name in TABLES]
+    backups.points += [backups.point(name, 4, "PARTIAL") for name in TABLES]
+    before = place.names()
+    assert copied(place, backups) == 0
+    assert "3 records of checkout_sessions can be read" in capsys.readouterr().out
+    assert place.names() == before | {f"good-{name}" for name in before}
+    assert {each["RecoveryPointArn"].rpartition("-")[2] for each in backups.started} == {"3"}
+    assert {each["IamRoleArn"] for each in backups.started} == {ROLE}
+    target = f"good-{place.prefix}-merchants"
+    [job] = [each for each in backups.started if each["Metadata"]["targetTableName"] == target]
+    assert job["Metadata"] == {
+        "originalTableName": "x",
+        "encryptionType": "Default",
+        "targetTableName": target,
+    }
+    assert copied(place, backups) == 0  # after an interruption
+    assert len(backups.started) == len(TABLES)
+    assert f"{target} is already there, and is used. Delete it if it is older." in place.lines
+
+
+def test_copies_are_taken_until_a_moment(place: Place) -> None:
+    backups = Backups(place)
+    backups.points += [backups.point(name, 4) for name in TABLES]
+    assert copied(place, backups, "--at", "2026-11-03T12:00:00Z") == 0
+    assert {each["RecoveryPointArn"].rpartition("-")[2] for each in backups.started} == {"3"}
+
+
+def test_nothing_is_copied_from_a_vault_that_lacks_a_table(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backups = Backups(place)
+    backups.points.pop()
+    assert copied(place, backups) == 1
+    assert f"vault has no copy of {place.prefix}-webhook_events" in capsys.readouterr().err
+    assert backups.started == []
+
+
+@pytest.mark.parametrize("status", ["FAILED", "ABORTED"])
+def test_a_copy_that_was_not_restored_is_reported(
+    place: Place, capsys: pytest.CaptureFixture[str], status: str
+) -> None:
+    assert copied(place, Backups(place, status)) == 1
+    assert "AWS Backup did not restore: no permission" in capsys.readouterr().err
+
+
+def test_a_table_is_encrypted_with_the_deployments_own_key() -> None:
+    theirs = {"SSEDescription": {"KMSMasterKeyArn": "arn:theirs"}}
+    client: Any = None
+    for own, wanted in (("arn:ours", "arn:ours"), ("", "arn:theirs")):
+        [override] = Restorer(client, "checkout", client, own)._encryption(theirs).values()
+        assert override["KMSMasterKeyId"] == wanted
+    assert Restorer(client, "checkout", client)._encryption({}) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--from-region", "us-east-1"], ["--from-vault", "vault"], ["--at", "2026-11-22T10:00:00Z"]],
+)
+def test_a_copy_needs_its_place_and_what_belongs_to_it(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["copy", *arguments])

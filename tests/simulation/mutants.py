@@ -1834,6 +1834,13 @@ REFUND_MUTANTS: Final = (
         REFUND_TRANSITIONS,
         changes=True,
     ),
+    cell(
+        "the budget pays a refund that is held",
+        (RefundStatus.NEEDS_APPROVAL, RefundEvent.HELD),
+        drops_all_but("budget_at"),
+        REFUND_TRANSITIONS,
+        changes=True,
+    ),
     line(
         "the event of a note tells what was refunded before it",
         "checkout.flows.payment.writes:_beside",

@@ -47,6 +47,7 @@ class RefundChecks:
         self._of: dict[str, str] = {}  # incoming payment -> refund
         self._intents: dict[str, list[tuple[str, datetime]]] = defaultdict(list)  # by quote
         self._seen: dict[str, int] = {}  # the price that a person has confirmed
+        self._kept_back: set[str] = set()  # refunds that nobody has asked for since they were held
         self._void: dict[str, str] = {}  # quotes of which it was said that nothing was sent
         self._moved: dict[str, int] = {}  # payment -> what was sent of it
         self._taken: set[str] = set()
@@ -154,6 +155,7 @@ class RefundChecks:
             assert after.instruction is not None
             assert after.quote is not None
             self._intents[after.quote.id].append((after.id, after.instruction.deadline))
+        self._after_a_restore(after, event)
         self._claimed(after, event)
         self._by_budget(before, after, event)
         if event is RefundEvent.NOTHING_SENT:
@@ -165,6 +167,15 @@ class RefundChecks:
             self._succeeded(before)
         if event is RefundEvent.FAILED and not 0 < after.sent < after.amount:
             self._fail("failed_after_a_part", f"{after.sent} of {after.amount}")
+
+    def _after_a_restore(self, after: Refund, event: RefundEvent) -> None:
+        """What was held before it was sent is sent only if a person asks for it anew."""
+        if event is RefundEvent.HELD and after.status is RefundStatus.NEEDS_APPROVAL:
+            self._kept_back.add(after.id)
+        if event in (RefundEvent.APPROVAL_ASKED, RefundEvent.BUDGET_CHOSEN):
+            self._kept_back.discard(after.id)
+        if event in INTENTS and after.id in self._kept_back:
+            self._fail("a_held_refund_waits_for_a_person", f"{event} v{after.version}")
 
     def _claimed(self, after: Refund, event: RefundEvent) -> None:
         """A link is used once, and each payment before it, or before the end, is proven dead."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -19,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.domain.refund.record import AmountMode, Refund, RefundStatus
 from checkout.domain.session.record import Session
 from checkout.flows.idempotency import Posted, answer
-from checkout.flows.refund import alternative_wallet, approve, budget, reconcile, request
+from checkout.flows.refund import alternative_wallet, approve, budget, hold, reconcile, request
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.session import metadata
 from checkout.ports import StaleRecord
@@ -463,6 +464,24 @@ class Approver:
                 s, world.key, self.refund_id, interact_ref=reference, presented_hash=presented
             ),
         )
+
+
+class Holder:
+    """The operator, who holds all refunds now and then, as after a restore."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+        self.rng = world.apart("holder")
+
+    def run(self) -> None:
+        for _ in range(40):
+            self.world.scheduler.sleep(self.rng.randrange(MINUTE))
+            for refund_id in list(self.world.checker.refunds.records):
+                self.world.request("hold", partial(self._hold, refund_id=refund_id))
+
+    def _hold(self, services: PayServices, *, refund_id: str) -> None:
+        with suppress(StaleRecord):  # it is being approved
+            hold.hold(services, request.get(services, self.world.key, refund_id))
 
 
 class Claimer:

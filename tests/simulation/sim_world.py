@@ -319,6 +319,8 @@ class SimWorld:
         webhooks.Resender(self).begin()
         if self.changing is not None:
             self.scheduler.spawn("operator", self.operator.run)
+        if self.refunding is not None and self.beside.held:
+            self.scheduler.spawn("holder", refunding.Holder(self).run)
         self.scheduler.run(until=self._calm_from)
         self.faults.off()
         self.calm_since = moment(self._calm_from)

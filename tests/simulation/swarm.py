@@ -144,17 +144,19 @@ class Beside:
 
     `stripe`: where sessions ask for details, the first endpoint gets each event, in Stripe's form.
     `named`: customers name another wallet for each refund, and nobody asks the budget for it
-    before.
+    before. `held`: all refunds are held now and then, as after a restore.
     """
 
     stripe: bool = False
     named: bool = False
+    held: bool = False
 
 
 def beside(seed: int) -> Beside:
     """Return what the storm of this seed has of it."""
     rng = random.Random(f"{seed} beside")
-    return Beside(stripe=rng.random() < 0.7, named=rng.random() < 0.25)
+    stripe, named = rng.random() < 0.7, rng.random() < 0.25
+    return Beside(stripe=stripe, named=named, held=rng.random() < 0.2)
 
 
 def at_the_edge(swarm: Swarm, kind: Kind) -> Kind:

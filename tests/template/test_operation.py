@@ -341,6 +341,24 @@ def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:
     assert "key/${StackKey}" in replica["KmsKeyId"]["Fn::Sub"]
 
 
+def test_all_tables_are_copied_to_another_vault_each_day_only_if_it_is_named() -> None:
+    parameter = template()["Parameters"]["BackupVaultArn"]
+    assert parameter["Default"] == ""
+    kinds = ("BackupVault", "BackupPlan", "BackupSelection")
+    made = {name: each for name, each in template()["Resources"].items() if "Backup" in name}
+    assert {each["Condition"] for each in made.values()} == {"HasBackup"}
+    assert {each["Type"] for each in made.values()} == {
+        "AWS::IAM::Role",
+        *(f"AWS::Backup::{kind}" for kind in kinds),
+    }
+    [rule] = made["BackupPlan"]["Properties"]["BackupPlan"]["BackupPlanRule"]
+    [copy] = rule["CopyActions"]
+    assert copy["DestinationBackupVaultArn"] == {"Ref": "BackupVaultArn"}
+    assert rule["ScheduleExpression"] == "cron(0 3 * * ? *)"
+    copied = made["BackupSelection"]["Properties"]["BackupSelection"]["Resources"]
+    assert copied == [{"Fn::GetAtt": f"{name}.Arn"} for name in resources("AWS::DynamoDB::Table")]
+
+
 def test_a_budget_is_notified_of_the_costs_of_this_stack_only_if_it_is_asked_for() -> None:
     parameter = template()["Parameters"]["MonthlyBudget"]
     assert (parameter["Default"], parameter["MinValue"]) == (0, 0)

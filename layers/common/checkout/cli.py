@@ -3,10 +3,11 @@
 `checkout setup` creates a merchant. `checkout invite` invites a person. `checkout webhook` sets,
 shows or tests a webhook endpoint. `checkout shards` spreads the lists of a merchant with very many
 sessions over more shards. `checkout re-encrypt` encrypts all merchants' secrets again after a
-rotation of ENCRYPTION_KEY. `checkout erase` removes a customer from all stored records. `checkout
-merchants` lists the merchants. `checkout suspend` and `checkout pause` stop sales, and `checkout
-resume` starts them again. `checkout revoke` ends an API key. `checkout find` finds the session that
-a log line names. `checkout show` prints a stored record without its secrets.
+rotation of ENCRYPTION_KEY. `checkout hold-refunds` holds the refunds of restored tables. `checkout
+erase` removes a customer from all stored records. `checkout merchants` lists the merchants.
+`checkout suspend` and `checkout pause` stop sales, and `checkout resume` starts them again.
+`checkout revoke` ends an API key. `checkout find` finds the session that a log line names.
+`checkout show` prints a stored record without its secrets.
 
 The command line reads the same settings as the functions (DATABASE_URL and so on, see settings.py).
 After an error it prints the remedy and exits with status 1. `python -m checkout.cli` runs the same
@@ -39,6 +40,7 @@ from checkout.domain.webhooks.record import Format
 from checkout.flows import erase, show
 from checkout.flows.merchant import rotation, settings, setup, suspension
 from checkout.flows.people import people
+from checkout.flows.refund import hold
 from checkout.flows.webhooks import endpoints
 from checkout.services import DashboardServices
 from checkout.settings import SettingsError
@@ -89,6 +91,7 @@ def _run(
         "shards": lambda: _spread(services(), chosen),
         "erase": lambda: _erase(services(), records(), chosen),
         "re-encrypt": _re_encrypt,
+        "hold-refunds": lambda: _hold_refunds(services(), records()),
         "show": lambda: _show_record(services(), chosen.id),
         "merchants": lambda: _list_merchants(services()),
         "suspend": lambda: _suspend(services(), chosen),
@@ -204,6 +207,10 @@ def command_line() -> argparse.ArgumentParser:
         "re-encrypt",
         help="after a rotation: encrypt all merchants' secrets again with the new ENCRYPTION_KEY",
     )
+    commands.add_parser(
+        "hold-refunds",
+        help="after a restore of tables: have a person approve each refund that has not ended",
+    )
     command = commands.add_parser(
         "erase",
         help="remove a customer from all stored records, at the customer's request",
@@ -316,6 +323,17 @@ def _re_encrypt() -> int:
 
 def _print_progress(progress: rotation.Progress) -> None:
     print(f"{progress.checked} merchants checked, {progress.renewed} encrypted again", flush=True)
+
+
+def _hold_refunds(services: DashboardServices, records: DynamoRecords) -> int:
+    done = hold.hold_all(services, records)
+    print(f"{done.held} refunds are held until a person approves or cancels them.")
+    if done.busy:
+        print(f"{done.busy} refunds were being changed: run the command again.", file=sys.stderr)
+    if done.unreadable:
+        print(f"{done.unreadable} refunds cannot be read.", file=sys.stderr)
+        print("See docs/operating.md, A record that cannot be read.", file=sys.stderr)
+    return 0 if done.complete else 1
 
 
 def _erase(services: DashboardServices, records: DynamoRecords, chosen: argparse.Namespace) -> int:

@@ -67,6 +67,7 @@ class RefundEvent(StrEnum):
     FAILED = "failed"
     CANCEL_REQUESTED = "cancel_requested"
     EXPIRY_PASSED = "expiry_passed"
+    HELD = "held"
     METADATA_CHANGED = "metadata_changed"
     ERASED = "erased"
 
@@ -163,6 +164,9 @@ class Refund(Record):
     `claim_open` is 1 until the customer has done so, and `claimed` is 1 if the customer has named
     `wallet`.
 
+    `held_at` is when the refund was held after a restore of the tables, because it may have been
+    paid after the moment that was restored; None if it was not. It stays until the end.
+
     `later_json` is what a later release has stored with the refund, unchanged.
     """
 
@@ -215,6 +219,7 @@ class Refund(Record):
     spent: Amount | None = None
     ended_at: datetime | None = None
     identity: int | None = None
+    held_at: datetime | None = None
     later_json: str | None = None
 
     @property

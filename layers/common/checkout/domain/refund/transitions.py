@@ -83,6 +83,15 @@ Decide (flows/refund/reconcile.py, domain/refund/verdict.py).
         merchant approves once more, and the new token can only read. A payment from the budget is
         read with the mandate's token, which only the mandate's own rotation renews.
 
+Hold (flows/refund/hold.py), after a restore of the tables to an earlier moment. No wallet is called.
+
+    H   HELD marks each refund that has not ended: the tables lack what was written after that
+        moment, so the refund may have been paid by a payment that they do not show. In
+        needs_approval it also deletes a requested approval and a plan to pay from the budget. So
+        from now on the refund is paid only if a person approves it again, and the dashboard shows
+        this person why. In sending, R3 decides about the payment that the tables show; if nothing
+        of it was sent, the refund waits, and is still marked.
+
 METADATA_CHANGED changes only the merchant's metadata. It is refused while an approval is being
 redeemed and while the payment is under way.
 
@@ -176,6 +185,8 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),
     (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
     (_S.PAID_ELSEWHERE, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       ALWAYS, (), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.HELD):             Row(_S.NEEDS_APPROVAL, IDLE, (*_ATTEMPT, "problem"), REFUND_UPDATED),
+    (_S.SENDING,        _E.HELD):             Row(_S.SENDING),
     (_S.NEEDS_APPROVAL, _E.METADATA_CHANGED): Row(_S.NEEDS_APPROVAL, IDLE),
     (_S.SUCCEEDED,      _E.METADATA_CHANGED): Row(_S.SUCCEEDED),
     (_S.FAILED,         _E.METADATA_CHANGED): Row(_S.FAILED),
