@@ -122,7 +122,7 @@ def parameters_in(value: Any) -> set[str]:
         return set()
     found: set[str] = set()
     for key, inner in value.items():
-        if key == "DeploymentPreference":
+        if key in ("DeploymentPreference", "PermissionsBoundary"):  # of roles, not of versions
             continue
         if key == "Ref" and inner in template()["Parameters"]:
             found.add(inner)
