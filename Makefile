@@ -54,7 +54,7 @@ dev: $(RUN) ## run the local world: demo shop, checkout, wallets; no account nee
 test: $(filter-out lint,$(COMMIT)) ## run the tests of the commit set
 
 lint: setup ## check style, types, import directions, spelling, template.yaml and the workflows
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/*.yaml
 	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks docs/openapi \
 		packages/open-payments/tests packages/open-payments/examples && \
 		cd plugins/pretix && ../../$(BIN)/mypy pretix_checkout_sessions
@@ -206,20 +206,24 @@ clean: ## delete the local world's data, builds and caches
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 ##@ Deployment (STAGE=name in samconfig.toml)
-.PHONY: preflight build rehearsal-build deploy undo stop start remove logs restore-drill proving-day
+.PHONY: preflight build rehearsal-build wallets-build deploy undo stop start remove logs restore-drill proving-day
 .PHONY: released-tables released-records
 
 preflight: .venv/run-stamp ## check that your AWS account is ready for the stage
 	@$(BIN)/python -m operations.preflight $(STAGE)
 
-build: .venv-sam/stamp ## build what is deployed, into .aws-sam/build (needs Python 3.13)
+build: .venv-sam/stamp wallets-build ## build what is deployed, into .aws-sam/build (needs Python 3.13)
 	$(SAM) validate --lint --config-env $(STAGE)
 	$(SAM) build --config-env $(STAGE) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/build
 
-rehearsal-build: .venv-sam/stamp ## build for this machine's processor, into .aws-sam/rehearsal
+rehearsal-build: .venv-sam/stamp wallets-build ## build for this machine's processor, into .aws-sam/rehearsal
 	$(SAM) build --build-dir .aws-sam/rehearsal \
 		--parameter-overrides Arch=$(subst aarch64,arm64,$(shell uname -m))
 	.venv-sam/bin/python -m sandbox.artifacts .aws-sam/rehearsal
+
+wallets-build: .venv-sam/stamp ## build the wallets of a test stage, into .aws-sam/test-wallets
+	$(SAM) build --template-file operations/test-wallets.yaml --build-dir .aws-sam/test-wallets
+	.venv-sam/bin/python -m sandbox.artifacts .aws-sam/test-wallets
 
 deploy: preflight build ## check the account, build, deploy the stage, and protect it from deletion
 	@$(BIN)/python -m operations.deploy $(STAGE)

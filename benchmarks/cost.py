@@ -23,7 +23,7 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from benchmarks.meter import Metered, Rows, Usage, keeping, stored
-from benchmarks.prices import EDGE, EDGE_FUNCTION, FIXED, FREE, FREE_FIXED, PRICES
+from benchmarks.prices import EDGE, FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.index_keys import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.runtime import WIDTH, run_in_turn
@@ -371,12 +371,9 @@ def a_million(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({}))
     return sum(parts(usage, free=free).values())
 
 
-def at_the_edge(usage: Usage) -> tuple[float, float]:
-    """Return US dollars for a million times `usage` with `Edge=true`, and with `Edge=urls`."""
-    dollars = parts(usage)
-    in_front = sum(dollars.values()) + usage.requests * sum(EDGE.values())
-    spared = dollars["HTTP API requests"] + dollars["access log, GB"]
-    return in_front, in_front - spared + usage.requests * EDGE_FUNCTION
+def at_the_edge(usage: Usage) -> float:
+    """Return US dollars for a million times `usage` with an edge."""
+    return a_million(usage) + usage.requests * sum(EDGE.values())
 
 
 def sweep_a_month() -> Usage:
@@ -505,11 +502,10 @@ def main() -> None:
         # With the share of the others that comes with a completed one.
         mixed = a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(away)
         print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | | {mixed:.2f} |")
-    print("\n| a million completed | no edge | Edge=true | Edge=urls |\n|---|---|---|---|")
+    print("\n| a million completed | no edge | an edge |\n|---|---|---|")
     for name, steps in paid.items():
         total = sum(steps.values(), Usage())
-        in_front, urls = at_the_edge(total)
-        print(f"| {name} | {a_million(total):.2f} | {in_front:.2f} | {urls:.2f} |")
+        print(f"| {name} | {a_million(total):.2f} | {at_the_edge(total):.2f} |")
     print("\n" + "\n".join(sizes(paid["smallest cart"])))
     print("\n| fixed costs per month | US dollars | less what is free |\n|---|---|---|")
     lines = idle()

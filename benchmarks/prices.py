@@ -38,9 +38,8 @@ FREE: Final = {
     "traffic out, GB": 100.0,
     "DynamoDB storage, GB-months": 25.0,
 }
-# US dollars for a million requests with an edge, and of its function with functions' URLs
+# US dollars for a million requests with an edge
 EDGE: Final = {"CloudFront requests": 1.00, "requests through the web ACL": 0.60}
-EDGE_FUNCTION: Final = 0.10
 # The same for FIXED, in US dollars: ten of the alarms, three dashboards, a million SQS requests
 FREE_FIXED: Final = {
     "alarms (19)": 1.00,

@@ -6,6 +6,8 @@ A first deployment is made in two steps. DynamoDB refuses to delete a protected 
 step with protection could not be rolled back. The second step protects the tables; then the stack
 itself is protected.
 
+The wallets of a test stage are a stack beside it (operations/test-wallets.yaml).
+
 After `make undo`, all requests move at once: CodeDeploy refuses an alias that was moved by others.
 """
 
@@ -18,7 +20,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -30,6 +32,7 @@ from operations.stages import ROOT, Account, Refused, Stage, command, named
 from sandbox.template import resources
 
 SAM: Final = ROOT / ".venv-sam" / "bin" / "sam"
+WALLETS: Final = ROOT / ".aws-sam" / "test-wallets" / "template.yaml"
 # A stack policy keeps an update from replacing or deleting these.
 KEPT: Final = ("AWS::DynamoDB::Table", "AWS::KMS::Key")
 
@@ -38,12 +41,7 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
     """Check, deploy and protect. `more` are options of `sam deploy`. Raises Refused."""
     preflight.run(account, chosen)
     formation = account.client("cloudformation")
-    found = account.stack(chosen.stack)
-    if found is not None and found["StackStatus"] == "ROLLBACK_COMPLETE":
-        print("The stack is empty, because its creation failed. Deleting it.")
-        formation.delete_stack(StackName=chosen.stack)
-        formation.get_waiter("stack_delete_complete").wait(StackName=chosen.stack)
-        found = None
+    found = _usable(account, chosen.stack)
     if found is None and chosen.protected:
         sam(account, chosen, *more, overrides={"DeletionProtection": "false"})
     if chosen.protected:
@@ -56,6 +54,8 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
         overrides = {"TrafficShift": "AllAtOnce", "Revision": revision(chosen, moved)}
     with versions.remembered(account, chosen.stack) if found else nullcontext():
         sam(account, chosen, *more, overrides=overrides)
+    if chosen.wallets:
+        deploy_wallets(account, chosen)
     versions.prune(account, chosen.stack)
     if chosen.protected:
         formation.update_termination_protection(
@@ -63,22 +63,54 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
         )
 
 
+def _usable(account: Account, name: str) -> dict[str, Any] | None:
+    """Return a stack, or None. One whose creation failed is empty, and is deleted."""
+    found, formation = account.stack(name), account.client("cloudformation")
+    if found is None or found["StackStatus"] != "ROLLBACK_COMPLETE":
+        return found
+    print(f"The stack {name} is empty, because its creation failed. Deleting it.")
+    formation.delete_stack(StackName=name)
+    formation.get_waiter("stack_delete_complete").wait(StackName=name)
+    return None
+
+
+def deploy_wallets(account: Account, chosen: Stage) -> None:
+    """Deploy the wallets of a test stage below its address. Raises Refused."""
+    _usable(account, chosen.wallets)
+    outputs = account.outputs(chosen.stack)
+    parameters = {name: outputs[name] for name in ("BaseUrl", "HttpApi", "Layers")}
+    parameters |= {name: chosen.parameters[name] for name in ("Arch", "PermissionsBoundary")}
+    options = ("--template-file", str(WALLETS), "--stack-name", chosen.wallets)
+    with _begun(account, chosen, options, parameters) as running:
+        _finish(running)
+
+
 def sam(
     account: Account, chosen: Stage, *options: str, overrides: Mapping[str, str] | None = None
 ) -> None:
     """Run `sam deploy` with the stage's parameters. Raises Refused."""
     with begun(account, chosen, *options, overrides=overrides) as running:
-        if running.wait():
-            raise Refused("The deployment failed. Its events are printed above.")
+        _finish(running)
 
 
-@contextmanager
+def _finish(running: subprocess.Popen[bytes]) -> None:
+    if running.wait():
+        raise Refused("The deployment failed. Its events are printed above.")
+
+
 def begun(
     account: Account, chosen: Stage, *options: str, overrides: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """Begin `sam deploy` with all parameters, and yield its process."""
     parameters = {**chosen.parameters, **(overrides or {})}
     parameters["Revision"] = parameters["Revision"] or revision(chosen)
+    return _begun(account, chosen, options, parameters)
+
+
+@contextmanager
+def _begun(
+    account: Account, chosen: Stage, options: Sequence[str], parameters: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "parameters.yaml"
         file.write_text(for_sam(parameters), "ascii")

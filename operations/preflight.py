@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from operations import pause, versions
 from operations.stages import Account, Refused, Stage, command, named, table_names
-from sandbox.template import TEST_STAGE, resources, template
+from sandbox.template import resources, template
 
 UNRESERVED: Final = 100  # executions that Lambda keeps and no function can reserve
 COMFORTABLE: Final = 100  # executions; new accounts have 10
@@ -28,8 +28,6 @@ RESERVING: Final = (
     "DashboardConcurrency",
     "SweepConcurrency",
 )
-# Each value and the next one share the secret that the edge sends.
-SECRETS: Final = tuple(template()["Parameters"]["EdgeSecrets"]["AllowedValues"])
 # These alarms roll a gradual upgrade back.
 TAKE_BACK: Final = tuple(
     alarm["Ref"].removesuffix("Alarm")
@@ -68,7 +66,6 @@ def findings(account: Account, chosen: Stage) -> Iterator[Finding]:
     yield from _topic(account, chosen)
     yield from _certificate(account, chosen)
     yield from _edge(account, chosen)
-    yield from _edge_secrets(account, chosen)
     yield from _sender(account, chosen)
 
 
@@ -146,10 +143,7 @@ def _environments(chosen: Stage) -> Iterator[Finding]:
 def _value(chosen: Stage, written: Any) -> str:
     """Return a variable's value, or one that is as long as it may be."""
     if isinstance(written, dict):
-        if (
-            written.get("Fn::If", [""])[0] == TEST_STAGE
-            and chosen.parameters["TestWallets"] == "false"
-        ):
+        if written.get("Fn::If", [""])[0] == "HasTestWallets" and not chosen.wallets:
             return ""
         return chosen.parameters.get(written.get("Ref", ""), ASSUMED)
     return str(written)
@@ -242,11 +236,10 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
     if not arn:
         yield Finding(True, "DomainName requires CertificateArn")
         return
-    region = "us-east-1" if chosen.parameters["Edge"] != "false" else account.region
-    if arn.split(":")[3] != region:
-        yield Finding(True, f"the certificate must be in {region}")
+    if arn.split(":")[3] != account.region:
+        yield Finding(True, f"the certificate must be in {account.region}")
         return
-    certificates = account.client("acm", region)
+    certificates = account.client("acm")
     try:
         found = certificates.describe_certificate(CertificateArn=arn)["Certificate"]
     except certificates.exceptions.ResourceNotFoundException:
@@ -260,39 +253,14 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
-    if chosen.parameters["Edge"] == "urls" and not chosen.parameters["DomainName"]:
-        yield Finding(True, "Edge=urls requires DomainName")
-    if chosen.parameters["Edge"] == "urls" and chosen.parameters["TestWallets"] == "true":
-        yield Finding(True, "Edge=urls is not for a test stage, whose wallets have no URL")
-    if chosen.parameters["Edge"] == "false" or account.region == "us-east-1":
+    """Find an edge within the stack, which the deployment deletes, still in use."""
+    if deployed(account, chosen).get("Edge", "false") == "false":
         return
-    arn = chosen.parameters["EdgeWebAclArn"]
-    if not arn:
-        yield Finding(
-            True, "Edge outside us-east-1 requires EdgeWebAclArn; see operations/web-acl.yaml"
-        )
-        return
-    *_, name, identity = arn.split("/")
-    acls = account.client("wafv2", "us-east-1")
-    try:
-        acls.get_web_acl(Name=name, Id=identity, Scope="CLOUDFRONT")
-    except acls.exceptions.WAFNonexistentItemException:
-        yield Finding(True, f"the web ACL {arn} does not exist")
-
-
-def _edge_secrets(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find a change of the edge's secret in which, for some minutes, no request is accepted."""
-    now, steps = deployed(account, chosen), SECRETS
-    if now.get("Edge", "false") == "false" or chosen.parameters["Edge"] == "false":
-        return
-    before, after = now.get("EdgeSecrets", steps[0]), chosen.parameters["EdgeSecrets"]
-    if abs(steps.index(before) - steps.index(after)) > 1:
-        step = 1 if steps.index(after) > steps.index(before) else -1
-        between = steps[steps.index(before) + step]
+    if not chosen.parameters["EdgeProof"] or chosen.parameters["DomainName"]:
         yield Finding(
             True,
-            f"EdgeSecrets goes from {before} to {after} in one deployment, and requests would get "
-            f"403 meanwhile; deploy {between} first (the steps are {', '.join(steps)})",
+            "the stack has an edge, which is now a stack of its own; see "
+            "“An edge of an earlier version” in docs/deploying.md",
         )
 
 

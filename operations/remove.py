@@ -1,8 +1,8 @@
 """Remove a stage and its data: `make remove STAGE=dev`.
 
-Deleting a stack keeps its tables, its secret and its KMS key. This deletes them too, for a stage
-that was deployed with DeletionProtection=false; the secret and the key can be recovered for seven
-days. After an interruption, run it again.
+Deleting a stack keeps its tables, its secret and its KMS key. This deletes them too, and the stack
+of a test stage's wallets. The stage must have DeletionProtection=false. The secret and the key can
+be recovered for seven days. After an interruption, run it again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def remove(account: Account, chosen: Stage) -> None:
         raise Refused(
             f"The stage {chosen.name} has DeletionProtection=true. Deploy it with false first."
         )
-    stack, tables = account.stack(chosen.stack), account.client("dynamodb")
-    found = stack or _deleted(account, chosen.stack)
+    tables = account.client("dynamodb")
+    found = account.stack(chosen.stack) or _deleted(account, chosen.stack)
     outputs = {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
     for name in table_names(chosen.stack):
         with suppress(tables.exceptions.ResourceNotFoundException):
@@ -32,15 +32,9 @@ def remove(account: Account, chosen: Stage) -> None:
                 raise Refused(
                     f"The table {name} is protected from deletion. Deploy the stage first."
                 )
-    if stack is not None:
-        formation = account.client("cloudformation")
-        if stack.get("EnableTerminationProtection"):
-            formation.update_termination_protection(
-                StackName=chosen.stack, EnableTerminationProtection=False
-            )
-        formation.delete_stack(StackName=chosen.stack)
-        formation.get_waiter("stack_delete_complete").wait(StackName=found["StackId"])
-        print(f"deleted   the stack {chosen.stack}")
+    if chosen.wallets:
+        _delete_stack(account, chosen.wallets)
+    _delete_stack(account, chosen.stack)
     for name in table_names(chosen.stack):
         with suppress(tables.exceptions.ResourceNotFoundException):
             tables.delete_table(TableName=name)
@@ -51,6 +45,19 @@ def remove(account: Account, chosen: Stage) -> None:
         _delete_secret(account, outputs["EncryptionKeySecret"])
         _delete_key(account, outputs["StackKeyArn"])
         print(f"scheduled the deletion of the secret and the KMS key in {DAYS} days")
+
+
+def _delete_stack(account: Account, name: str) -> None:
+    stack = account.stack(name)
+    if stack is not None:
+        formation = account.client("cloudformation")
+        if stack.get("EnableTerminationProtection"):
+            formation.update_termination_protection(
+                StackName=name, EnableTerminationProtection=False
+            )
+        formation.delete_stack(StackName=name)
+        formation.get_waiter("stack_delete_complete").wait(StackName=stack["StackId"])
+        print(f"deleted   the stack {name}")
 
 
 def _deleted(account: Account, name: str) -> dict[str, Any]:

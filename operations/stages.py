@@ -53,6 +53,11 @@ class Stage:
         """Return whether its tables and its stack are protected from deletion."""
         return self.parameters["DeletionProtection"] == "true"
 
+    @property
+    def wallets(self) -> str:
+        """Return the stack of a test stage's wallets, "" for any other stage."""
+        return f"{self.stack}-wallets" if self.parameters["TestWallets"] == "true" else ""
+
     def number(self, parameter: str) -> int:
         """Return a parameter as a number, 0 for an empty one."""
         return int(self.parameters[parameter] or 0)

@@ -15,8 +15,6 @@ import yaml
 
 TEMPLATE: Final = Path(__file__).parent.parent / "template.yaml"
 
-TEST_STAGE: Final = "HasTestWallets"
-
 Resource = dict[str, Any]
 
 
@@ -51,22 +49,9 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def resources(kind: str) -> dict[str, Resource]:
-    """Return the properties of all resources of a type, by logical id.
-
-    The wallets of a test stage are no part of the product, see `wallets_of_test_stage`.
-    """
+    """Return the properties of all resources of a type, by logical id."""
     found = template()["Resources"].items()
-    return {
-        name: each["Properties"]
-        for name, each in found
-        if each["Type"] == kind and each.get("Condition") != TEST_STAGE
-    }
-
-
-def wallets_of_test_stage() -> dict[str, Resource]:
-    """Return the resources of a test stage's wallets, with their types, by logical id."""
-    found = template()["Resources"].items()
-    return {name: each for name, each in found if each.get("Condition") == TEST_STAGE}
+    return {name: each["Properties"] for name, each in found if each["Type"] == kind}
 
 
 def default(value: Any) -> Any:

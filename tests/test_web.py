@@ -13,7 +13,6 @@ from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from checkout import telemetry, web, wiring
-from checkout.client_address import client_of
 from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError
 from tests.support.basics import seeded
@@ -325,36 +324,6 @@ def test_what_goes_around_the_edge_is_counted(told: Callable[[], list[dict[str, 
         handler(event, None)
     [line] = [each for each in told() if "DirectRequests" in each]
     assert (line["DirectRequests"], line["stack"]) == ([1.0], "shop")
-
-
-@pytest.mark.parametrize(
-    ("domain", "client"),
-    [
-        ("0a1b2c.lambda-url.eu-west-1.on.aws", "203.0.113.9"),
-        # There, Edge-Client is the client's own word.
-        ("a1b2c3.execute-api.eu-west-1.amazonaws.com", "198.51.100.7"),
-        ("0a1b2c.lambda-url.eu-west-1.on.aws.shop.example", "198.51.100.7"),
-    ],
-)
-def test_a_functions_url_is_told_by_the_edge_who_the_client_is(domain: str, client: str) -> None:
-    """The URL leaves of X-Forwarded-For the first address, which the client may have made up."""
-    app = web.application(random_bytes=seeded())
-
-    @app.get("/who")
-    async def who(request: Request) -> PlainTextResponse:
-        return PlainTextResponse(client_of(request, "s3cret"))
-
-    event = gateway_event("GET", "/who", "", {}, None)
-    event["headers"] = {
-        "edge-secret": "s3cret",
-        "edge-client": "203.0.113.9",
-        "x-forwarded-for": "198.51.100.7",
-    }
-    event["requestContext"]["domainName"] = domain
-    answer = web.lambda_handler(app, lambda: "s3cret")(event, None)
-    assert (answer["statusCode"], answer["body"]) == (200, client)
-    del event["headers"]["edge-secret"]
-    assert web.lambda_handler(app, lambda: "s3cret")(event, None)["statusCode"] == 403
 
 
 def test_only_a_deployed_function_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ first deployment fails and leaves nothing. Both stages sell, sweep and alarm, an
 each page of the dashboard. One stage is upgraded, once with an error and once without, undone,
 deployed again and rolled back while checkouts go on. It is stopped and started under load, and one
 of its tables is restored. Then it is removed by commands that are interrupted after each change,
-and the other still sells. At last a stage sells behind an edge, by functions' URLs. The exit code
-is 0 only if every step succeeds.
+and the other still sells. The test stage, and a stage with an edge that sells meanwhile, are
+upgraded from the form of before. At last the steps of the proving day are run. The exit code is 0
+only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from uuid import uuid4
 import httpx2
 
 from open_payments.signatures import SigningKey
+from operations import proving_day
 from sandbox import cloud
 from sandbox.demo import DemoFailed
-from sandbox.rehearsal import account, edge, namespaces, stack
+from sandbox.rehearsal import account, earlier, edge, namespaces, stack
 from sandbox.rehearsal.servers import Front, Receiver
 from sandbox.rehearsal.shop import MERCHANT, SHOP, Shop
 from sandbox.rehearsal.stack import RehearsalFailed
@@ -70,6 +72,7 @@ _WALLETS: Final = {
 _PROVIDERS: Final = (
     """Cedar "Bank", d'Or \\ Co | https://cedar.example/{name} | https://cedar.example"""
 )
+_STEPS: Final = {each.name for each in proving_day.STEPS}
 SITE: Final = Path(__file__).parent / "site"
 # The emulator refuses to create such an alarm, and creates it after all other resources.
 _IMPOSSIBLE: Final = """
@@ -129,7 +132,7 @@ def _rehearse(scratch: Path) -> None:
         operator.choose("dev", DeletionProtection="false", TestWallets="true", SignUp="open")
         operator.choose("default", RetentionDays="90", WalletProviders=_PROVIDERS)
         operator.choose(edge.STAGE, **_parameters(endpoint, EDGE, topic))
-        operator.choose(edge.STAGE, DeletionProtection="false", Edge="urls")
+        operator.choose(edge.STAGE, DeletionProtection="false")
         shops = {
             stage: Shop(stage, name, f"https://{host}", ca_file, endpoint, receiver)
             for stage, (name, host) in STAGES.items()
@@ -140,6 +143,9 @@ def _rehearse(scratch: Path) -> None:
         try:
             old = _steps(operator, shops, key, topic)
             edge.rehearse(operator, old, behind, gate, key, _say)
+            operator.choose(edge.STAGE, BaseUrl=None, EdgeProof=None)
+            operator.choose(edge.STAGE, **_parameters(endpoint, EDGE, topic))
+            _prove(operator, old, ca_file)
         except (RehearsalFailed, DemoFailed, httpx2.HTTPError):
             for name in (*(name for name, _ in STAGES.values()), edge.STACK):
                 print(*stack.logs(endpoint, name), sep="\n", file=sys.stderr)
@@ -156,12 +162,19 @@ def _steps(
     _say("packaged", "two releases")
     _fail_first(operator, old)
     with ThreadPoolExecutor() as both:
-        list(both.map(lambda stage: operator.deploy(stage, old), STAGES))
-    _say("deployed", "two stages side by side")
+        begun = [
+            both.submit(operator.deploy, "default", old),
+            both.submit(operator.deploy_earlier, "dev", earlier.release(old)),
+        ]
+    for each in begun:
+        each.result()
+    _say("deployed", "two stages side by side, the test stage in the form of before")
     for line in stack.routes(endpoint, "checkout"):
         _say("route", line)
     shops["default"].open(operator.environment, *key)
     shops["dev"].try_out(operator.environment, _say)
+    size = earlier.upgrade_test_stage(operator, "dev", old)
+    _say("upgraded", f"the test stage, whose wallets are a stack of their own; {size} bytes moved")
     for shop in shops.values():
         shop.sell(print)
     for stage in STAGES:
@@ -184,6 +197,15 @@ def _steps(
     operator.run("remove", "dev")
     account.gone(endpoint, "checkout-dev", other=None)
     return old
+
+
+def _prove(operator: stack.Operator, release: Path, ca_file: Path) -> None:
+    """Make a dry run of the proving day, and remove its stage."""
+    for line in operator.prove(release, ca_file).splitlines():
+        if line.partition(" ")[0] in _STEPS:
+            _say("proving", line)
+    operator.run("remove", edge.STAGE)
+    account.gone(operator.endpoint, edge.STACK, other=None)
 
 
 def _parameters(endpoint: str, host: str, topic: str) -> dict[str, str]:

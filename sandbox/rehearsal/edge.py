@@ -1,7 +1,7 @@
-"""Rehearsal: a stage whose functions CloudFront calls by their URLs, without the HTTP API.
+"""Rehearsal: an edge of an earlier version becomes a stack of its own while the stage sells.
 
-The emulator has CloudFront with its functions, and the functions' URLs with their permissions. It
-serves a distribution under CloudFront's own name only, so a server here has the stage's domain.
+The emulator has CloudFront, and serves a distribution under CloudFront's own name only. So a server
+here has the stage's domain, and its DNS record is that server's `target`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import httpx2
 
-from sandbox.rehearsal import account, stack
+from operations.proving_day import EDGE, proof_of
+from sandbox.rehearsal import account, earlier, stack
 from sandbox.rehearsal.servers import HTTPS
 from sandbox.rehearsal.shop import Shop
 from sandbox.rehearsal.stack import RehearsalFailed
+from sandbox.rehearsal.traffic import Traffic
 
 STAGE: Final = "proving"  # of samconfig.toml
 STACK: Final = "checkout-proving"
-FUNCTIONS: Final = ("ApiFunction", "DashboardFunction", "PayFunction")
+_OWN: Final = f"{STACK}-edge"
 _PATHS: Final = ("/api/health", "/dashboard", "/pay/cs_unknown")
 _GUESSES: Final[tuple[dict[str, str], ...]] = ({}, {"Edge-Secret": "guessed"})
 _BODY_MAX: Final = 256 * 1024
@@ -33,15 +34,16 @@ Say = Callable[[str, str], None]
 
 
 class Edge(ThreadingHTTPServer):
-    """The stage's domain with TLS, as a name of the distribution at `port` on loopback."""
+    """The stage's domain with TLS, in front of the emulator at `port` on loopback."""
 
     daemon_threads = True
     block_on_close = False
-    distribution = ""  # CloudFront's own name for it
+    target = ""  # CloudFront's own name for the edge; without one, the HTTP API has the domain
 
     def __init__(self, host: str, tls: ssl.SSLContext, port: int) -> None:
         super().__init__((host, HTTPS), _Viewer)
         self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.host = host
         self.behind = port
 
 
@@ -51,7 +53,7 @@ class _Viewer(BaseHTTPRequestHandler):
     def _relay(self) -> None:
         length = min(int(self.headers.get("Content-Length", "0")), _BODY_MAX)
         sent = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
-        sent |= {"Host": self.server.distribution, "X-Forwarded-Proto": "https"}
+        sent |= {"Host": self.server.target or self.server.host, "X-Forwarded-Proto": "https"}
         behind = http.client.HTTPConnection("127.0.0.1", self.server.behind)
         behind.request(self.command, self.path, self.rfile.read(length) or None, sent)
         answer = behind.getresponse()
@@ -79,48 +81,75 @@ def rehearse(
     key: tuple[Path, str],
     say: Say,
 ) -> None:
-    """Deploy, sell by the edge and not around it, change to `Edge=true`, and remove."""
+    """Upgrade a stage with an edge, as docs/deploying.md describes it, and remove both stacks."""
     endpoint = operator.endpoint
-    operator.deploy(STAGE, release)
-    gate.distribution = stack.outputs(endpoint, STACK)["DomainTarget"]
-    account.parameters(operator, STAGE, say)
+    operator.deploy_earlier(STAGE, earlier.release(release), Edge="true")
+    gate.target = stack.outputs(endpoint, STACK)["DomainTarget"]
     shop.open(operator.environment, *key)
+    shop.sell(print)
+    say("edge", "of an earlier version, in the stage's own stack")
+    with Traffic([shop.buyer()]) as traffic:
+        _upgrade(operator, release, gate)
+    say("meanwhile", traffic.result())
+    account.parameters(operator, STAGE, say)
     shop.sell(print)
     shop.look_around(say)
     shop.cancel()
     shop.settled()
-    urls = _urls(endpoint)
-    for url, path in zip(urls, _PATHS, strict=True):
-        _refused(endpoint, url, path)
+    shop.told_all(say)
+    _refused(endpoint)
+    refused = len(_PATHS) * len(_GUESSES)
     told = sum('"DirectRequests":' in line for line in stack.logs(endpoint, STACK))
-    if told != len(urls) * len(_GUESSES):
+    if told != refused:
         raise RehearsalFailed(f"the functions have counted {told} requests around the edge")
-    say("urls", f"CloudFront calls {len(urls)} functions; {told} requests around it are refused")
-    operator.choose(STAGE, Edge="true")
-    operator.deploy(STAGE, release)
-    if stack.outputs(endpoint, STACK)["DomainTarget"] != gate.distribution:
-        raise RehearsalFailed("the edge has another address with the HTTP API behind it")
-    if stack.physical(endpoint, STACK, "AWS::Lambda::Url"):
-        raise RehearsalFailed("functions of a stage without URLs have some")
-    say("edge", "the HTTP API behind it, at the same address")
+    say("edge", f"of a stack of its own; {refused} requests around it are refused")
     operator.run("remove", STAGE)
+    stack.delete(endpoint, _OWN)
     account.gone(endpoint, STACK, other=None)
+    gate.target = ""
 
 
-def _urls(endpoint: str) -> list[str]:
-    """Return the URLs of the functions' aliases."""
-    functions, names = stack.client("lambda", endpoint), stack.functions(endpoint, STACK)
-    found = [
-        functions.get_function_url_config(FunctionName=names[each], Qualifier="live")
-        for each in FUNCTIONS
-    ]
-    return [each["FunctionUrl"] for each in found]
+def _upgrade(operator: stack.Operator, release: Path, gate: Edge) -> None:
+    """Move the domain to an edge that is a stack of its own, then the proof to that stack's."""
+    endpoint, chosen = operator.endpoint, operator.stage(STAGE)
+    old = stack.physical(endpoint, STACK, "AWS::SecretsManager::Secret")["EdgeSecret"]
+    described = stack.client("secretsmanager", endpoint).get_secret_value(SecretId=old)
+    [api] = stack.physical(endpoint, STACK, "AWS::ApiGatewayV2::Api").values()
+    parameters = {
+        "HttpApiEndpoint": f"https://{api}.execute-api.us-east-1.amazonaws.com",
+        "CertificateArn": chosen.parameters["CertificateArn"],
+        "EdgeProof": described["SecretString"],
+    }
+    found = stack.apply(endpoint, _OWN, EDGE, parameters)
+    stack.client("cloudfront", endpoint).update_domain_association(
+        Domain=gate.host, TargetResource={"DistributionId": found["DistributionId"]}
+    )
+    gate.target = found["DomainTarget"]
+    parameters["DomainName"] = gate.host
+    if stack.apply(endpoint, _OWN, EDGE, parameters)["BaseUrl"] != f"https://{gate.host}":
+        raise RehearsalFailed("the edge has another address than its domain")
+    new = proof_of(found["ProofSecret"])
+    operator.choose(
+        STAGE,
+        BaseUrl=f"https://{gate.host}",
+        EdgeProof=f"{new},{proof_of(described['ARN'])}",
+        DomainName=None,
+        CertificateArn=None,
+    )
+    operator.deploy(STAGE, release)
+    if stack.physical(endpoint, STACK, "AWS::CloudFront::Distribution"):
+        raise RehearsalFailed("the stage's stack still has an edge")
+    stack.apply(endpoint, _OWN, EDGE, {**parameters, "EdgeProof": ""})
+    operator.choose(STAGE, EdgeProof=new)
+    operator.deploy(STAGE, release)
 
 
-def _refused(endpoint: str, url: str, path: str) -> None:
-    """Check that a function refuses requests to its own URL without the edge's secret."""
-    name = (urlsplit(url).hostname or "").partition(".")[0]
-    for headers in _GUESSES:
-        answer = httpx2.get(f"{endpoint}/_aws/lambda-url/{name}{path}", headers=headers)
-        if answer.status_code != 403:
-            raise RehearsalFailed(f"{path} at a function's URL answers {answer.status_code}")
+def _refused(endpoint: str) -> None:
+    """Check that the HTTP API's own address refuses requests without the edge's secret."""
+    [api] = stack.physical(endpoint, STACK, "AWS::ApiGatewayV2::Api").values()
+    for path in _PATHS:
+        for headers in _GUESSES:
+            address = f"{endpoint}/_aws/execute-api/{api}/$default{path}"
+            answer = httpx2.get(address, headers=headers)
+            if answer.status_code != 403:
+                raise RehearsalFailed(f"{path} around the edge answers {answer.status_code}")

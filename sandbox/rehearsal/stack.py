@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkout.domain.ground.languages import LANGUAGES
-from operations import stages
+from operations import proving_day, stages
+from operations.deploy import for_sam
 from sandbox import cloud
 from sandbox.rehearsal.interrupted import INTERRUPTED
 
@@ -106,6 +107,31 @@ class Operator:
             _grant_batches(self.endpoint)
             _type_values(self.endpoint, self.stage(stage).stack)
 
+    def deploy_earlier(self, stage: str, template: Path, **more: str) -> None:
+        """Deploy by `sam deploy` alone, with parameters that only `template` has.
+
+        Raises RehearsalFailed.
+        """
+        chosen, file = self.stage(stage), self.folder / f"earlier-{stage}.yaml"
+        file.write_text(for_sam({**chosen.parameters, **more}), "ascii")
+        sam = [str(ROOT / ".venv-sam" / "bin" / "sam"), "deploy", "--config-env", stage]
+        options = ["--config-file", str(self._config), "--template-file", str(template)]
+        try:
+            self._run([*sam, *options, "--parameter-overrides", f"file://{file}"])
+        finally:
+            _grant_batches(self.endpoint)
+            _type_values(self.endpoint, chosen.stack)
+
+    def prove(self, template: Path, ca_file: Path) -> str:
+        """Make a dry run of the proving day; return what it prints. Raises RehearsalFailed."""
+        account = client("sts", self.endpoint).get_caller_identity()["Account"]
+        command = [sys.executable, "-m", "operations.proving_day", "--account", account]
+        command += ["--config", str(self._config), "--dry-run", str(template)]
+        try:
+            return self._run(command, {"SSL_CERT_FILE": str(ca_file)})
+        finally:
+            _type_values(self.endpoint, self.stage(proving_day.STAGE).stack)
+
     def run(self, operation: str, stage: str, *options: str) -> None:
         """Run `python -m operations.OPERATION` for a stage. Raises RehearsalFailed."""
         command = [sys.executable, "-m", f"operations.{operation}", stage]
@@ -187,30 +213,8 @@ def release(folder: Path, version: str) -> Path:
     text, policies = re.subn(r"(aws:SecureTransport\W+)false", r"\1rehearsed", text)
     if policies != 1:
         raise RehearsalFailed("the template has no policy against plain http, or several")
-    template.write_text(_without_urls_alarms(_without_circle(text)), "utf-8")
+    template.write_text(text, "utf-8")
     return template
-
-
-def _without_circle(text: str) -> str:
-    """Take CloudFront's own name out of the template: each stage here has a domain.
-
-    CloudFormation decides conditions before it looks for circles. The emulator does not.
-    """
-    return text.replace("https://${Distribution.DomainName}", "https://${DomainName}")
-
-
-def _without_urls_alarms(text: str) -> str:
-    """Let a stage with functions' URLs have the alarms of the HTTP API.
-
-    The emulator refuses alarms on a sum of metrics.
-    """
-    before, first, rest = text.partition("\n  AnswersFailAlarm:\n")
-    alarms, after, end = rest.partition("\n  SweepStandsStillAlarm:\n")
-    alarms, choices = re.subn(r"- HasUrls\b", "- Rehearsed", alarms)
-    if choices != 6:
-        raise RehearsalFailed(f"the alarms on answers have {choices} choices by HasUrls")
-    never = "\nConditions:\n  Rehearsed:\n    Fn::Equals: [emulator, AWS]"
-    return before.replace("\nConditions:", never, 1) + first + alarms + after + end
 
 
 def _unread(folder: str, names: list[str]) -> set[str]:
@@ -234,6 +238,29 @@ def outputs(endpoint: str, stack: str) -> dict[str, str]:
     """Return a stack's outputs."""
     [found] = client("cloudformation", endpoint).describe_stacks(StackName=stack)["Stacks"]
     return {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
+
+
+def apply(endpoint: str, stack: str, file: Path, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Create or update a stack, as `aws cloudformation deploy` does; return its outputs."""
+    formation = client("cloudformation", endpoint)
+    given = [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()]
+    request = {"StackName": stack, "TemplateBody": file.read_text("utf-8"), "Parameters": given}
+    existing = {each["StackName"] for each in formation.describe_stacks()["Stacks"]}
+    change = "update" if stack in existing else "create"
+    getattr(formation, f"{change}_stack")(**request)
+    formation.get_waiter(f"stack_{change}_complete").wait(
+        StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 300}
+    )
+    return outputs(endpoint, stack)
+
+
+def delete(endpoint: str, stack: str) -> None:
+    """Delete a stack, and wait until it is gone."""
+    formation = client("cloudformation", endpoint)
+    formation.delete_stack(StackName=stack)
+    formation.get_waiter("stack_delete_complete").wait(
+        StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 300}
+    )
 
 
 def until(endpoint: str, stack: str, what: str, seen: Callable[[], bool]) -> None:

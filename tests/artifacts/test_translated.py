@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -55,8 +55,9 @@ def translated(parameters: str = "", **code: str) -> dict[str, dict[str, Any]]:
 
     `code` are the artifacts' keys in S3.
     """
-    whole = copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))["Resources"]
-    return {name: each for name, each in whole.items() if each.get("Condition") != "HasTestWallets"}
+    whole = copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))
+    found: dict[str, dict[str, Any]] = whole["Resources"]
+    return found
 
 
 @cache
@@ -79,7 +80,7 @@ def of_type(found: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, 
     return {name: each["Properties"] for name, each in found.items() if each["Type"] == kind}
 
 
-@pytest.mark.parametrize("parameters", ["", "TrafficShift=AllAtOnce", "Edge=true", "Edge=urls"])
+@pytest.mark.parametrize("parameters", ["", "TrafficShift=AllAtOnce"])
 def test_every_physical_name_carries_the_stacks(parameters: str) -> None:
     found = translated(parameters)
     names = [
@@ -108,19 +109,6 @@ def test_schedules_have_no_name_because_it_would_be_the_same_in_every_stack() ->
     assert [each for each in schedules if "Name" in each] == []
 
 
-def test_the_wallets_of_a_test_stage_are_there_on_one_condition_and_have_the_stacks_name() -> None:
-    """Beside the product: without versions and aliases, which a change could leave behind."""
-    product, whole = translated(), _translated("", ())["Resources"]
-    wallets = {name: each for name, each in whole.items() if name not in product}
-    assert len(wallets) == 8
-    assert all(name.startswith("TestWallets") for name in wallets)
-    assert not of_type(wallets, "AWS::Lambda::Alias")
-    [table] = of_type(wallets, "AWS::DynamoDB::Table").values()
-    [log] = of_type(wallets, "AWS::Logs::LogGroup").values()
-    assert STACK in table["TableName"]["Fn::Sub"]
-    assert STACK in log["LogGroupName"]["Fn::Sub"]
-
-
 def test_everything_calls_the_alias() -> None:
     found = translated()
     aliases = set(of_type(found, "AWS::Lambda::Alias"))
@@ -133,8 +121,7 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    # /v1 calls two of the functions besides, /, /buy, /docs and /clients one each; a URL has two.
-    assert len(callers) == 3 + 2 + (3 + 6) + 3 * 2 + SWEEPS
+    assert len(callers) == 3 + 2 + 3 + SWEEPS
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
@@ -190,48 +177,28 @@ def test_the_senders_loop_is_meant() -> None:
 # --- what waits for what ---
 
 
-def chosen(shift: str, edge: str, **parameters: str) -> Decided:
-    """Return the template with its conditions decided."""
-    whole = _translated(f"TrafficShift={shift} Edge={edge}", ())
-    return Decided(whole, {"TrafficShift": shift, "Edge": edge, **parameters})
-
-
 @pytest.mark.parametrize("shift", ["Canary10Percent5Minutes", "AllAtOnce"])
-@pytest.mark.parametrize("edge", ["false", "true", "urls"])
-def test_no_two_resources_wait_for_each_other_whatever_is_chosen(edge: str, shift: str) -> None:
-    """With the names of the edge in the functions' settings, and their URLs at the edge."""
-    seen, kinds = 0, set()
-    for domain, address, secrets, wallets, acl in product(
+def test_no_two_resources_wait_for_each_other_whatever_is_chosen(shift: str) -> None:
+    seen, whole = 0, _translated(f"TrafficShift={shift}", ())
+    for domain, address, wallets, boundary in product(
         ("", "pay.example.com"),
         ("", "https://cdn.example"),
-        ("1", "12", "21", "2"),
         ("false", "true"),
-        ("", "arn:aws:wafv2:us-east-1:123456789012:global/webacl/edge/0"),
+        ("", "arn:aws:iam::aws:policy/boundary"),
     ):
-        found = chosen(
-            shift,
-            edge,
-            DomainName=domain,
-            CertificateArn="arn:certificate",
-            BaseUrl=address,
-            EdgeSecrets=secrets,
-            TestWallets=wallets,
-            EdgeWebAclArn=acl,
-        )
-        if found.refused():
-            continue
+        chosen = {
+            "TrafficShift": shift,
+            "DomainName": domain,
+            "CertificateArn": "arn:certificate",
+            "BaseUrl": address,
+            "TestWallets": wallets,
+            "PermissionsBoundary": boundary,
+        }
+        found = Decided(whole, chosen)
+        assert found.refused() == []
         TopologicalSorter(found.needs()).prepare()  # raises CycleError
         assert not found.missing()
-        kinds |= {each["Type"] for each in found.resources.values()}
+        roles = of_type(found.resources, "AWS::IAM::Role").values()
+        assert {each.get("PermissionsBoundary") for each in roles} == {boundary or None}
         seen += 1
-    assert seen == (16 if edge == "urls" else 64)
-    assert ("AWS::Lambda::Url" in kinds) == (edge == "urls")
-    assert ("AWS::CloudFront::Distribution" in kinds) == (edge != "false")
-
-
-def test_urls_without_a_domain_would_wait_for_each_other_and_are_refused() -> None:
-    """The functions would have CloudFront's own name, which waits for their URLs."""
-    found = chosen("AllAtOnce", "urls")
-    assert found.refused() == ["Edge=urls requires DomainName"]
-    with pytest.raises(CycleError):
-        TopologicalSorter(found.needs()).prepare()
+    assert seen == 16

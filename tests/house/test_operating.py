@@ -7,7 +7,7 @@ import re
 import webhook_sender.app
 from checkout.adapters import instrumented
 from operations.restore import TABLES
-from sandbox.template import resources, template
+from sandbox.template import read, resources, template
 from tests.support.sources import REPOSITORY, files
 
 TEXT = (REPOSITORY / "docs" / "operating.md").read_text("utf-8")
@@ -81,7 +81,8 @@ def test_the_limits_beside_the_tables_follow_from_the_tables() -> None:
         [value] = re.findall(rf"^\| {re.escape(what)} \| ([\d.]+) \|", text, re.MULTILINE)
         return float(value)
 
-    parameters = template()["Parameters"]
+    edge = read(REPOSITORY / "operations" / "edge.yaml")
+    parameters = template()["Parameters"] | edge["Parameters"]
 
     def limit(name: str) -> float:
         return float(str(parameters[name]["Default"]).split(",")[0])

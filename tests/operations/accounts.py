@@ -42,7 +42,6 @@ class FakeAccount(Account):
             "describe_certificate": {
                 "Certificate": {"Status": "ISSUED", "DomainName": "a.example"}
             },
-            "get_web_acl": {},
             "get_parameter": missing(),
             "describe_secret": {},
             "get_account": {"ProductionAccessEnabled": True, "SendingEnabled": True},
@@ -56,10 +55,7 @@ class FakeAccount(Account):
         return {}
 
     def client(self, service: str, region: str | None = None) -> Any:
-        names = (
-            "ClientError ResourceNotFoundException NotFoundException WAFNonexistentItemException "
-            "ParameterNotFound"
-        )
+        names = "ClientError ResourceNotFoundException NotFoundException ParameterNotFound"
         errors = SimpleNamespace(**dict.fromkeys(names.split(), ClientError))
         return SimpleNamespace(exceptions=errors, **dict(self._operations(service)))
 

@@ -104,6 +104,38 @@ def test_no_update_may_replace_or_delete_what_holds_the_data(
     ]
 
 
+# --- a test stage ---
+
+
+def test_a_test_stages_wallets_are_deployed_after_it_with_what_they_need_of_it(
+    monkeypatch: pytest.MonkeyPatch, deployments: list[dict[str, str]]
+) -> None:
+    stage = in_state("UPDATE_COMPLETE")
+    outputs = {"BaseUrl": "https://test.example", "HttpApi": "a1", "Layers": "arn:one,arn:two"}
+    stage["Stacks"][0]["Outputs"] = [
+        {"OutputKey": name, "OutputValue": value} for name, value in outputs.items()
+    ]
+    begun: list[tuple[list[str], dict[str, str]]] = []
+
+    def begin(command: list[str], **options: Any) -> SimpleNamespace:
+        begun.append((command, parameters_of(command)))
+        return SimpleNamespace(wait=lambda: status)
+
+    monkeypatch.setattr("subprocess.Popen", begin)
+    account = FakeAccount(describe_stacks=stage)
+    status = 0
+    deploy.deploy(account, a_stage())
+    assert begun == []
+    deploy.deploy(account, a_stage(TestWallets="true", Arch="x86_64"))
+    [(command, parameters)] = begun
+    assert parameters == outputs | {"Arch": "x86_64", "PermissionsBoundary": ""}
+    assert command[command.index("--stack-name") + 1] == "checkout-wallets"
+    assert command[command.index("--template-file") + 1].endswith("test-wallets/template.yaml")
+    status = 1
+    with pytest.raises(Refused, match="deployment failed"):
+        deploy.deploy(account, a_stage(TestWallets="true"))
+
+
 # --- what SAM is given ---
 
 
@@ -114,6 +146,13 @@ def test_the_revision_changes_with_each_parameter_and_with_nothing_else() -> Non
     assert re.fullmatch("[0-9a-f]{12}", one)
 
 
+def parameters_of(command: list[str]) -> dict[str, str]:
+    """Return the parameters in the file of a `sam deploy`, none with a blank or a quote."""
+    place = command[command.index("--parameter-overrides") + 1].removeprefix("file://")
+    written = yaml.safe_load(Path(place).read_text("utf-8"))
+    return {name: value.replace("\\", "").replace('"', "") for name, value in written.items()}
+
+
 def parameters_for_sam(monkeypatch: pytest.MonkeyPatch, chosen: Stage) -> dict[str, str]:
     """Return the parameters of one `sam deploy`, of which none has a blank or a quote.
 
@@ -122,9 +161,7 @@ def parameters_for_sam(monkeypatch: pytest.MonkeyPatch, chosen: Stage) -> dict[s
     found: dict[str, str] = {}
 
     def begin(command: list[str], **options: Any) -> SimpleNamespace:
-        place = command[command.index("--parameter-overrides") + 1].removeprefix("file://")
-        for name, value in yaml.safe_load(Path(place).read_text("utf-8")).items():
-            found[name] = value.replace("\\", "").replace('"', "")
+        found.update(parameters_of(command))
         return SimpleNamespace(wait=lambda: 0)
 
     monkeypatch.setattr("subprocess.Popen", begin)
@@ -136,7 +173,7 @@ def test_every_parameter_is_passed_every_time(monkeypatch: pytest.MonkeyPatch) -
     given = parameters_for_sam(monkeypatch, a_stage(Arch="x86_64", RequestsThrottle="1,2"))
     assert given.keys() == template()["Parameters"].keys()
     assert (given["Arch"], given["RequestsThrottle"]) == ("x86_64", "1,2")
-    assert (given["DeletionProtection"], given["Edge"]) == ("false", "false")
+    assert (given["DeletionProtection"], given["EdgeProof"]) == ("false", "")
     assert re.fullmatch("[0-9a-f]{12}", given["Revision"])
 
 

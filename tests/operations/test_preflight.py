@@ -13,7 +13,6 @@ from tests.operations.accounts import REGION, TOPIC, FakeAccount, a_stage, in_st
 
 CERTIFICATE = f"arn:aws:acm:{REGION}:123456789012:certificate/abc"
 SENDER = {"ReceiptSender": "shop@a.example"}
-ACL = "arn:aws:wafv2:us-east-1:123456789012:global/webacl/checkout-edge/0a1b"
 
 
 def certificate(status: str) -> dict[str, Any]:
@@ -77,15 +76,10 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
             {},
             {
                 "DomainName": "a.example",
-                "CertificateArn": CERTIFICATE,
-                "Edge": "true",
-                "EdgeWebAclArn": ACL,
+                "CertificateArn": CERTIFICATE.replace(REGION, "us-east-1"),
             },
-            "must be in us-east-1",
+            f"must be in {REGION}",
         ),
-        ({}, {"Edge": "true"}, "requires EdgeWebAclArn"),
-        ({}, {"Edge": "urls", "EdgeWebAclArn": ACL}, "requires DomainName"),
-        ({"get_web_acl": missing()}, {"Edge": "true", "EdgeWebAclArn": ACL}, "web ACL"),
         (
             {
                 "describe_stacks": in_state("UPDATE_COMPLETE"),
@@ -112,7 +106,6 @@ def test_what_would_fail_later_is_refused(
         ({"describe_stacks": in_state("ROLLBACK_COMPLETE")}, {}),  # `deploy` deletes it
         ({"describe_stacks": in_state("UPDATE_COMPLETE"), "describe_table": {"Table": {}}}, {}),
         ({}, {"DomainName": "a.example", "CertificateArn": CERTIFICATE}),
-        ({}, {"Edge": "true", "EdgeWebAclArn": ACL}),
         ({}, SENDER),
         (
             {
@@ -244,22 +237,16 @@ def test_after_an_undo_an_alarm_that_is_on_refuses_nothing(monkeypatch: pytest.M
     assert any("undone" in each for each in warnings(account))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "next_one"),
-    [("1", "21", "12"), ("1", "2", "12"), ("2", "1", "21"), ("12", "2", "21"), ("21", "1", "12")],
-)
-def test_the_edges_secret_is_changed_in_steps(before: str, after: str, next_one: str) -> None:
-    now = deployed_with(Edge="true", EdgeSecrets=before)
-    chosen = {"Edge": "true", "EdgeWebAclArn": ACL}
-    account = FakeAccount(describe_stacks=now)
-    [found] = refusals(account, EdgeSecrets=after, **chosen)
-    assert f"deploy {next_one} first" in found
-    assert refusals(account, EdgeSecrets=next_one, **chosen) == []
-    assert refusals(account, EdgeSecrets=before, **chosen) == []
-    # Without the edge there is nobody to disagree with.
-    assert refusals(account, EdgeSecrets=after) == []
-    without = FakeAccount(describe_stacks=deployed_with(Edge="false", EdgeSecrets=before))
-    assert refusals(without, EdgeSecrets=after, **chosen) == []
+def test_an_edge_within_the_stack_is_not_deleted_before_another_one_is_in_its_place() -> None:
+    account = FakeAccount(describe_stacks=deployed_with(Edge="true", EdgeProof="****"))
+    for chosen in (
+        {},
+        {"EdgeProof": "s3cret", "DomainName": "a.example", "CertificateArn": CERTIFICATE},
+    ):
+        [found] = refusals(account, **chosen)
+        assert "An edge of an earlier version" in found
+    assert refusals(account, EdgeProof="s3cret", BaseUrl="https://a.example") == []
+    assert refusals(FakeAccount(describe_stacks=deployed_with(Edge="false"))) == []
 
 
 def test_a_stopped_stage_is_told() -> None:

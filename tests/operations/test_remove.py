@@ -27,8 +27,12 @@ class Formation:
     def __init__(self, account: Deployed, outputs: dict[str, str]) -> None:
         self.account, self.status, self.protected = account, "UPDATE_COMPLETE", True
         self.outputs = [{"OutputKey": key, "OutputValue": v} for key, v in outputs.items()]
+        self.beside: list[str] = []  # other stacks
+        self.deleted: list[str] = []
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:
+        if StackName in self.beside:
+            return {"Stacks": [{"StackStatus": "CREATE_COMPLETE", "StackId": "arn:beside"}]}
         gone = self.status == "DELETE_COMPLETE"
         if StackName != "arn:stack" and (gone or StackName != "checkout"):
             error = {"Code": "ValidationError", "Message": f"{StackName} does not exist"}
@@ -41,8 +45,12 @@ class Formation:
         self.account.changed()
 
     def delete_stack(self, StackName: str) -> None:
-        assert not self.protected
-        self.status = "DELETE_COMPLETE"
+        self.deleted.append(StackName)
+        if StackName in self.beside:
+            self.beside.remove(StackName)
+        else:
+            assert not self.protected
+            self.status = "DELETE_COMPLETE"
         self.account.changed()
 
     def get_waiter(self, name: str) -> Any:
@@ -142,6 +150,17 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next(
     account.fail_after = -1
     take_away(account)
     assert account.left() == []
+
+
+def test_the_wallets_of_a_test_stage_are_removed_before_it(account: Deployed) -> None:
+    """Their routes are of its HTTP API."""
+    account.formation.beside = ["checkout-wallets", "checkout-edge"]
+    chosen = a_stage(DeletionProtection="false", TestWallets="true")
+    remove.remove(account, chosen)
+    assert account.formation.deleted == ["checkout-wallets", "checkout"]
+    assert account.left() == []
+    remove.remove(account, chosen)  # once too often
+    assert account.formation.deleted == ["checkout-wallets", "checkout"]
 
 
 def test_a_protected_stage_is_not_removed() -> None:

@@ -63,10 +63,10 @@ def test_an_unknown_stage_or_parameter_is_refused(tmp_path: Path) -> None:
 
 def test_values_are_read_as_they_are_written_from_a_line_a_list_and_a_table(tmp_path: Path) -> None:
     config = tmp_path / "samconfig.toml"
-    values = {"WalletProviders": 'Cedar "Bank" | a\\b', "BaseUrl": "", "Edge": "false"}
-    line = "WalletProviders='Cedar \"Bank\" | a\\b' BaseUrl= Edge=false"
-    listed = ['WalletProviders=Cedar "Bank" | a\\b', "BaseUrl=", "Edge=false"]
-    table = "{ WalletProviders = 'Cedar \"Bank\" | a\\b', BaseUrl = '', Edge = false }"
+    values = {"WalletProviders": 'Cedar "Bank" | a\\b', "BaseUrl": "", "Dashboard": "false"}
+    line = "WalletProviders='Cedar \"Bank\" | a\\b' BaseUrl= Dashboard=false"
+    listed = ['WalletProviders=Cedar "Bank" | a\\b', "BaseUrl=", "Dashboard=false"]
+    table = "{ WalletProviders = 'Cedar \"Bank\" | a\\b', BaseUrl = '', Dashboard = false }"
     for written in (f"'''{line}'''", json.dumps(listed), table):
         config.write_text(
             '[x.global.parameters]\nstack_name = "shop"\n'

@@ -244,11 +244,6 @@ def minutes(fault: Fault, traffic: Traffic) -> list[Samples]:
 def goes_off(name: str, found: list[Samples]) -> bool:
     """Return whether an alarm goes off in these minutes."""
     alarm = ALARMS[name]
-    if "Metrics" in alarm:  # without functions' URLs
-        alarm = {
-            key: each["Fn::If"][2] if isinstance(each, dict) else each
-            for key, each in alarm.items()
-        }
     metric = alarm["MetricName"]
     if metric == "Errors":
         metric += f" {alarm['Dimensions'][0]['Value']['Ref']}"

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from checkout import telemetry
-from sandbox.template import resources, template
+from sandbox.template import read, resources, template
 from tests.support.deployment import Deployment
 
 REPOSITORY = Path(__file__).parents[2]
+OPERATIONS = REPOSITORY / "operations"
 ALARMS = resources("AWS::CloudWatch::Alarm")
 QUEUES = resources("AWS::SQS::Queue").values()
 CONFIG = tomllib.loads((REPOSITORY / "samconfig.toml").read_text("utf-8"))
@@ -38,18 +39,14 @@ def test_at_most_nineteen_alarms_are_paid_for_and_one_more_with_an_edge() -> Non
     assert len(all_of_them) <= 19
     assert all_of_them.pop("RequestsThrottledAlarm") == "HasAccessLog"  # it counts its lines
     assert set(all_of_them.values()) == {None}
-    # Each of them would be paid for.
-    of_urls = {name for name, alarm in ALARMS.items() if "Metrics" in alarm}
-    assert of_urls == {"RequestsRefusedAlarm"}
-    assert {ALARMS[name]["Metrics"]["Fn::If"][0] for name in of_urls} == {"HasUrls"}
+    # Each metric of a formula would be paid for.
+    assert not [name for name, alarm in ALARMS.items() if "Metrics" in alarm]
 
 
 def goes_off(name: str, *minutes: float | None) -> bool:
     """Return whether an alarm goes off by these averages of its last minutes, None for no value."""
     alarm = ALARMS[name]
     found = [alarm[name] for name in ("Statistic", "Period")]
-    if "Metrics" in alarm:  # without functions' URLs
-        found = [each["Fn::If"][2] for each in found]
     assert found == ["Average", 60]
     assert len(minutes) == alarm["EvaluationPeriods"]
     exceeds = {"GreaterThanThreshold": float.__gt__, "GreaterThanOrEqualToThreshold": float.__ge__}
@@ -70,8 +67,7 @@ Alarm = dict[str, Any]
 
 def looks(alarm: Alarm) -> int:
     """Return for how many seconds an alarm looks back."""
-    period = alarm["Period"]["Fn::If"][2] if "Metrics" in alarm else alarm["Period"]
-    return int(period) * int(alarm["EvaluationPeriods"])
+    return int(alarm["Period"]) * int(alarm["EvaluationPeriods"])
 
 
 def beyond(alarm: Alarm, limit: float, comparison: str = ABOVE) -> bool:
@@ -100,7 +96,7 @@ PROMISES: dict[str, Callable[..., bool]] = {
         {each["RedrivePolicy"]["maxReceiveCount"] for each in QUEUES if "RedrivePolicy" in each}
         == {times}
     ),
-    "([45])xx": lambda alarm, kind: f"{kind}xx" in str((alarm["MetricName"], alarm.get("Metrics"))),
+    "([45])xx": lambda alarm, kind: alarm["MetricName"] == f"{kind}xx",
     "fail with 503": lambda alarm: True,  # a status
 }
 
@@ -165,8 +161,14 @@ def numbers(within: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def test_each_number_of_the_stack_is_within_its_bounds() -> None:
-    parts = (template()["Resources"], template()["Globals"])
-    chosen = {name: each["Default"] for name, each in template()["Parameters"].items()}
+    files = (template(), read(OPERATIONS / "edge.yaml"), read(OPERATIONS / "test-wallets.yaml"))
+    parts = [each.get(part, {}) for each in files for part in ("Resources", "Globals")]
+    chosen = {
+        name: each["Default"]
+        for file in files
+        for name, each in file["Parameters"].items()
+        if "Default" in each
+    }
     orders = {"Fn::Select", "Priority"}
     found = [each for each in numbers([*parts, chosen]) if each[0] not in orders]
     assert {name for name, _ in found} == set(BOUNDS)
@@ -321,12 +323,11 @@ def test_the_outputs_have_what_the_functions_have_for_the_setup_command() -> Non
     assert "BaseUrl" in template()["Outputs"]
 
 
-def test_a_domain_wants_a_certificate_and_an_edge_elsewhere_a_web_acl() -> None:
-    rules = template()["Rules"]
-    assert "DomainName" in str(rules["DomainAndCertificate"]["RuleCondition"])
-    assert "CertificateArn" in str(rules["DomainAndCertificate"]["Assertions"])
-    assert "us-east-1" in str(rules["EdgeAndWebAcl"]["RuleCondition"])
-    assert "EdgeWebAclArn" in str(rules["EdgeAndWebAcl"]["Assertions"])
+def test_a_domain_wants_a_certificate_at_the_api_and_at_an_edge() -> None:
+    for file in (template(), read(OPERATIONS / "edge.yaml")):
+        rule = file["Rules"]["DomainAndCertificate"]
+        assert "DomainName" in str(rule["RuleCondition"])
+        assert "CertificateArn" in str(rule["Assertions"])
 
 
 def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:

@@ -8,23 +8,12 @@ from __future__ import annotations
 import json
 import re
 import string
-from fnmatch import fnmatchcase
 from importlib import import_module
-from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
-from checkout.client_address import CLIENT_HEADER, proven
-from sandbox.template import (
-    TEMPLATE,
-    Route,
-    read,
-    resources,
-    routes,
-    template,
-    wallets_of_test_stage,
-)
+from sandbox.template import TEMPLATE, read, resources, routes, template
 
 # Secret, or longer than a description has room for: only `Revision` tells that they changed.
 BY_REVISION = {"WalletProviders", "ReceiptSender", "SignUp", "EdgeProof", "LambdaLines"}
@@ -45,12 +34,14 @@ STATEFUL = {
     "AWS::SecretsManager::Secret",
 }
 
-[EDGE] = resources("AWS::CloudFront::Distribution").values()
-[ACL] = resources("AWS::WAFv2::WebACL").values()
+EDGE = read(TEMPLATE.parent / "operations" / "edge.yaml")
+ACL = EDGE["Resources"]["WebAcl"]["Properties"]
+DISTRIBUTION = EDGE["Resources"]["Distribution"]["Properties"]["DistributionConfig"]
+WALLETS = read(TEMPLATE.parent / "operations" / "test-wallets.yaml")
 
 
 def test_each_stateful_resource_says_what_becomes_of_it() -> None:
-    for name, each in template()["Resources"].items():
+    for name, each in [x for of in (template(), EDGE, WALLETS) for x in of["Resources"].items()]:
         if each["Type"] in STATEFUL:
             assert "DeletionPolicy" in each, name
             assert "UpdateReplacePolicy" in each, name
@@ -93,11 +84,12 @@ def test_a_changed_parameter_makes_new_versions_through_their_description() -> N
     everywhere = template()["Globals"]["Function"]
     for name, function in resources("AWS::Serverless::Function").items():
         assert function["VersionDescription"] == everywhere["Description"], name
-        assert function["AutoPublishAliasAllProperties"] is True
+        assert "AutoPublishAliasAllProperties" not in function
         assert "Description" not in function
         own = {key: value for key, value in function.items() if key not in UNVERSIONED}
         for parameter in parameters_in([own, everywhere]) - BY_REVISION:
             assert f"${{{parameter}}}" in everywhere["Description"]["Fn::Sub"], parameter
+    assert everywhere["AutoPublishAliasAllProperties"] is True
     assert "${Revision}" in everywhere["Description"]["Fn::Sub"]
 
 
@@ -108,8 +100,6 @@ def test_the_description_of_a_version_fits_with_the_longest_parameters() -> None
         "CompletionPolicy": len("instructed"),
         "BaseUrl": 90,
         "DomainName": 90,
-        "Edge": len("false"),
-        "EdgeSecrets": len("12"),
         "ClientLimit": len("999999"),
         "RetentionDays": len("36500"),
         "SnapStart": len("PublishedVersions"),
@@ -132,7 +122,7 @@ def parameters_in(value: Any) -> set[str]:
         return set()
     found: set[str] = set()
     for key, inner in value.items():
-        if key == "DeploymentPreference":
+        if key in ("DeploymentPreference", "PermissionsBoundary"):  # of roles, not of versions
             continue
         if key == "Ref" and inner in template()["Parameters"]:
             found.add(inner)
@@ -176,97 +166,53 @@ def test_nothing_is_reserved_unless_it_is_asked_for() -> None:
 # --- the edge ---
 
 
-def test_the_edge_is_one_choice() -> None:
-    edge = {
-        name: each.get("Condition")
-        for name, each in template()["Resources"].items()
-        if each["Type"].startswith(("AWS::CloudFront", "AWS::WAFv2")) or name.endswith("EdgeSecret")
+def test_an_edge_is_a_stack_of_its_own_in_the_region_of_web_acls_and_certificates() -> None:
+    kinds = {each["Type"] for each in template()["Resources"].values()}
+    assert not [kind for kind in kinds if kind.startswith(("AWS::CloudFront", "AWS::WAFv2"))]
+    assert EDGE["Rules"]["OwnRegion"]["Assertions"][0]["Assert"] == {
+        "Fn::Equals": [{"Ref": "AWS::Region"}, "us-east-1"]
     }
-    assert edge == {
-        "EdgeSecret": "HasFirstSecret",
-        "OtherEdgeSecret": "HasSecondSecret",
-        "WebAcl": "HasWebAcl",
-        "Distribution": "HasEdge",
-        "EdgeClient": "HasUrls",
-    }
-    assert template()["Parameters"]["Edge"]["Default"] == "false"
+    needed = {name for name, each in EDGE["Parameters"].items() if "Default" not in each}
+    assert needed == {"HttpApiEndpoint"}
+    # Its outputs are values of the stage's parameters.
+    assert template()["Parameters"].keys() >= {"BaseUrl", "EdgeProof"}
+    assert EDGE["Outputs"].keys() >= {"BaseUrl", "ProofSecret"}
 
 
 def test_the_edge_proves_itself_and_limits_each_address() -> None:
-    origins = EDGE["DistributionConfig"]["Origins"]
-    assert [each["Id"] for each in origins] == ["api", "pay", "dashboard"]
-    [header] = origins[0]["OriginCustomHeaders"]
-    assert [each["OriginCustomHeaders"] for each in origins] == [[header]] * 3
-    assert header["HeaderName"] == "Edge-Secret"
+    [origin] = DISTRIBUTION["Origins"]
+    [header] = origin["OriginCustomHeaders"]
+    own = {"Fn::Sub": "{{resolve:secretsmanager:${Proof}:SecretString}}"}
+    assert header == {
+        "HeaderName": "Edge-Secret",
+        "HeaderValue": {"Fn::If": ["HasOwnProof", own, {"Ref": "EdgeProof"}]},
+    }
+    assert EDGE["Conditions"]["HasOwnProof"] == {"Fn::Equals": [{"Ref": "EdgeProof"}, ""]}
+    functions = resources("AWS::Serverless::Function").values()
+    accepted = [each["Environment"]["Variables"].get("EDGE_SECRET") for each in functions]
+    assert [each for each in accepted if each] == [{"Ref": "EdgeProof"}] * 3
     # A sample of requests would contain sessions' addresses.
     for each in (ACL, *ACL["Rules"]):
         assert each["VisibilityConfig"]["SampledRequestsEnabled"] is False
-    assert [
-        rule["Statement"]["RateBasedStatement"]["AggregateKeyType"] for rule in ACL["Rules"]
-    ] == [
-        "IP",
-        "IP",
-    ]
+    limits = [rule["Statement"]["RateBasedStatement"] for rule in ACL["Rules"]]
+    assert [each["AggregateKeyType"] for each in limits] == ["IP", "IP"]
 
 
-def of_the_edge(value: Any, **parameters: str) -> str:
-    """Return a value of the template under these parameters. The secrets are `first`, `second`."""
-    conditions = template()["Conditions"]
-
-    def holds(condition: Any) -> bool:
-        [(kind, inner)] = condition.items()
-        if kind == "Condition":
-            return holds(conditions[inner])
-        if kind == "Fn::Equals":
-            return bool(parameters[inner[0]["Ref"]] == inner[1])
-        found = list(map(holds, inner))
-        return {"Fn::Not": not found[0], "Fn::And": all(found), "Fn::Or": any(found)}[kind]
-
-    [(kind, inner)] = value.items()
-    if kind == "Fn::If":
-        return of_the_edge(inner[1 if holds(conditions[inner[0]]) else 2], **parameters)
-    if kind == "Ref":
-        return parameters[inner]
-    text = str(inner)
-    for name, condition in (
-        ("EdgeSecret", "HasFirstSecret"),
-        ("OtherEdgeSecret", "HasSecondSecret"),
-    ):
-        reference = f"{{{{resolve:secretsmanager:${{{name}}}:SecretString}}}}"
-        if reference in text:
-            assert holds(conditions[condition]), f"{name} does not exist"
-        text = text.replace(reference, {"EdgeSecret": "first"}.get(name, "second"))
-    return text
+def test_the_edges_secret_is_there_in_the_region_of_the_stage() -> None:
+    secret = EDGE["Resources"]["Proof"]["Properties"]
+    copy = [{"Region": {"Ref": "Region"}}]
+    assert secret["ReplicaRegions"] == {"Fn::If": ["IsElsewhere", copy, {"Ref": "AWS::NoValue"}]}
+    text, _ = EDGE["Outputs"]["ProofSecret"]["Value"]["Fn::Sub"]
+    assert text.startswith("arn:${AWS::Partition}:secretsmanager:${Region}:")
 
 
-def test_the_edges_secret_is_replaced_without_a_moment_in_which_requests_are_refused() -> None:
-    """CloudFront and the functions change at some time each: each pair of a step must agree."""
-    origin, *_ = EDGE["DistributionConfig"]["Origins"]
-    header = origin["OriginCustomHeaders"][0]["HeaderValue"]
-    steps = template()["Parameters"]["EdgeSecrets"]["AllowedValues"]
-    assert steps == ["1", "12", "21", "2"]
-    sent, accepted = [], []
-    for step in steps:
-        chosen = {"Edge": "true", "EdgeProof": "", "EdgeSecrets": step}
-        sent.append(of_the_edge(header, **chosen))
-        functions = resources("AWS::Serverless::Function").values()
-        every = [each["Environment"]["Variables"].get("EDGE_SECRET") for each in functions]
-        [found] = {of_the_edge(each, **chosen) for each in every if each is not None}
-        accepted.append(found)
-    for before, after in pairwise(range(4)):
-        for edge, function in product((before, after), repeat=2):
-            assert proven(sent[edge], accepted[function]), (steps[edge], steps[function])
-    # At the end, the one that is replaced opens nothing, and it is deleted.
-    assert not proven("first", accepted[3])
-    assert not proven("second", accepted[0])
-    assert not proven(sent[0], accepted[3])
-    without = {"Edge": "false", "EdgeProof": "own,other", "EdgeSecrets": "1"}
-    assert of_the_edge(every[0] or {}, **without) == "own,other"
+def test_the_edge_can_have_the_certificate_before_the_domain_moves_to_it() -> None:
+    assert DISTRIBUTION["ViewerCertificate"]["Fn::If"][0] == "HasCertificate"
+    assert DISTRIBUTION["Aliases"]["Fn::If"][0] == "HasDomain"
 
 
-@pytest.mark.parametrize("name", ["EdgeSecret", "OtherEdgeSecret"])
-def test_a_secret_of_the_edge_has_no_comma_which_would_make_two_of_it(name: str) -> None:
-    made = resources("AWS::SecretsManager::Secret")[name]["GenerateSecretString"]
+def test_a_secret_of_the_edge_has_no_comma_which_would_make_two_of_it() -> None:
+    made = EDGE["Resources"]["Proof"]["Properties"]["GenerateSecretString"]
     # The emulator knows the second only.
     assert made["ExcludePunctuation"] is True
     assert set(made["ExcludeCharacters"]) == set(string.punctuation)
@@ -287,7 +233,7 @@ def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
         for path in paths
         if path == "/" or path.startswith(("/pay", "/buy", "/dash", "/docs", "/api/{"))
     }
-    defaults = {name: each.get("Default") for name, each in template()["Parameters"].items()}
+    defaults = {name: each.get("Default") for name, each in EDGE["Parameters"].items()}
     assert (others["Limit"], api["Limit"]) == ({"Ref": "EdgeRequests"}, {"Ref": "EdgeApiRequests"})
     # As many as the throttle of a route lets through: 200 a second, for five minutes.
     assert int(defaults["EdgeApiRequests"]) >= 200 * 300
@@ -307,86 +253,27 @@ def test_the_edge_refuses_a_merchants_server_as_the_api_does() -> None:
     assert error["message"]
 
 
-def test_the_web_acl_of_other_regions_is_the_same() -> None:
-    other = read(TEMPLATE.parent / "operations" / "web-acl.yaml")
-    there, here = (each["Resources"]["WebAcl"]["Properties"] for each in (other, template()))
-    assert there == here
-
-
 def test_the_direct_address_is_closed_where_a_domain_of_its_own_replaces_it() -> None:
     [api] = resources("AWS::ApiGatewayV2::Api").values()
-    assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["ClosesApi", True, False]}
-    replaced = [{"Condition": "HasApiDomain"}, {"Condition": "HasUrls"}]
-    assert template()["Conditions"]["ClosesApi"] == {"Fn::Or": replaced}
+    assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["HasDomain", True, False]}
 
 
-# --- functions' URLs in place of the HTTP API: Edge=urls ---
-
-
-def served(path: str) -> dict[str, Any]:
-    """Return the behavior of the edge that serves a path."""
-    config: dict[str, Any] = EDGE["DistributionConfig"]
-    for each in config["CacheBehaviors"]:
-        if fnmatchcase(path, each["PathPattern"]):
-            return dict(each)
-    return dict(config["DefaultCacheBehavior"])
-
-
-@pytest.mark.parametrize("route", routes(), ids=lambda route: str(route.key))
-def test_the_edge_sends_each_route_to_the_function_that_the_http_api_sends_it_to(
-    route: Route,
-) -> None:
-    behavior = served(route.key.partition(" ")[2])
-    assert f"{behavior['TargetOriginId'].capitalize()}Function" == route.function
-    method = route.key.partition(" ")[0]
-    read_only = route.key == "ANY /clients/{proxy+}"
-    assert read_only or method in {*behavior["AllowedMethods"], "ANY"}
-
-
-@pytest.mark.parametrize("function", ["Api", "Pay", "Dashboard"])
-def test_a_functions_url_is_of_its_alias_and_open_to_the_edge_alone_by_its_secret(
-    function: str,
-) -> None:
-    found = template()["Resources"]
-    url = found[f"{function}Url"]
-    assert (url["Condition"], url["DependsOn"]) == ("HasUrls", f"{function}FunctionAliaslive")
-    # Not AWS_IAM: CloudFront's signature wants a hash of each body from browsers and shops, and
-    # the header Authorization, in which keys of the API come.
-    assert url["Properties"] == {
-        "AuthType": "NONE",
-        "Qualifier": "live",
-        "TargetFunctionArn": {"Ref": f"{function}Function"},
+def test_each_function_with_routes_may_be_called_by_the_api_and_by_nobody_else() -> None:
+    api = "execute-api:${AWS::Region}:${AWS::AccountId}:${HttpApi}/*"
+    assert list(resources("AWS::Lambda::Permission").values()) == [
+        {
+            "FunctionName": {"Ref": f"{function}.Alias"},
+            "Action": "lambda:InvokeFunction",
+            "Principal": "apigateway.amazonaws.com",
+            "SourceArn": {"Fn::Sub": f"arn:${{AWS::Partition}}:{api}"},
+        }
+        for function in ("ApiFunction", "PayFunction", "DashboardFunction")
+    ]
+    assert {route.function for route in routes()} == {
+        "ApiFunction",
+        "PayFunction",
+        "DashboardFunction",
     }
-    alias = {"FunctionName": {"Ref": f"{function}Function.Alias"}, "Principal": "*"}
-    assert found[f"{function}UrlPermission"]["Properties"] == alias | {
-        "Action": "lambda:InvokeFunctionUrl",
-        "FunctionUrlAuthType": "NONE",
-    }
-    assert found[f"{function}UrlInvocation"]["Properties"] == alias | {
-        "Action": "lambda:InvokeFunction",
-        "InvokedViaFunctionUrl": True,
-    }
-    variables = found[f"{function}Function"]["Properties"]["Environment"]["Variables"]
-    chosen = {"Edge": "urls", "EdgeProof": "", "EdgeSecrets": "1"}
-    assert of_the_edge(variables["EDGE_SECRET"], **chosen) == "first"
-    origins = {each["Id"]: each for each in EDGE["DistributionConfig"]["Origins"]}
-    condition, url_host, api_host = origins[function.lower()]["DomainName"]["Fn::If"]
-    host = {"Fn::Split": ["/", {"Fn::GetAtt": f"{function}Url.FunctionUrl"}]}
-    assert (condition, url_host) == ("HasUrls", {"Fn::Select": [2, host]})
-    assert "${HttpApi}.execute-api" in api_host["Fn::Sub"]
-
-
-def test_with_urls_the_edge_names_the_client_on_every_way() -> None:
-    config = EDGE["DistributionConfig"]
-    [function] = resources("AWS::CloudFront::Function").values()
-    assert f"headers['{CLIENT_HEADER}'] = {{ value: event.viewer.ip }}" in function["FunctionCode"]
-    called = {
-        "EventType": "viewer-request",
-        "FunctionARN": {"Fn::GetAtt": "EdgeClient.FunctionARN"},
-    }
-    for each in (*config["CacheBehaviors"], config["DefaultCacheBehavior"]):
-        condition, associated, _ = each["FunctionAssociations"]["Fn::If"]
-        assert (condition, associated) == ("HasUrls", [called])
 
 
 # AWS: "Custom headers that CloudFront can't add to origin requests", and "Restrictions on all edge
@@ -401,45 +288,27 @@ REFUSED_BY_CLOUDFRONT = re.compile(
 
 def test_the_edge_adds_no_header_that_cloudfront_refuses_to_add() -> None:
     assert REFUSED_BY_CLOUDFRONT.match("X-Edge-Secret")
-    origins = EDGE["DistributionConfig"]["Origins"]
-    added = [header["HeaderName"] for origin in origins for header in origin["OriginCustomHeaders"]]
-    [function] = resources("AWS::CloudFront::Function").values()
-    added += re.findall(r"headers\['([^']+)'\] =", function["FunctionCode"])
-    assert set(added) == {"Edge-Secret", "edge-client"}
-    assert [name for name in added if REFUSED_BY_CLOUDFRONT.match(name)] == []
+    [origin] = DISTRIBUTION["Origins"]
+    added = [header["HeaderName"] for header in origin["OriginCustomHeaders"]]
+    assert added == ["Edge-Secret"]
+    assert not REFUSED_BY_CLOUDFRONT.match(added[0])
 
 
-def test_the_edges_function_has_a_name_of_its_own_in_the_account() -> None:
-    """Functions of CloudFront are in no region: the same stack in another one has its own."""
-    [function] = resources("AWS::CloudFront::Function").values()
-    assert function["Name"] == {"Fn::Sub": "${AWS::StackName}-${AWS::Region}"}
+# --- roles ---
 
 
-def test_urls_want_a_domain_and_are_not_for_a_test_stage() -> None:
-    rule = template()["Rules"]["UrlsAndDomain"]
-    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Edge"}, "urls"]}
-    domain, wallets = (each["Assert"] for each in rule["Assertions"])
-    assert domain == {"Fn::Not": [{"Fn::Equals": [{"Ref": "DomainName"}, ""]}]}
-    assert wallets == {"Fn::Equals": [{"Ref": "TestWallets"}, "false"]}
-
-
-def test_with_urls_the_alarm_on_refusals_is_on_the_same_share_of_the_functions_requests() -> None:
-    found = resources("AWS::CloudWatch::Alarm")["RequestsRefusedAlarm"]
-    condition, (share, *parts), nothing = found["Metrics"]["Fn::If"]
-    assert (condition, nothing) == ("HasUrls", {"Ref": "AWS::NoValue"})
-    assert share["Expression"] == "SUM([a, p, d]) / SUM([ar, pr, dr])"
-    asked = {each["Id"]: each["MetricStat"]["Metric"] for each in parts}
-    assert {name: each["MetricName"] for name, each in asked.items()} == {
-        **dict.fromkeys(("a", "p", "d"), "Url4xxCount"),
-        **dict.fromkeys(("ar", "pr", "dr"), "UrlRequestCount"),
-    }
-    functions = {"a": "ApiFunction", "p": "PayFunction", "d": "DashboardFunction"}
-    for name, each in asked.items():
-        [dimension] = each["Dimensions"]
-        assert dimension == {"Name": "FunctionName", "Value": {"Ref": functions[name[0]]}}
-    of_the_api = ("Namespace", "MetricName", "Dimensions", "Statistic", "Period")
-    for name in of_the_api:
-        assert found[name]["Fn::If"][:2] == ["HasUrls", {"Ref": "AWS::NoValue"}], name
+def test_every_role_has_the_permissions_boundary_if_there_is_one() -> None:
+    boundary = {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundary"}, {"Ref": "AWS::NoValue"}]}
+    for each in (template(), WALLETS):
+        named = {"Fn::Equals": [{"Ref": "PermissionsBoundary"}, ""]}
+        assert each["Conditions"]["HasBoundary"] == {"Fn::Not": [named]}
+        roles = [x for x in each["Resources"].values() if x["Type"] == "AWS::IAM::Role"]
+        assert roles
+        assert [x["Properties"].get("PermissionsBoundary") for x in roles] == [boundary] * len(
+            roles
+        )
+    # artifacts/test_translated.py shows the roles that SAM adds.
+    assert template()["Globals"]["Function"]["PermissionsBoundary"] == boundary
 
 
 # --- queues ---
@@ -494,11 +363,12 @@ def test_the_access_log_has_the_route_and_nothing_of_a_session() -> None:
 # --- a test stage ---
 
 
-def test_nothing_of_a_test_stages_wallets_is_there_unless_it_is_asked_for() -> None:
+def test_nothing_of_a_test_stages_wallets_is_in_the_products_template() -> None:
     assert template()["Parameters"]["TestWallets"]["Default"] == "false"
     condition = {"Fn::Equals": [{"Ref": "TestWallets"}, "true"]}
     assert template()["Conditions"]["HasTestWallets"] == condition
-    kinds = sorted(each["Type"] for each in wallets_of_test_stage().values())
+    assert "test-wallets" not in json.dumps(template()["Resources"])
+    kinds = sorted(each["Type"] for each in WALLETS["Resources"].values())
     assert kinds == [
         "AWS::ApiGatewayV2::Integration",
         "AWS::ApiGatewayV2::Route",
@@ -509,12 +379,12 @@ def test_nothing_of_a_test_stages_wallets_is_there_unless_it_is_asked_for() -> N
         "AWS::Lambda::Permission",
         "AWS::Logs::LogGroup",
     ]
-    named = {name for name in template()["Resources"] if name.startswith("TestWallets")}
-    assert named == set(wallets_of_test_stage())
+    for name in ("HttpApi", "Layers"):  # what they need of the stage
+        assert template()["Outputs"][name]["Condition"] == "HasTestWallets"
 
 
 def test_a_test_stages_wallets_have_a_role_for_their_own_table_and_log_and_nothing_else() -> None:
-    of_stage = wallets_of_test_stage()
+    of_stage = WALLETS["Resources"]
     [policy] = of_stage["TestWalletsRole"]["Properties"]["Policies"]
     allowed = {
         each["Resource"]["Fn::GetAtt"]: (each["Effect"], each["Action"])
@@ -538,19 +408,20 @@ def test_the_product_and_the_wallets_of_a_test_stage_have_one_address_for_them()
     everywhere = template()["Globals"]["Function"]["Environment"]["Variables"]
     condition, address, otherwise = everywhere["TEST_WALLETS"]["Fn::If"]
     assert (condition, otherwise) == ("HasTestWallets", "")
-    own = wallets_of_test_stage()["TestWalletsFunction"]["Properties"]
-    assert own["Environment"]["Variables"]["TEST_WALLETS"] == address
     separator, (base, path) = address["Fn::Join"]
     assert (separator, path) == ("", "/test-wallets")
-    assert base == everywhere["BASE_URL"]
-    route = wallets_of_test_stage()["TestWalletsRoute"]["Properties"]
+    assert base == everywhere["BASE_URL"] == template()["Outputs"]["BaseUrl"]["Value"]
+    found = WALLETS["Resources"]
+    own = found["TestWalletsFunction"]["Properties"]["Environment"]["Variables"]["TEST_WALLETS"]
+    assert own == {"Fn::Sub": f"${{BaseUrl}}{path}"}
+    route = found["TestWalletsRoute"]["Properties"]
     assert route["RouteKey"] == f"ANY {path}/{{proxy+}}"
-    page = wallets_of_test_stage()["TestWalletsPageRoute"]["Properties"]
+    page = found["TestWalletsPageRoute"]["Properties"]
     assert page == route | {"RouteKey": f"ANY {path}"}
 
 
 def test_play_money_leaves_with_its_stack() -> None:
-    table = wallets_of_test_stage()["TestWalletsTable"]
+    table = WALLETS["Resources"]["TestWalletsTable"]
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Delete", "Delete")
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["Properties"]["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]

@@ -15,7 +15,6 @@ from typing import Final
 from fastapi import Request
 
 EDGE_HEADER: Final = "edge-secret"
-CLIENT_HEADER: Final = "edge-client"  # from an edge in front of a function's URL (web.py)
 _V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC 6177)
 
 

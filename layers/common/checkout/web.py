@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout import telemetry, wiring
 from checkout.adapters.aws import one_request
-from checkout.client_address import CLIENT_HEADER, EDGE_HEADER, proven
+from checkout.client_address import EDGE_HEADER, proven
 from checkout.domain.ground import errors
 from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.ids import RandomBytes, new_request_id, session_ref
@@ -41,7 +41,6 @@ _log: Final = logging.getLogger("checkout.web")
 
 # Host, RFC 9110 section 7.2: a name or an address, and a port.
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
-_FUNCTION_URL: Final = re.compile(r"\.lambda-url\.[a-z0-9-]+\.on\.aws$")
 _MALFORMED: Final = "malformed"  # marks an event that is not a valid request
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
@@ -370,18 +369,14 @@ def _came_through(event: dict[str, Any], secret: str) -> bool:
 def _readable(event: dict[str, Any]) -> dict[str, Any]:
     """Return the event in a form that mangum reads without an error.
 
-    The event has payload format 2.0 and comes from API Gateway or a function's URL. Its body is
-    returned as bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and lone
-    surrogates make the event `_MALFORMED`, and the request is answered with 400. Host and the
-    forwarded port are left out, because our address is BASE_URL. A function's URL keeps only the
-    first address of X-Forwarded-For, which the client may have invented. So an edge in front of a
-    function's URL reports the client in the header Edge-Client.
+    The event has payload format 2.0 and comes from API Gateway. Its body is returned as bytes. An
+    invalid Host (RFC 9112 section 3.2), a body that is not base64, and lone surrogates make the
+    event `_MALFORMED`, and the request is answered with 400. Host and the forwarded port are left
+    out, because our address is BASE_URL.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
     headers.pop("x-forwarded-port", None)
-    if _FUNCTION_URL.search(event["requestContext"].get("domainName", "")):
-        headers["x-forwarded-for"] = headers.get(CLIENT_HEADER, "")
     if headers.get("x-forwarded-proto") not in ("http", "https"):
         headers.pop("x-forwarded-proto", None)
     host = headers.pop("host", "none")

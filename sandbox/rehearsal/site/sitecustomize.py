@@ -1,6 +1,7 @@
 """Rehearsal: make TLS also trust the CA of REHEARSAL_CA, in the emulator and in its functions.
 
-The emulator also learns a key of AWS's for conditions of policies. Python imports this file at
+The emulator also learns a key of AWS's for conditions of policies, and that an edge's origin may be
+one of its own HTTP APIs. Python imports this file at
 startup, through PYTHONPATH. The product's code, its settings and the artifacts are not changed.
 """
 
@@ -51,5 +52,23 @@ def _know_encryption_contexts() -> None:
     iam_evaluator._resolve_condition_key = value
 
 
+def _know_http_apis() -> None:
+    """Let CloudFront call the emulator's own HTTP APIs, which it takes for those of AWS."""
+    from ministack.services import cloudfront  # type: ignore[import-not-found]
+
+    forward = cloudfront._forward_to_origin
+    here = {"domain_name": "127.0.0.1", "protocol_policy": "http-only"}
+
+    def to_origin(origin: dict[str, Any], method: str, uri: str, *request: Any) -> Any:
+        api, found, _ = origin["domain_name"].partition(".execute-api.")
+        if found:
+            origin = {**origin, **here, "http_port": int(os.environ["GATEWAY_PORT"])}
+            uri = f"/_aws/execute-api/{api}/$default{uri}"
+        return forward(origin, method, uri, *request)
+
+    cloudfront._forward_to_origin = to_origin
+
+
 with suppress(ImportError):  # in the functions there is no emulator
     _know_encryption_contexts()
+    _know_http_apis()
