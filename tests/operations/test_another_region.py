@@ -242,7 +242,7 @@ class Move:
         self.typed: list[str] = []
         self.started: str | None = None
         monkeypatch.setattr(wiring, "pay_services", lambda: self.services[0])
-        clients = {
+        clients: dict[str, Callable[[], Any]] = {
             "dynamodb": lambda: self.old.tables,
             "backup": lambda: Vault(new, copy, world.clock.now()),
         }
