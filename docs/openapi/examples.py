@@ -11,9 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from checkout.answers import EXAMPLE_BUDGET, EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
-from checkout.domain.payment.mandate import Mandate, MandateStatus, Terms
-from checkout.domain.refund.public import public_budget, public_refund
+from checkout.answers import EXAMPLE_EVENT, EXAMPLE_ID, EXAMPLE_REFUND
+from checkout.domain.refund.public import public_refund
 from checkout.domain.refund.record import AmountMode, Refund, RefundProblem, RefundStatus
 from checkout.domain.session.public import event_body, public_session
 from checkout.domain.session.record import LineItem, Session, Status
@@ -52,7 +51,6 @@ _WALLET: Final = WalletAddress(
     auth_server="https://auth.wallet.example",
     resource_server="https://wallet.example",
 )
-_SHOP: Final = replace(_WALLET, id="https://wallet.example/shop")
 _PAID: Final = replace(
     _OPEN,
     status=Status.COMPLETED,
@@ -93,24 +91,6 @@ _SENT: Final = replace(
 _SENT_IN_PART: Final = replace(
     _SENT, status=RefundStatus.FAILED, problem=RefundProblem.SENT_IN_PART, sent=200, confirmed=0
 )
-_BUDGET: Final = Mandate(
-    id=EXAMPLE_BUDGET,
-    merchant="mer_1",
-    status=MandateStatus.PENDING,
-    version=1,
-    writer="",
-    updated_at=_AT,
-    created_at=_AT,
-    wanted=Amount(50_000, "USD", 2),
-)
-_ACTIVE: Final = replace(
-    _BUDGET,
-    status=MandateStatus.ACTIVE,
-    terms=Terms(_SHOP, Amount(50_000, "USD", 2), _AT),
-    period=_AT,
-    spent=500,
-    wanted=None,
-)
 
 
 def _session(session: Session) -> Object:
@@ -139,11 +119,6 @@ NATIVE: Final[Mapping[str, Object]] = {
     ),
     "getRefund": public_refund(_SENT, base_url=BASE_URL),
     "cancelRefund": public_refund(_UNDONE, base_url=BASE_URL),
-    "requestRefundBudget": public_budget(_BUDGET, base_url=BASE_URL, now=_AT),
-    "getRefundBudget": public_budget(_ACTIVE, base_url=BASE_URL, now=_AT),
-    "endRefundBudget": public_budget(
-        replace(_ACTIVE, status=MandateStatus.ENDED, over_at=_AT), base_url=BASE_URL, now=_AT
-    ),
 }
 # The bodies of the native form.
 EVENTS: Final[Mapping[str, Object]] = {
@@ -160,7 +135,6 @@ EVENTS: Final[Mapping[str, Object]] = {
     types.REFUND_CREATED: NATIVE["createRefund"],
     types.REFUND_UPDATED: NATIVE["getRefund"],
     types.REFUND_FAILED: public_refund(_SENT_IN_PART, base_url=BASE_URL),
-    types.BUDGET_UPDATED: NATIVE["getRefundBudget"],
     types.PING: json.loads(ping_body(EXAMPLE_EVENT, currency="usd")),
 }
 _PAYMENT: Final = stripe.payment_intent(_PAID, base_url=BASE_URL, now=_PAID_AT)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from api.refunds import CreateRefund, ListRefunds, RequestBudget
+from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout import answers
 from checkout.answers import EXAMPLE_ID, EXAMPLE_REFUND
@@ -17,7 +17,6 @@ from checkout.domain.ground.grammar import REFUND_ID, SESSION_ID
 from checkout.domain.session.record import Status
 from checkout.domain.webhooks.event_types import (
     BESIDE,
-    BUDGET_UPDATED,
     EVENTS,
     LATE_PAYMENT,
     PARTIALLY_PAID,
@@ -32,7 +31,6 @@ from docs.openapi.parts import Answers, Error, Errors, Object, answer, ref
 
 SESSIONS: Final = "/api/checkout/sessions"
 REFUNDS: Final = "/api/checkout/refunds"
-BUDGET: Final = "/api/checkout/refund_budget"
 ANSWERS: Final = Answers(
     STATUS.__getitem__,
     {
@@ -40,7 +38,7 @@ ANSWERS: Final = Answers(
         401: "The API key is missing or not valid.",
         403: "The API key lacks the scope that this request needs, or the merchant is suspended or "
         "has not confirmed the wallet yet.",
-        404: "You have no such session or refund, or no refund budget.",
+        404: "You have no such session or refund.",
         405: "The path does not support this method.",
         409: "Conflict: a payment is in progress, or another request is changing the record.",
         413: "The body is larger than 256 KiB.",
@@ -94,7 +92,7 @@ _ID: Final = parts.in_path(
 _REFUND_ID: Final = parts.in_path(
     "id", REFUND_ID.pattern, description="The refund's id.", example=EXAMPLE_REFUND
 )
-_AMOUNT: Final = (
+_REFUND: Final = (
     *parts.POST,
     e.ParameterMissing,
     e.ParameterInvalid,
@@ -103,10 +101,6 @@ _AMOUNT: Final = (
     e.AmountTooLarge,
     e.AmountNotRepresentable,
     e.SessionBusy,
-)
-_BUDGET: Final = (*_AMOUNT, e.MerchantSuspended, e.MerchantUnproven)
-_REFUND: Final = (
-    *_AMOUNT,
     e.ResourceMissing,
     e.SessionUnexpectedState,
     e.RefundUnexpectedState,
@@ -126,7 +120,6 @@ _BODIES: Final[Mapping[str, type]] = {
     REFUND_CREATED: answers.Refund,
     REFUND_UPDATED: answers.Refund,
     REFUND_FAILED: answers.Refund,
-    BUDGET_UPDATED: answers.RefundBudget,
 }
 _BY_HAND: Final = "Sent by hand, from the dashboard, to any endpoint; none asks for it."
 _EVENT_HEADERS: Final = {
@@ -139,9 +132,9 @@ _EVENT_HEADERS: Final = {
 def document() -> Object:
     """Return the whole document as JSON values."""
     schemas = parts.schemas(
-        *(CreateSession, CreateRefund, RequestBudget, Error),
+        *(CreateSession, CreateRefund, Error),
         *(answers.ExpandableSession, answers.SessionList, answers.PaymentAttemptList),
-        *(answers.RefundList, answers.RefundBudget, answers.Health),
+        *(answers.RefundList, answers.Health),
         *(answers.Event, answers.LatePayment, answers.PartialPayment),
     )
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_LIST, *parts.END, *_REFUND})
@@ -256,31 +249,6 @@ def _paths() -> Object:
                 "Allowed until it is sent. The amount can be refunded again.",
                 *(answers.Refund, "The refund as it is now.", (*_END_REFUND, *missing)),
                 _REFUND_ID,
-            )
-        },
-        BUDGET: {
-            "post": _post(
-                "requestRefundBudget",
-                "Request a refund budget",
-                "Moves no money: an owner approves the monthly amount in your own wallet, on the "
-                "page in `approval_url`. Refunds are then paid from it without an approval of "
-                "each. A budget that is in use stays so until then. Needs a key with the scope "
-                "`refund`.",
-                *(answers.RefundBudget, "The budget as it is now.", _BUDGET),
-                body=(RequestBudget, {"amount": 50000}),
-            ),
-            "get": _get(
-                *("getRefundBudget", "Read the refund budget", ""),
-                *(answers.RefundBudget, "The budget.", missing),
-            ),
-        },
-        f"{BUDGET}/end": {
-            "post": _post(
-                "endRefundBudget",
-                "End the refund budget",
-                "Refunds wait for an approval of each again. A payment that your wallet has "
-                "accepted before may still be sent. Needs a key with the scope `refund`.",
-                *(answers.RefundBudget, "The budget as it is now.", _END_REFUND),
             )
         },
         "/api/health": {

@@ -27,7 +27,7 @@ _URLS: Final = {
 # Replaced by a test wallet if the stage has some, otherwise removed.
 TRY_IT: Final = "<!-- test wallet -->"
 _EVENTS: Final = """
-<p>The body of a native event is the session, in short, or the whole refund or budget. The type
+<p>The body of a native event is the session, in short, or the whole refund. The type
 and the event’s id are in the headers <code>Checkout-Event-Type</code> and
 <code>Checkout-Event-Id</code>. <a href="#verify">Verify a webhook</a> says how to add an endpoint.
 </p>

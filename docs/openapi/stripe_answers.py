@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from checkout.answers import Amount, Currency, RefundBudget
+from checkout.answers import Amount, Currency
 from checkout.domain.ground.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
 from checkout.domain.session.collect import QuestionKind
@@ -505,7 +505,7 @@ class Subject(Answer):
 
 
 class EventData(Answer):
-    object: Session | PaymentIntent | Charge | Refund | RefundBudget | Subject
+    object: Session | PaymentIntent | Charge | Refund | Subject
 
 
 class EventRequest(Answer):

@@ -1,8 +1,7 @@
-"""The routes to request, read and cancel refunds, and to request, read and end the refund budget.
+"""The routes to request, read and cancel refunds.
 
-A key needs the scope `refund`. A request alone moves no money: on the dashboard page at
-`approval_url`, the merchant approves each refund in their own wallet, or an owner approves a
-budget.
+A key needs the scope `refund`. Unless the refund budget pays a refund, the merchant approves it in
+their own wallet, on the dashboard page at `approval_url`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from api.http import Injected, answered, api_key, json_response, performed
 from api.requests import Form, Metadata, in_bounds, once, whole, whole_number
-from checkout.domain.payment.mandate import Mandate
-from checkout.domain.refund.public import public_budget, public_refund
+from checkout.domain.refund.public import public_refund
 from checkout.domain.refund.record import ELSEWHERE_MAX, AmountMode, Reason, Refund
 from checkout.flows import limits
 from checkout.flows.idempotency import json_text
-from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.services import Services
@@ -179,50 +176,3 @@ async def cancel_refund(services: Injected, request: Request, refund_id: str) ->
 
 def _text(services: Services, refund: Refund) -> str:
     return json_text(public_refund(refund, base_url=services.base_url))
-
-
-BUDGET: Final = "/checkout/refund_budget"
-
-
-class RequestBudget(Form):
-    """A refund budget to be approved."""
-
-    amount: Annotated[
-        int,
-        Field(
-            description="The amount per month, in the smallest unit of your wallet's currency.",
-            examples=[50000],
-            json_schema_extra={"minimum": 1},
-        ),
-        BeforeValidator(whole),
-        AfterValidator(in_bounds),
-    ]
-
-
-@router.get(BUDGET)
-async def get_budget(services: Injected, request: Request) -> Response:
-    key = api_key(services, request)
-    return json_response(_budget_text(services, budget_request.get(services, key)))
-
-
-@router.post(BUDGET)
-async def request_budget(services: Injected, request: Request) -> Response:
-    """Request a budget. A repeat with the same Idempotency-Key gets the same answer."""
-    key = api_key(services, request)
-    asked = validated(RequestBudget, await json_object(request))
-    act = partial(budget_request.request, services, key, asked.amount)
-    parameters, render = asked.model_dump(mode="json"), partial(_budget_text, services)
-    return answered(performed(services, key, request, "refund_budget", parameters, act, render))
-
-
-@router.post(f"{BUDGET}/end")
-async def end_budget(services: Injected, request: Request) -> Response:
-    """End the budget, so that each refund waits for its own approval again."""
-    key = api_key(services, request)
-    await no_parameters(request)
-    act, render = partial(budget_request.end, services, key), partial(_budget_text, services)
-    return answered(performed(services, key, request, "end_refund_budget", "", act, render))
-
-
-def _budget_text(services: Services, mandate: Mandate) -> str:
-    return json_text(public_budget(mandate, base_url=services.base_url, now=services.clock.now()))

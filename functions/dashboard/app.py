@@ -69,7 +69,6 @@ ROUTERS: Final = (
     action_items.router,
     reports.statements,
     reports.exports,
-    webhooks.checks,
 )
 # The declarations of all routes, by method and path; docs/tables.py prints them.
 DOORS: Final[dict[tuple[str, str], Door[Right]]] = {

@@ -14,7 +14,6 @@ from dashboard.view import minor, readable
 FLAGGED: Final = (Case.PARTIAL_PAYMENT, Case.UNDECIDED, Case.LATE_PAYMENT, Case.OVERPAID)
 PAYMENTS: Final = (*FLAGGED, Case.WITHDRAWAL)
 _PAGES: Final = {
-    Case.BUDGET_REQUESTED: "/budget",
     Case.WALLET_KEY: "",
     Case.ENDPOINT_SET: "/webhooks?endpoint={}",
     Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",

@@ -119,16 +119,15 @@ def _typed(typed: dict[str, str] | None) -> dict[str, Any]:
 def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
     """Return the budget of the present month: `amount`, `spent`, `left`, and `share` (% spent).
 
-    `wanted` is the amount that the shop's server has requested. `approval` is the wallet's page on
-    which the merchant approves the amount `asked`. `margin` is how much more than its amount a
-    refund paid from the budget can cost. `percent` and `plus` are the two parts of the margin as
-    the form shows them.
+    `approval` is the wallet's page on which the merchant approves the amount `asked`. `margin` is
+    how much more than its amount a refund paid from the budget can cost. `percent` and `plus` are
+    the two parts of the margin as the form shows them.
     """
     status, badge, told = texts.BUDGET[mandate.status]
     terms, asked = mandate.terms, mandate.asked
     ready = mandate.approve_until is not None and now < mandate.approve_until
     limit = terms.limit if terms else None
-    offered = mandate.wanted or (asked.limit if asked and ready else limit)
+    offered = asked.limit if asked and ready else limit
     left = _like(limit, mandate.left(now)) if limit else None
     chosen = asked if asked and ready else terms
     margin = chosen.margin if chosen else USUAL_MARGIN
@@ -141,7 +140,6 @@ def _shown(mandate: Mandate, now: datetime) -> dict[str, Any]:
         "left": readable(left) if left else None,
         "share": 100 - 100 * left.value // limit.value if limit and left else 0,
         "renews_on": _day(mandate.renews_at(now)) if mandate.active else None,
-        "wanted": readable(mandate.wanted) if mandate.wanted else None,
         "asked": readable(asked.limit) if asked and ready else None,
         "approval": mandate.interact_url if ready else None,
         "typed": _plain(offered) if offered else "",

@@ -12,7 +12,6 @@ from fastapi import Response
 from pydantic import BeforeValidator
 
 from checkout.domain.merchant.doors import Door
-from checkout.domain.merchant.failed_requests import NEWEST
 from checkout.domain.merchant.people import Actor, Right, Scope
 from checkout.domain.merchant.record import ApiKey
 from checkout.flows.idempotency import Reserve
@@ -130,7 +129,7 @@ async def revoke(request: Form, key_id: str) -> Response:
 
 @router.page("/{key_id}/refused", Door(Right.READ, "a key's refused requests"))
 async def refused_requests(request: Page, key_id: str) -> Response:
-    """List the requests of a key that were refused, newest first."""
+    """List the last requests of a key that were refused, newest first."""
     found, log = api_keys.failed_requests_of(request.services, request.key, key_id)
     return page(
         request.http,
@@ -138,7 +137,6 @@ async def refused_requests(request: Page, key_id: str) -> Response:
         section="/keys",
         name=found.label,
         rows=log,
-        newest=NEWEST,
     )
 
 

@@ -377,10 +377,6 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "A customer has withdrawn from their purchase:",
         "Refund it within 14 days, or answer your customer and mark the withdrawal as answered.",
     ),
-    Case.BUDGET_REQUESTED: (
-        "Your server asks for a refund budget:",
-        "Approve the requested monthly amount, or a different one, in your wallet.",
-    ),
     Case.WALLET_KEY: (
         "A wallet provider has refused your wallet's key, and no price could be requested since "
         "then:",
@@ -419,7 +415,6 @@ NEED_NOW: Final[dict[Case, tuple[str, str]]] = {
     Case.LATE_PAYMENT: ("Money arrived late for {}", "send it back or deliver"),
     Case.OVERPAID: ("Too much money arrived for {}", "send the rest back"),
     Case.WITHDRAWAL: ("A customer withdrew from {}", "refund or answer"),
-    Case.BUDGET_REQUESTED: ("Your server asks for a refund budget of {}", "approve"),
     Case.WALLET_KEY: ("A wallet provider has refused your wallet's key", "see what to do"),
     Case.ENDPOINT_SET: ("Webhooks go to the new address {}", "check it"),
     Case.ENDPOINT_DISABLED: ("The webhook endpoint {} is disabled", "enable it"),

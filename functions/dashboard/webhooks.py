@@ -1,7 +1,6 @@
-"""The pages of the webhooks: addresses, signing secrets, delivery logs, events, signature checker.
+"""The pages of the webhooks: addresses, signing secrets, delivery logs and events.
 
-Only the response to the request that creates a secret contains the secret in plain text. The
-checker explains why a merchant's server rejects a webhook.
+Only the response to the request that creates a secret contains the secret in plain text.
 """
 
 from __future__ import annotations
@@ -26,13 +25,11 @@ from checkout.domain.webhooks.record import (
     WebhookEvent,
     waiting,
 )
-from checkout.domain.webhooks.signature import Finding
 from checkout.flows import merchants
 from checkout.flows.idempotency import Reserve
 from checkout.flows.notices import health
-from checkout.flows.webhooks import endpoints, event_log, signature_check
+from checkout.flows.webhooks import endpoints, event_log
 from checkout.flows.webhooks.endpoints import Configured, Failed, Resent
-from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
 from checkout.services import DashboardServices
 from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Day, Fields, RollForm, message
@@ -324,102 +321,3 @@ def _setting(
         "asked": (endpoint.asked or ()) if endpoint else (),
         "withheld": endpoint is not None and endpoint.withheld,
     }
-
-
-checks = PageRouter(prefix="/webhooks/check")
-_SECRET: Final = {
-    "current": "your current secret",
-    "before": "your previous secret, which is still valid",
-    "ended": "a secret that you have replaced and that is no longer valid",
-}
-# The text of each finding of the checker, with placeholders for values.
-_TEXT: Final[dict[str, str]] = {
-    "right": (
-        "The signature is valid: it was made with {secret}, over exactly this body, at the time "
-        "in the header."
-    ),
-    "old": "This webhook was signed {seconds} seconds ago. Libraries accept up to 300 seconds, so "
-    "a server that verifies it later, or whose clock is fast, rejects it.",
-    "future": "Its timestamp is {seconds} seconds ahead of our clock. Libraries accept up to 300.",
-    "time_changed": (
-        "The timestamp is off by {seconds} seconds: the signature was made with {secret} for "
-        "another time than the one in the header. Pass the header on unchanged."
-    ),
-    "body": "The body was changed before your server verified it: the signature was made with "
-    "{secret} over other bytes. Verify the raw bytes of the request, before you parse them.",
-    "signature_changed": "The signature itself was changed: character {position} is wrong. The "
-    "body and the time match what was signed with {secret}.",
-    "secret": "The signature was not made with any of your secrets. Compare the secret on your "
-    "server with the one that was shown here, or create a new one.",
-    "body_differs": "The body also differs from the one that we sent.",
-    "unknown": "The signature matches none of your secrets, and without the event we cannot "
-    "compare the body. Also paste the line Checkout-Event-Id (or webhook-id).",
-    "no_signature": "There is no v1 signature in the header.",
-    "no_time": "The header's timestamp is not a number of seconds.",
-    "no_event_id": "The line webhook-id is missing. It is part of the signed text.",
-}
-_CHANGE: Final = {
-    "bom": "The pasted body begins with a byte order mark.",
-    "spaces": "The pasted body has spaces or line breaks around it.",
-    "written_anew": "The pasted body is the same JSON, but serialized again with different spaces "
-    "or escapes.",
-}
-
-
-class CheckForm(Fields):
-    """The header lines of the request that belong to the signature, and the request's body."""
-
-    headers: str
-    body: str
-
-
-def _check_page(
-    request: PageRequest,
-    *,
-    checked: Diagnosis | None = None,
-    alert: str | None = None,
-    status: int = 200,
-) -> Response:
-    typed = request.read(CheckForm)
-    return page(
-        request.http,
-        "checker.html",
-        status=status,
-        section="/webhooks",
-        headers_max=HEADERS_MAX,
-        typed_headers=typed.headers,
-        typed_body=typed.body,
-        found=[(each.good, *_sentence(each)) for each in checked.findings] if checked else [],
-        event=checked.event if checked else None,
-        alert=alert,
-    )
-
-
-@checks.page("", Door(Right.READ, "nothing"))
-async def check_form(request: Page) -> Response:
-    return _check_page(request)
-
-
-@checks.form("", Door(Right.READ, "nothing: it only compares"), again=_check_page)
-async def check(request: Form) -> Response:
-    typed, merchant = request.read(CheckForm), request.key.merchant
-    checked = signature_check.explain(
-        request.services, merchant, headers=typed.headers, body=typed.body
-    )
-    return _check_page(request, checked=checked)
-
-
-def _sentence(finding: Finding) -> tuple[str, str | None]:
-    """Return the text of a finding, and its detail."""
-    text = _TEXT[finding.code].format(
-        secret=_SECRET.get(finding.secret or "", ""),
-        seconds=finding.seconds,
-        position=finding.position,
-    )
-    parts = [_CHANGE[finding.change]] if finding.change else []
-    if finding.ours is not None:
-        parts.append(
-            f"The first difference is at byte {finding.position}: we sent {finding.ours}, "
-            f"you have {finding.yours}."
-        )
-    return text, " ".join(parts) or None

@@ -620,8 +620,6 @@ def at_doors(staff: Staff) -> dict[str, Callable[[], Page]]:
         },
         f"{native}/{staff.refund.id}/cancel": None,
         f"{native}/{staff.note.id}/cancel": None,
-        "/checkout/refund_budget": {"amount": 999_999_999},
-        "/checkout/refund_budget/end": None,
         v1: {"payment_intent": payment, "amount": 201},
         f"{v1}/{staff.refund.id}": {"metadata": {"mine": "1"}},
         f"{v1}/{staff.refund.id}/cancel": None,
@@ -684,7 +682,6 @@ def by_table(staff: Staff, who: str, chance: random.Random) -> None:
         more = {"paid_elsewhere": "cash"} if chance.random() < 0.3 else {}
         bodies: dict[str, Any] = {
             "/api/checkout/refunds": {"session": staff.sold.id, "amount": amount} | more,
-            "/api/checkout/refund_budget": {"amount": amount},
             "/v1/refunds": {
                 "payment_intent": payment(staff.sold),
                 "amount": amount,

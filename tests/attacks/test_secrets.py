@@ -151,7 +151,6 @@ class Life:
             ("/keys", {"name": "second"}),
             ("/settings", {"name": "Shop", "locale": "de"}),
             ("/settings", {"tolerance": "1", "withdrawal_days": "14"}),
-            ("/webhooks/check", {"headers": "t=1,v1=00", "body": "{}"}),
             ("/webhooks/resend-failed", {"since": "2020-01-01"}),
             ("/webhooks/resend-failed", {"since": "2020-01-01", "sure": "yes"}),
         ]

@@ -42,7 +42,6 @@ from checkout.flows.merchant import api_keys
 from checkout.flows.payment import proof
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.people import people, sign_in
-from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refund_request
 from checkout.flows.session import approve, lookup, prepare, reconcile
 from checkout.flows.webhooks import deliver, endpoints, event_log
@@ -361,7 +360,6 @@ BROKEN: dict[str, tuple[Any, str, Any]] = {
     "any_origin_of_old_browsers": (browser, "_is_own", lambda services, origin: True),
     "any_scope": (api_keys, "given", lambda actor: frozenset(Scope)),
     "limits_at_the_request_only": (refund_request, "require_own", lambda key, refund: None),
-    "budgets_for_the_limited": (budget_request, "require_unlimited", lambda key: None),
     "keys_move_money_by_signing_in": (ApiKey, "moves_money", True),
     "details_to_any_address": (endpoints, "_set_by", lambda services, key: {}),
     "writing_does_all": (api_keys, "API", OneScope()),
@@ -710,7 +708,6 @@ BUGS: dict[str, dict[str, list[tuple[Any, ...]]]] = {
         "test_a_key_without_the_right_refunds_nothing": [("writing_does_all", with_refunds)],
         "test_nobody_refunds_or_reads_what_is_a_neighbours": [("anybodys_session", with_refunds)],
         "test_nobody_passes_their_rights_or_their_limit_at_any_door": [
-            ("budgets_for_the_limited", given(Attack)),
             ("keys_move_money_by_signing_in", given(Attack)),
         ],
         "test_no_sequence_of_what_somebody_may_send_moves_more_than_their_limit": [

@@ -379,41 +379,6 @@ def test_no_secret_verifies_the_deliveries_of_others(attack: Attack) -> None:
     attack.each({"replaced": mine, "of the other": theirs}, attempt)
 
 
-def test_the_checker_finds_no_forgery_valid(attack: Attack) -> None:
-    doors = Doors()
-    event = with_event(doors)
-    assert sender(doors, json.dumps({"event": event.id})) == []
-    [(_, headers, body)] = doors.world.receivers.got
-    browser = doors.signed_in()
-
-    def verdict(signature: str, body: str) -> str:
-        typed = f"Checkout-Signature: {signature}\nCheckout-Event-Id: {event.id}"
-        fields = {"headers": typed, "body": body, "form_token": browser.form_token}
-        answer = doors.dashboard("POST", "/webhooks/check", fields, visitor=browser)
-        assert answer.status in (200, 400, 413)
-        return answer.page.main
-
-    assert "The signature is valid" in verdict(headers["Checkout-Signature"], body.decode())
-    true = headers["Checkout-Signature"]
-    cases: dict[str, tuple[str, str]] = {
-        "a bit": (true[:-1] + ("0" if true[-1] != "0" else "1"), body.decode()),
-        "another time": (true.replace("t=", "t=1"), body.decode()),
-        "another body": (true, body.decode() + " "),
-        "no body": (true, ""),
-        "no signature": ("t=1", body.decode()),
-        "markup": ("<script>alert(1)</script>", "<script>alert(1)</script>"),
-        "long": ("t=1," + "v1=0," * 5000, "x"),
-        "many times": (f"t=1,{true}", body.decode() + "{}"),
-        "digits of Arabic": ("t=٣,v1=00", body.decode()),
-    }
-
-    def attempt(case: tuple[str, str]) -> None:
-        with doors.nothing_happens():
-            assert "The signature is valid" not in verdict(*case)
-
-    attack.each(cases, attempt)
-
-
 @given(st.text(max_size=80), st.text(max_size=80), st.integers(0, 10**11))
 def test_a_signature_is_of_one_time_and_one_body(body: str, other: str, at: int) -> None:
     one, two = body.encode("utf-8", "replace").decode(), other.encode("utf-8", "replace").decode()

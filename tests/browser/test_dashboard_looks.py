@@ -83,9 +83,7 @@ def shop() -> Iterator[Dashboard]:
             "req_0123456789abcdefABCDEF",
             "line_items[0][unit_amount]",
         )
-        log = FailedRequests(key=shop.key.id).with_one(refused)
-        assert log is not None
-        shop.services.failed_requests.put(log)
+        shop.services.failed_requests.put(FailedRequests(key=shop.key.id).with_one(refused))
         yield shop
 
 

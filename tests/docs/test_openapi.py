@@ -23,8 +23,7 @@ from api.v1.parity import Does
 from api.v1.payments import router as payments
 from api.v1.refunds import router as stripe_refunds
 from checkout.domain.payment.in_flight import Attention
-from checkout.domain.payment.mandate_transitions import MANDATE_TRANSITIONS
-from checkout.domain.refund.public import public_budget, public_refund
+from checkout.domain.refund.public import public_refund
 from checkout.domain.refund.transitions import REFUND_TRANSITIONS
 from checkout.domain.session.public import event_body
 from checkout.domain.session.record import Status
@@ -34,11 +33,10 @@ from checkout.domain.webhooks.record import ping_body
 from checkout.web import STATUS
 from docs.openapi import native, stripe
 from tests.support import stripe_api as v1_api
-from tests.support.basics import NOW, a_mandate, a_refund, a_session
+from tests.support.basics import NOW, a_refund, a_session
 from tests.support.documented import NATIVE, STRIPE, Documented, every_reference
-from tests.support.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
+from tests.support.merchant_api import SESSIONS, Answer, MerchantApi, a_body
 from tests.support.samples import PAID
-from tests.support.services import store_mandate
 from tests.support.stripe_api import StripeApi, a_purchase, ask, paid
 
 DOCUMENT = NATIVE.document
@@ -192,21 +190,14 @@ def test_every_error_is_documented_or_of_pages_only() -> None:
 
 
 def test_each_webhook_is_documented() -> None:
-    tables = [
-        *TRANSITIONS.values(),
-        *REFUND_TRANSITIONS.values(),
-        *MANDATE_TRANSITIONS.values(),
-    ]
+    tables = [*TRANSITIONS.values(), *REFUND_TRANSITIONS.values()]
     types = {PING, REFUND_CREATED, *(row.webhook for row in tables if row.webhook)}
     assert set(DOCUMENT["webhooks"]) == types
-    body_of = {
-        "refund": public_refund(a_refund(), base_url="https://checkout.example"),
-        "refund_budget": public_budget(a_mandate(), base_url="https://checkout.example", now=NOW),
-    }
+    refund = public_refund(a_refund(), base_url="https://checkout.example")
     for name, each in DOCUMENT["webhooks"].items():
         if name.startswith("refund"):
             schema = each["post"]["requestBody"]["content"]["application/json"]["schema"]
-            NATIVE.check_body(schema, json.dumps(body_of[name.partition(".")[0]]))
+            NATIVE.check_body(schema, json.dumps(refund))
             continue
         status = Status.PROCESSING if name == PARTIALLY_PAID else Status.COMPLETED
         session = a_session(status, received=1)
@@ -219,13 +210,11 @@ def test_each_operation_of_the_native_api_answers_as_its_document_says() -> None
     """The builder holds each answer against it, in every test."""
     api = MerchantApi()
     part = {"status": Status.PROCESSING, "received": 700, "attention": Attention.PARTIAL_PAYMENT}
-    store_mandate(api.dynamo, PREFIX, a_mandate())
     creation = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
-    of_refunds, of_budget = "/api/checkout/refunds", "/api/checkout/refund_budget"
+    of_refunds = "/api/checkout/refunds"
     bodies = {
         SESSIONS: creation["example"],
         of_refunds: {"session": api.store(**PAID).id, "amount": 5},
-        of_budget: {"amount": 5},
     }
     ids = {
         f"{SESSIONS}/{{id}}/accept_as_paid": api.store(**part).id,
@@ -236,7 +225,7 @@ def test_each_operation_of_the_native_api_answers_as_its_document_says() -> None
         refund = api.get(of_refunds).json["data"] if of_refunds in path else []
         identity = ids.get(path) or (refund[0]["id"] if refund else api.store().id)
         raw = json.dumps(bodies[path]).encode() if method == "post" and path in bodies else None
-        key = api.refunder if path.startswith((of_refunds, of_budget)) else ""
+        key = api.refunder if path.startswith(of_refunds) else ""
         answer = api.send(method.upper(), path.format(id=identity), raw=raw, key=key)
         assert answer.status in (200, 201), (method, path, answer)
         found.add(answer.status)

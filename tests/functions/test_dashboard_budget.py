@@ -13,7 +13,6 @@ from checkout.domain.merchant.audit import Action
 from checkout.domain.payment.mandate import MandateEvent, MandateStatus
 from checkout.domain.refund.record import Refund, RefundProblem
 from checkout.domain.session.record import Session
-from checkout.flows.refund import budget_request
 from dashboard import refunds as texts
 from open_payments.errors import OutcomeUnknown
 from open_payments.models import Amount
@@ -246,17 +245,6 @@ def test_a_wallet_that_does_not_answer_is_named(world: World, owner: Browser) ->
 def raising_on_grants(request: Any) -> None:
     if request.method == "POST":
         raise OutcomeUnknown("down")
-
-
-def test_what_a_server_asks_for_is_offered_to_the_owner(world: World, owner: Browser) -> None:
-    budget_request.request(world.services, world.key(), 300_00)
-    page = owner.get("/budget").page
-    assert "Your server asks for 300.00 USD a month." in page.main
-    assert [e.attributes["value"] for e in page.all("input", name="amount")] == ["300.00"]
-    needs = owner.get("/needs").page.main
-    assert "Your server asks for a refund budget: 300.00 USD a month" in needs
-    assert "of 300.00 USD a month" in approve(world, owner, "300.00")
-    assert "Your server asks" not in owner.get("/budget").page.main
 
 
 def test_a_month_that_is_used_up_renews(world: World, owner: Browser, sold: Session) -> None:

@@ -73,7 +73,6 @@ CALLS = {
     "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
     "/webhooks?status=exhausted": ["get_item"] * 3 + ["query", "batch_get_item"] * 3,
     "/webhooks/{event}": ["get_item"] * 3,
-    "/webhooks/check": ["get_item", "get_item"],
     "/settings": ["get_item"] * 3 + ["query"],
     "/settings/preview": ["get_item"] * 3,
     "/settings/logo": ["get_item"] * 3,

@@ -60,7 +60,7 @@ ALSO: dict[str, dict[str, str]] = {
 REFUSED = {
     *("/invitation/{token}", "/invitation/{token}/options", "/notices/confirm/{token}"),
     *("/sign-in", "/sign-in/passkey", "/sign-up", "/sign-up/options", "/sign-up/passkey"),
-    *("/wallet/confirm", "/webhooks/check", "/refunds/{refund_id}/budget"),
+    *("/wallet/confirm", "/refunds/{refund_id}/budget"),
 }
 ONLY_ONCE = ("/keys", "/people", "/webhooks", "/webhooks/roll")  # such an answer has a secret
 OURS = {"sec-fetch-site": "same-origin"}

@@ -20,12 +20,12 @@ from checkout.domain.payment.in_flight import Attention
 from checkout.domain.refund.record import RefundProblem, RefundStatus
 from checkout.domain.session.record import LineItem, Session, Status
 from checkout.domain.session.retention import RETENTION
-from checkout.domain.stripe.refunds import budget_event_json
-from checkout.domain.webhooks.event_types import BUDGET_UPDATED
+from checkout.domain.stripe.objects import envelope
+from checkout.domain.webhooks.record import WebhookEvent
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from open_payments.models import Amount
-from tests.support.basics import NOW, a_mandate
+from tests.support.basics import NOW
 from tests.support.merchant_api import PREFIX, a_body
 from tests.support.merchant_api import SESSIONS as NATIVE
 from tests.support.samples import PAID, an_event
@@ -116,10 +116,17 @@ def every_object(api: StripeApi) -> None:
         refunded(api, api.store(**PAID), each)
     refunded(api, late_money(api), RefundStatus.SUCCEEDED)
     endpoints.ping(api.managing, "mer_1")
-    named: dict[str, Any] = {"event_id": f"evt_{1:022d}", "event_type": BUDGET_UPDATED}
-    told = budget_event_json(a_mandate(), base_url="https://pay.example", at=NOW, **named)
-    event = an_event(id=named["event_id"], type=BUDGET_UPDATED, subject=None, stripe_body=told)
-    api.services.events.add(event)
+    api.services.events.add(of_a_budget())
+
+
+def of_a_budget() -> WebhookEvent:
+    """Return an event of a type that only release 0.1.0 had."""
+    event_id, name = f"evt_{1:022d}", "refund_budget.updated"
+    shown = {"id": "man_1", "object": "refund_budget", "status": "ended", "amount": 10000}
+    body = envelope(
+        shown, event_id=event_id, event_type=name, base_url="https://pay.example", at=NOW
+    )
+    return an_event(id=event_id, type=name, subject="man_1", stripe_body=body)
 
 
 def refunded(api: StripeApi, session: Session, status: RefundStatus) -> str:

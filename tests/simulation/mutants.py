@@ -1719,19 +1719,6 @@ REFUND_MUTANTS: Final = (
         "older = current",
         "older = current; _cancel(services, older)",
     ),
-    cell(
-        "the loss of the budget is not told",
-        (MandateStatus.ACTIVE, MandateEvent.LOST),
-        silent,
-        MANDATE_TRANSITIONS,
-        like=59,
-    ),
-    cell(
-        "the end of the budget at the wallet is not told",
-        (MandateStatus.ACTIVE, MandateEvent.REVOKED),
-        silent,
-        MANDATE_TRANSITIONS,
-    ),
     Mutant(
         "a link is made for a refund that was sent, as if nothing was",
         (

@@ -56,10 +56,6 @@ FORMS: dict[str, dict[str, str]] = {
     "/webhooks/roll": {"overlap": "0", "merchant": RIVAL},
     "/webhooks/test": {"merchant": RIVAL},
     "/webhooks/resend-failed": {"since": "2020-01-01", "after": RIVAL},
-    "/webhooks/check": {
-        "headers": "t=1772366400,v1=00\nCheckout-Event-Id: " + RIVAL,
-        "body": RIVAL,
-    },
     "/webhooks/{event_id}/resend": {"id": RIVAL},
     "/settings": {
         "name": "Mine",

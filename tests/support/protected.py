@@ -107,7 +107,6 @@ SHOWN: Final = {  # to every role
     "/keys/{key_id}/refused",
     "/webhooks",
     "/webhooks/{event_id}",
-    "/webhooks/check",
     "/people",
     "/settings",
     "/settings/logo",
@@ -115,7 +114,6 @@ SHOWN: Final = {  # to every role
     "/audit",
 }
 FORMS_OF_ALL: Final = {
-    "/webhooks/check",
     "/sign-out",
     "/notices",  # one's own, as the next two
     "/notices/stop",

@@ -12,7 +12,6 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict  # pydantic needs it on Python 3.11
 
 from checkout.domain.payment.attempt import EndedBy, Outcome
-from checkout.domain.payment.mandate import MandateStatus
 from checkout.domain.refund.record import AmountMode, Reason, RefundProblem
 from checkout.domain.session.attempts import KEPT_MAX
 from checkout.domain.session.collect import QUESTIONS_MAX
@@ -28,7 +27,6 @@ def _one_of(*values: str) -> Any:
 
 EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_REFUND: Final = "re_7hTMd0wvG8PZx5nNq2LrYb"
-EXAMPLE_BUDGET: Final = "man_5sTMd0wvG8PZx5nNq2LrYb"
 EXAMPLE_EVENT: Final = "evt_8SyRVeQ3sRcDOrR8KCW0Fd"
 
 # The URL as the shop gave it. Browsers allow brackets and non-ASCII letters, which no RFC does, so
@@ -37,7 +35,6 @@ ShopUrl = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
 SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
-BudgetId = Annotated[str, Field(pattern="^man_", examples=[EXAMPLE_BUDGET])]
 RefundId = Annotated[str, Field(pattern="^re_", examples=[EXAMPLE_REFUND])]
 Url = Annotated[str, WithJsonSchema({"type": "string", "format": "uri", "minLength": 1})]
 Time = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
@@ -295,33 +292,6 @@ class RefundList(TypedDict):
     has_more: bool
     next_cursor: str | None
     """Opaque; send it as `cursor` in the next request. null on the last page."""
-
-
-class RefundBudget(TypedDict):
-    """The money from which refunds are paid without an approval of each."""
-
-    id: BudgetId
-    object: Literal["refund_budget"]
-    status: MandateStatus
-    """`pending`: it was never approved. `lost` and `revoked`: it has to be approved again.
-    `ended`: you have ended it."""
-    amount: Annotated[int, Field(ge=1)] | None
-    """The amount that it allows a month, in the smallest unit; null until it was approved once."""
-    currency: Currency | None
-    interval: Literal["month"]
-    spent: Count | None
-    """The part of this month that refunds have used, rounded up."""
-    left: Count | None
-    """The rest of this month. Refunds are paid from it while the budget is active."""
-    renews_at: Time | None
-    """The beginning of the next month; null unless the budget is active."""
-    requested_amount: Count | None
-    """The amount that was requested last and is not approved yet."""
-    approval_url: Url | None
-    """The page of the dashboard on which an owner approves it, while it waits for that."""
-    created_at: Time
-    ended_at: Time | None
-    """The time at which it was lost, revoked or ended."""
 
 
 class Checks(TypedDict):

@@ -25,7 +25,7 @@ SENT = {
     "checkout.session.partially_paid": "checkout.session.partially_paid",
     "checkout.session.late_payment": "checkout.session.late_payment",
 }
-REFUNDS = {"refund.created", "refund.updated", "refund.failed", "refund_budget.updated"}
+REFUNDS = {"refund.created", "refund.updated", "refund.failed"}
 # The type, and the event beside which Stripe's form has it.
 BESIDE = {
     "payment_intent.succeeded": "checkout.session.completed",
@@ -42,10 +42,7 @@ def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:
 
 def test_each_optional_type_is_chosen_by_a_name_of_its_own() -> None:
     named = choices()
-    assert (named["updated"], named["refund_budget_updated"]) == (
-        "refund.updated",
-        "refund_budget.updated",
-    )
+    assert named["updated"] == "refund.updated"
     assert tuple(named.values()) == OPTIONAL
 
 

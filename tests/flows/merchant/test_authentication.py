@@ -139,8 +139,6 @@ REFUNDS = [
     ("POST", "/v1/refunds"),
     ("POST", "/v1/refunds/{refund_id}"),
     ("POST", "/v1/refunds/{refund_id}/cancel"),
-    ("POST", "/api/checkout/refund_budget"),
-    ("POST", "/api/checkout/refund_budget/end"),
 ]
 
 

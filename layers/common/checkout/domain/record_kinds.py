@@ -16,7 +16,7 @@ from checkout.domain.ground.json_values import compact
 from checkout.domain.payment import mandate_transitions
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.machine import Change
-from checkout.domain.payment.mandate import Mandate, MandateEvent
+from checkout.domain.payment.mandate import MandateEvent
 from checkout.domain.refund import transitions as refund_transitions
 from checkout.domain.refund.public import public_refund
 from checkout.domain.refund.record import Refund, RefundEvent
@@ -32,13 +32,13 @@ class Subject:
     """A kind of records. `table` stores the records; their sealed fields are bound to this table.
 
     `events` are the events that can happen to such a record. `advance` applies the transitions of
-    this kind. `event` makes the webhook event of a change.
+    this kind. `event` makes the webhook event of a change, for the kinds whose tables name some.
     """
 
     table: str
     events: Any
     advance: Callable[..., Change[Any]]
-    event: Callable[..., WebhookEvent]
+    event: Callable[..., WebhookEvent] | None = None
 
 
 def _session_event(
@@ -127,31 +127,10 @@ def refund_event(
     )
 
 
-def _budget_event(
-    change: Change[Mandate], event_type: str, *, event_id: str, base_url: str
-) -> WebhookEvent:
-    from checkout.domain.refund.public import public_budget
-    from checkout.domain.stripe.refunds import budget_event_json
-
-    mandate = change.after
-    return WebhookEvent(
-        id=event_id,
-        merchant=mandate.merchant,
-        subject=mandate.id,
-        type=event_type,
-        body=compact(public_budget(mandate, base_url=base_url, now=change.at)),
-        created_at=change.at,
-        next_at=change.at,
-        stripe_body=budget_event_json(
-            mandate, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
-        ),
-    )
-
-
 _SUBJECTS: Final[Mapping[str, Subject]] = {
     SESSION: Subject("checkout_sessions", Event, transitions.advance, _session_event),
     REFUND: Subject("checkout_sessions", RefundEvent, refund_transitions.advance, _refund_event),
-    MANDATE: Subject("checkout_sessions", MandateEvent, mandate_transitions.advance, _budget_event),
+    MANDATE: Subject("checkout_sessions", MandateEvent, mandate_transitions.advance),
 }
 
 

@@ -96,7 +96,6 @@ class Case(StrEnum):
     ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_FAILING = "endpoint_failing"
     BUDGET_OVER = "budget_over"
-    BUDGET_REQUESTED = "budget_requested"
     KEY_ENDS = "key_ends"
 
 
@@ -249,7 +248,7 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 
 
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
-    """Yield the cases of the refund budget: it is over, or an owner was asked to approve one.
+    """Yield the case that the refund budget is over.
 
     The budget is also treated as over if, for a day, the wallet has not answered requests to renew
     the budget's token.
@@ -262,10 +261,6 @@ def _budget(mandate: Mandate | None, now: datetime) -> Iterator[ActionItem]:
         )
     elif mandate.rotating is not None and mandate.silent(now):
         yield ActionItem(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.rotating)
-    if mandate.wanted is not None:
-        yield ActionItem(
-            Case.BUDGET_REQUESTED, mandate.id, f"{mandate.wanted} a month", mandate.updated_at
-        )
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[ActionItem]:
@@ -291,7 +286,6 @@ TOPICS: Final[dict[Case, Topic]] = {
     Case.ENDPOINT_DISABLED: Topic.WEBHOOKS,
     Case.ENDPOINT_FAILING: Topic.WEBHOOKS,
     Case.BUDGET_OVER: Topic.ENDS,
-    Case.BUDGET_REQUESTED: Topic.ENDS,
     Case.KEY_ENDS: Topic.ENDS,
 }
 

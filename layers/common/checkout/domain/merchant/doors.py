@@ -29,7 +29,6 @@ class Door(Generic[Need]):
 
 COUNTED: Final = "up to the limit"
 OWN: Final = "what they have requested, up to the limit"
-NEVER: Final = "never"
 
 OPEN: Final = frozenset(  # routes that need no key
     {
@@ -59,11 +58,6 @@ API: Final[Mapping[tuple[str, str], Door[Scope]]] = {
     ("POST", "/api/checkout/refunds/{refund_id}/cancel"): Door(
         Scope.REFUND, "withholds a refund from its customer, or removes a note", OWN
     ),
-    ("GET", "/api/checkout/refund_budget"): Door(Scope.READ, "the budget"),
-    ("POST", "/api/checkout/refund_budget"): Door(
-        Scope.REFUND, "the amount that an owner is asked to approve", NEVER
-    ),
-    ("POST", "/api/checkout/refund_budget/end"): Door(Scope.REFUND, "ends the budget", NEVER),
     ("POST", "/v1/checkout/sessions"): Door(Scope.WRITE, "asks a customer for money"),
     ("GET", "/v1/checkout/sessions"): Door(Scope.READ, "customers' details"),
     ("GET", "/v1/checkout/sessions/{session_id}"): Door(Scope.READ, "customers' details"),

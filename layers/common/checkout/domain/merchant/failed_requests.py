@@ -1,4 +1,4 @@
-"""The newest refused requests of an API key, kept for a day, so that developers see what failed.
+"""The last refused requests of an API key, so that developers see what failed.
 
 A request without a valid key belongs to no merchant, so this log does not contain it.
 """
@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-KEPT: Final = timedelta(days=1)
-NEWEST: Final = 50  # of each key
-A_MINUTE: Final = 10  # further refusals are not written, so that a flood of them costs little
+KEPT: Final = timedelta(days=1)  # after the last one
+LAST: Final = 10  # of each key
 MESSAGE_MAX: Final = 300  # characters
 
 
@@ -37,15 +36,7 @@ class FailedRequests:
     version: int = 0
     entries: tuple[FailedRequest, ...] = ()
 
-    def since(self, now: datetime) -> tuple[FailedRequest, ...]:
-        """Return the refusals that are still kept at `now`, the newest first."""
-        return tuple(each for each in reversed(self.entries) if now < each.at + KEPT)
-
-    def with_one(self, refusal: FailedRequest) -> FailedRequests | None:
-        """Return the next version with this refusal; None if its minute already has A_MINUTE."""
-        minute = refusal.at - timedelta(minutes=1)
-        if sum(minute < each.at for each in self.entries) >= A_MINUTE:
-            return None
-        kept = [each for each in self.entries if refusal.at < each.at + KEPT]
+    def with_one(self, refusal: FailedRequest) -> FailedRequests:
+        """Return the next version, with this refusal."""
         short = replace(refusal, message=refusal.message[:MESSAGE_MAX])
-        return replace(self, version=self.version + 1, entries=tuple([*kept, short][-NEWEST:]))
+        return replace(self, version=self.version + 1, entries=(*self.entries, short)[-LAST:])

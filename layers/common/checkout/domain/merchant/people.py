@@ -54,7 +54,7 @@ class Scope(StrEnum):
     READ = "read"
     WRITE = "write"  # create sessions
     MANAGE = "manage"  # end a session, accept it as paid, give it up; webhook endpoints
-    REFUND = "refund"  # request and cancel refunds; request and end the refund budget
+    REFUND = "refund"  # request and cancel refunds
 
 
 # The scopes of a key unless others are chosen. `refund` is not among them, because this scope is

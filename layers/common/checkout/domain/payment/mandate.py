@@ -111,9 +111,9 @@ class Mandate(Record):
     `spent` is our own sum of what was paid in the period that began at `period`, in units of the
     limit. The sum continues when another grant is approved, because `start` stays the same.
 
-    `wanted` is a limit that was requested by API and is not approved yet. `asked`, `grant`,
-    `interact_url`, `approve_until` and `lease_until` belong to the approval that was requested
-    last. `over_at` is when the mandate was lost, revoked or ended.
+    `asked`, `grant`, `interact_url`, `approve_until` and `lease_until` belong to the approval that
+    was requested last. `over_at` is when the mandate was lost, revoked or ended. `wanted` was
+    written by release 0.1.0 for a request by API, and is not used.
 
     `later_json` is what a later release has stored with the mandate, unchanged.
     """
@@ -154,11 +154,6 @@ class Mandate(Record):
     def gone(self) -> bool:
         """Whether it ended without the merchant's doing, so that it has to be approved again."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
-
-    @property
-    def approval_waits(self) -> bool:
-        """Whether it waits for an owner: for a first or a new approval, or for another amount."""
-        return self.wanted is not None or self.gone or self.status is MandateStatus.PENDING
 
     def pays_for(self, merchant: Merchant) -> bool:
         """Whether it can pay: it is active, and for the merchant's present wallet and identity."""

@@ -8,8 +8,8 @@ and only the wallet's answer that the token is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 
-    A server may have requested an amount (flows/refund/budget_request.py). REQUESTED stores the
-    amount for the owner, who approves this amount or another one.
+    REQUESTED and the field `wanted` are of release 0.1.0, in which a server could request an
+    amount. An approval and an end remove the field.
     A1  Request the grant that the merchant approves in their own wallet: an amount a month, from a
         day that is never after the 28th. APPROVAL_ASKED stores this grant beside a grant in use.
     The merchant returns, and the callback's hash verifies.
@@ -59,7 +59,6 @@ from typing import Any, Final
 from checkout.domain.payment import machine
 from checkout.domain.payment.machine import ALWAYS, Change, Condition, Row, row
 from checkout.domain.payment.mandate import Mandate, MandateEvent, MandateStatus
-from checkout.domain.webhooks.event_types import BUDGET_UPDATED
 
 When = Condition[Mandate]
 IDLE = When("no approval is being redeemed", lambda m, now: not m.lease_live(now))
@@ -83,7 +82,7 @@ _OVER: Final = (*ROTATION, "rotate_at")
 _AGAIN: Final = (*ROTATION, "over_at")
 _NEW: Final = (*APPROVAL, *_AGAIN, "wanted")
 
-_S, _E, _TOLD = MandateStatus, MandateEvent, BUDGET_UPDATED
+_S, _E = MandateStatus, MandateEvent
 # fmt: off
 MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     # from                event                   to           when, and what goes
@@ -92,19 +91,19 @@ MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED, ("interact_url",)) for any_ in _S},
     **{(any_, _E.APPROVAL_KEPT):    Row(any_,     CLAIMED, ("lease_until",)) for any_ in _S},
     **{(any_, _E.APPROVAL_LOST):    Row(any_,     CLAIMED, APPROVAL) for any_ in _S},
-    **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW, _TOLD) for any_ in _S},
+    **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW) for any_ in _S},
     **{(any_, _E.GIVEN_BACK):       Row(any_,     ALWAYS, quiet=True) for any_ in _S},
     (_S.ACTIVE,  _E.SPENT):            Row(_S.ACTIVE,  NOT_ROTATING, quiet=True),
     (_S.ACTIVE,  _E.ROTATION_STARTED): Row(_S.ACTIVE,  FREE, quiet=True),
     (_S.ACTIVE,  _E.NOT_ROTATED):      Row(_S.ACTIVE,  ALWAYS, ("rotation_until",), quiet=True),
     (_S.ACTIVE,  _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, ROTATION, quiet=True),
-    (_S.ACTIVE,  _E.LOST):             Row(_S.LOST,    ALWAYS, _OVER, _TOLD),
-    (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER, _TOLD),
-    (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
-    (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
-    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
-    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
-    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+    (_S.ACTIVE,  _E.LOST):             Row(_S.LOST,    ALWAYS, _OVER),
+    (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER),
+    (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN),
+    (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN),
+    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED),
+    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED),
+    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED),
 }
 # fmt: on
 

@@ -1,4 +1,4 @@
-"""Refunds and the refund budget as the API and webhooks show them.
+"""Refunds as the API and webhooks show them.
 
 The types are in `checkout/answers.py`. They have no field for grants, tokens and interact
 addresses, so none of these can be shown. Amounts are in minor units of the currency.
@@ -6,14 +6,10 @@ addresses, so none of these can be shown. Amounts are in minor units of the curr
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from checkout.domain.ground.json_values import amount, optional_time, timestamp
-from checkout.domain.ground.money import minor_units
-from checkout.domain.payment.mandate import Mandate
 from checkout.domain.refund.record import Refund, RefundStatus
-from open_payments.models import Amount
 
 if TYPE_CHECKING:
     from checkout import answers
@@ -65,35 +61,4 @@ def public_refund(refund: Refund, *, base_url: str) -> answers.Refund:
         "metadata": dict(refund.metadata),
         "created_at": timestamp(refund.created_at),
         "ended_at": optional_time(refund.ended_at),
-    }
-
-
-def public_budget(mandate: Mandate, *, base_url: str, now: datetime) -> answers.RefundBudget:
-    """Return the budget's object at `now`.
-
-    `amount` is what the budget allows each month. `left` is what remains in this month, rounded
-    down. `spent` is `amount` less `left`, so because of the rounding it is never below what was
-    sent.
-    """
-    terms = mandate.terms
-    allowed = currency = spent = left = None
-    if terms is not None:
-        code, scale = terms.limit.asset_code, terms.limit.asset_scale
-        allowed, currency = minor_units(terms.limit), code.lower()
-        left = minor_units(Amount(mandate.left(now), code, scale))
-        spent = allowed - left
-    return {
-        "id": mandate.id,
-        "object": "refund_budget",
-        "status": mandate.status,
-        "amount": allowed,
-        "currency": currency,
-        "spent": spent,
-        "left": left,
-        "interval": "month",
-        "renews_at": timestamp(mandate.renews_at(now)) if mandate.active else None,
-        "requested_amount": minor_units(mandate.wanted) if mandate.wanted else None,
-        "approval_url": f"{base_url}/dashboard/budget" if mandate.approval_waits else None,
-        "created_at": timestamp(mandate.created_at),
-        "ended_at": optional_time(mandate.over_at),
     }

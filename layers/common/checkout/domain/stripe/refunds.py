@@ -10,13 +10,7 @@ from typing import Any, Final
 
 from checkout.domain.ground.grammar import REFUND_ID
 from checkout.domain.ground.money import minor_units
-from checkout.domain.payment.mandate import Mandate
-from checkout.domain.refund.public import (
-    pending_reason,
-    public_budget,
-    public_refund,
-    status_of,
-)
+from checkout.domain.refund.public import pending_reason, public_refund, status_of
 from checkout.domain.refund.record import Refund, RefundStatus
 from checkout.domain.stripe.objects import (
     balance_transaction,
@@ -110,12 +104,4 @@ def refund_event_json(
 ) -> str:
     """Return the `event` about a refund, as compact JSON."""
     shown = refund_object(refund, base_url=base_url)
-    return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
-
-
-def budget_event_json(
-    mandate: Mandate, *, event_id: str, event_type: str, base_url: str, at: datetime
-) -> str:
-    """Return the `event` about the budget in Stripe's form, as compact JSON."""
-    shown = public_budget(mandate, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)

@@ -1,6 +1,6 @@
 """The types of webhook events: one table for deliveries, the dashboard, the APIs and the docs.
 
-A stored event or endpoint may have a type that the table lacks, if a later release wrote it.
+A stored event or endpoint may have a type that the table lacks, if another release wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ PARTIALLY_PAID: Final = "checkout.session.partially_paid"
 REFUND_CREATED: Final = "refund.created"
 REFUND_UPDATED: Final = "refund.updated"
 REFUND_FAILED: Final = "refund.failed"
-BUDGET_UPDATED: Final = "refund_budget.updated"
 PAYMENT_SUCCEEDED: Final = "payment_intent.succeeded"
 CHARGE_REFUNDED: Final = "charge.refunded"
 PING: Final = "ping"
@@ -56,9 +55,6 @@ EVENTS: Final[Mapping[str, EventType]] = {
     REFUND_CREATED: EventType("A refund was requested", optional=True),
     REFUND_UPDATED: EventType("A refund was paid or canceled, or could not be sent", optional=True),
     REFUND_FAILED: EventType("A refund failed after a part was sent", optional=True),
-    BUDGET_UPDATED: EventType(
-        "The refund budget was approved or ended, or has to be approved again", optional=True
-    ),
     PAYMENT_SUCCEEDED: EventType(
         "A payment was made (only in Stripe’s form)", optional=True, beside=COMPLETED
     ),

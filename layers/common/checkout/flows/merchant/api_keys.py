@@ -6,10 +6,9 @@ does not show whether the key ever existed. The last full-access key without an 
 be revoked, because without it the merchant's server could not get a new key before the other keys
 expire.
 
-The refused requests of a key are stored so that its merchant can see them. Successful requests and
-requests without a valid key are not stored. The number of requests that are stored is limited for
-each process, and for each key per minute. So even in a flood of wrong requests, one request costs
-at most a read.
+The last refused requests of a key are stored so that its merchant can see them. Successful requests
+and requests without a valid key are not stored. Each process stores a limited number of them, so
+in a flood of wrong requests most cost nothing.
 """
 
 from __future__ import annotations
@@ -333,9 +332,7 @@ def note_failed_request(services: Services, key: ApiKey, refusal: FailedRequest)
     if services.limits.take(REFUSAL, key.id):
         return
     try:
-        after = services.failed_requests.of(key.id).with_one(refusal)
-        if after is not None:
-            services.failed_requests.put(after)
+        services.failed_requests.put(services.failed_requests.of(key.id).with_one(refusal))
     except CheckoutError:
         return
 
@@ -351,4 +348,4 @@ def failed_requests_of(
     key = next((each for each in keys if each.id == key_id), None)
     if key is None:
         raise ResourceMissing("No such API key.")
-    return key, services.failed_requests.of(key.id).since(services.clock.now())
+    return key, services.failed_requests.of(key.id).entries[::-1]

@@ -119,6 +119,7 @@ def _webhook_event(
         return None
     event_id = new_event_id(services.random_bytes)
     describe = subject_of(change.after.id).event
+    assert describe is not None
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
 
 

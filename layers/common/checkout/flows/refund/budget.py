@@ -61,11 +61,9 @@ def ask(services: PayServices, key: Actor, amount: int, margin: Margin = USUAL_M
 
     `margin` is how much more than its amount a refund may cost when nobody approves the refund. The
     margin applies once this budget is approved. Until then, the present budget remains in use.
-    Raises PermissionMissing as `budget_request.require_unlimited` does, AmountTooSmall,
-    AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantUnproven,
-    MerchantSuspended, MerchantWalletError.
+    Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState,
+    MerchantUnproven, MerchantSuspended, MerchantWalletError.
     """
-    budget_request.require_unlimited(key)
     value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
     require(merchant, Effect.BUDGET)
