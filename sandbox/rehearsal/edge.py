@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -45,6 +45,9 @@ class Edge(ThreadingHTTPServer):
         self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.host = host
         self.behind = port
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a connection that the client has closed."""
 
 
 class _Viewer(BaseHTTPRequestHandler):
