@@ -52,10 +52,13 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
     if moved:
         # Another revision publishes a version of each function, so that each alias is moved.
         overrides = {"TrafficShift": "AllAtOnce", "Revision": revision(chosen, moved)}
+    before = _wallets_of_before(account, chosen) if found and chosen.wallets else None
     with versions.remembered(account, chosen.stack) if found else nullcontext():
         sam(account, chosen, *more, overrides=overrides)
     if chosen.wallets:
         deploy_wallets(account, chosen)
+    if before:
+        account.client("dynamodb").put_item(TableName=chosen.wallets, Item=before)
     versions.prune(account, chosen.stack)
     if chosen.protected:
         formation.update_termination_protection(
@@ -72,6 +75,18 @@ def _usable(account: Account, name: str) -> dict[str, Any] | None:
     formation.delete_stack(StackName=name)
     formation.get_waiter("stack_delete_complete").wait(StackName=name)
     return None
+
+
+def _wallets_of_before(account: Account, chosen: Stage) -> dict[str, Any] | None:
+    """Return the record of the wallets, if they are still a part of the stage's own stack.
+
+    They were up to version 0.1.0. The deployment deletes their table.
+    """
+    tables = account.resources(chosen.stack, "AWS::DynamoDB::Table")
+    if "TestWalletsTable" not in tables:
+        return None
+    found = account.client("dynamodb").scan(TableName=tables["TestWalletsTable"])["Items"]
+    return found[0] if found else None
 
 
 def deploy_wallets(account: Account, chosen: Stage) -> None:

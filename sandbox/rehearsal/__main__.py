@@ -175,6 +175,7 @@ def _steps(
     shops["dev"].try_out(operator.environment, _say)
     size = earlier.upgrade_test_stage(operator, "dev", old)
     _say("upgraded", f"the test stage, whose wallets are a stack of their own; {size} bytes moved")
+    shops["dev"].wake_wallet()
     for shop in shops.values():
         shop.sell(print)
     for stage in STAGES:

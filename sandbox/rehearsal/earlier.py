@@ -54,9 +54,13 @@ def _variables(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def upgrade_test_stage(operator: stack.Operator, stage: str, packaged: Path) -> int:
-    """Upgrade a test stage, and put its wallets' record into their new table; return its bytes."""
+    """Upgrade a test stage; return the bytes of its wallets' record, which moves with it.
+
+    Raises RehearsalFailed if the record is another one afterwards.
+    """
     chosen, tables = operator.stage(stage), stack.client("dynamodb", operator.endpoint)
-    [record] = tables.scan(TableName=f"{chosen.stack}-test_wallets")["Items"]
+    before = tables.scan(TableName=f"{chosen.stack}-test_wallets")["Items"]
     operator.deploy(stage, packaged)
-    tables.put_item(TableName=chosen.wallets, Item=record)
-    return len(record["data"]["B"])
+    if tables.scan(TableName=chosen.wallets)["Items"] != before:
+        raise stack.RehearsalFailed("the upgrade lost the test wallets")
+    return len(before[0]["data"]["B"])

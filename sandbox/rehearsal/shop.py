@@ -92,6 +92,10 @@ class Shop:
             "EXTRA_CA_FILE": str(self.place.ca_file),
         }
 
+    def wake_wallet(self) -> None:
+        """Read the customer's wallet address, which may start a function on a busy machine."""
+        self._http.get(self._customer, headers={"Accept": "application/json"}).raise_for_status()
+
     def sell(self, say: Callable[[str], None]) -> None:
         """Have the customer buy something, and check the webhook."""
         self.buyer(say)()

@@ -218,7 +218,11 @@ def require_aws(arguments: list[str], *, whole: bool) -> None:
     service, operation, *rest = arguments
     options = {each.partition("=")[0][2:] for each in rest if each.startswith("--")}
     if (service, operation) == ("cloudformation", "deploy"):  # the CLI's own
-        assert options <= {"region", "stack-name", "template-file"}
+        assert options <= {"region", "stack-name", "template-file", "parameter-overrides"}
+        template = next((ROOT / each for each in rest if each.startswith("operations/")), None)
+        assert template is not None, "it names no template"
+        taken = set(re.findall(r"^  (\w+):$", parameters_in(template), re.MULTILINE))
+        assert {each.partition("=")[0] for each in rest if re.match(r"[A-Z]\w+=", each)} <= taken
         return
     operations = operations_of(service)
     assert operation in operations, f"aws {service} has no {operation}"
@@ -227,6 +231,11 @@ def require_aws(arguments: list[str], *, whole: bool) -> None:
     assert options <= named | GLOBAL, f"aws {service} {operation}: {options - named - GLOBAL}"
     required = {xform_name(each, "-") for each in taken.required_members} if taken else set()
     assert not whole or required <= options, f"aws {service} {operation}: {required - options}"
+
+
+def parameters_in(template: Path) -> str:
+    """Return the text of a template's parameters."""
+    return template.read_text("utf-8").partition("\nParameters:\n")[2].partition("\nRules:")[0]
 
 
 @cache

@@ -136,6 +136,38 @@ def test_a_test_stages_wallets_are_deployed_after_it_with_what_they_need_of_it(
         deploy.deploy(account, a_stage(TestWallets="true"))
 
 
+def test_an_upgrade_moves_the_wallets_out_of_the_stages_own_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were in it up to version 0.1.0."""
+    stage = in_state("UPDATE_COMPLETE")
+    stage["Stacks"][0]["Outputs"] = [
+        {"OutputKey": name, "OutputValue": name} for name in ("BaseUrl", "HttpApi", "Layers")
+    ]
+    before = {"id": {"S": "network"}, "data": {"B": b"wallets"}}
+    tables = {"TestWalletsTable": "checkout-test_wallets"}
+    written: list[dict[str, Any]] = []
+
+    class Before(FakeAccount):
+        def resources(self, stack: str, kind: str) -> dict[str, str]:
+            return tables if kind == "AWS::DynamoDB::Table" else {}
+
+        def client(self, service: str, region: str | None = None) -> Any:
+            if service != "dynamodb":
+                return super().client(service, region)
+            tables_of = super().client(service, region)
+            tables_of.put_item = lambda **request: written.append(request)
+            return tables_of
+
+    account = Before(describe_stacks=stage, scan={"Items": [before]})
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(wait=lambda: 0))
+    deploy.deploy(account, a_stage(TestWallets="true"))
+    assert written == [{"TableName": "checkout-wallets", "Item": before}]
+    tables.clear()
+    deploy.deploy(account, a_stage(TestWallets="true"))
+    assert len(written) == 1, "they have a stack of their own by now"
+
+
 # --- what SAM is given ---
 
 

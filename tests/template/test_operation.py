@@ -126,6 +126,7 @@ BOUNDS = {
     "MaximumEventAgeInSeconds": (60, 60),
     "MemorySize": (256, 1024),
     "PasswordLength": (40, 64),
+    "DeleteAfterDays": (7, 35),  # of the copies here, and of those elsewhere
     "RetentionInDays": (7, 7),  # of the test wallets' logs
     "EvaluationWindowSec": (300, 300),
     "ResponseCode": (429, 429),
