@@ -14,7 +14,13 @@ from typing import Final
 from fastapi import Response
 
 from checkout.domain.ground.money import from_minor_units
-from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
+from checkout.domain.links import (
+    METADATA_NAME,
+    NAME_MAX,
+    STOCK_MAX,
+    SUGGESTIONS_MAX,
+    PaymentLink,
+)
 from checkout.domain.merchant.doors import Door
 from checkout.domain.merchant.people import Actor, Right
 from checkout.domain.session.collect import (
@@ -37,7 +43,7 @@ from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
-from dashboard.view import USUAL_COLOR, readable
+from dashboard.view import USUAL_COLOR, readable, sum_of
 from open_payments.urls import origin
 from pay.looks import accent
 
@@ -49,6 +55,7 @@ BUTTON: Final = (
     'text-decoration:none">{text}</a>'
 )
 _NUMBERS: Final = tuple(range(1, QUESTIONS_MAX + 1))
+_SUGGESTIONS: Final = tuple(f"suggestion_{number}" for number in range(1, SUGGESTIONS_MAX + 1))
 USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
@@ -63,6 +70,8 @@ class LinkForm(Fields):
     description: str
     image: str
     at_once: str
+    smallest: str
+    largest: str
 
 
 class StockForm(Fields):
@@ -87,6 +96,7 @@ def _list(request: PageRequest, *, alert: str | None = None, status: int = 200) 
         typed=defaultdict(str, request.form),
         details=[(_field(each), text) for each, text in texts.ASKED.items()],
         numbers=_NUMBERS,
+        suggestions=_SUGGESTIONS,
         kinds=list(texts.ANSWER.items()),
         label_max=LABEL_MAX,
         description_max=DESCRIPTION_MAX,
@@ -109,6 +119,7 @@ def _one(
         section="/links",
         link=link,
         price=_price(key, link),
+        sum_of=partial(sum_of, key),
         url=_url(services, link),
         status_of=_status,
         asks=_asks(link.collect),
@@ -133,6 +144,7 @@ async def create(request: Form) -> Response:
             request.key,
             **request.read(LinkForm).model_dump(),
             asks={each: request.form.get(_field(each), "") for each in texts.ASKED},
+            suggestions=[request.form.get(each, "") for each in _SUGGESTIONS],
             questions=[_question(request.form, number) for number in _NUMBERS],
             reserve=reserve,
         )
@@ -194,11 +206,13 @@ def _button(services: DashboardServices, key: Actor, link: PaymentLink) -> str:
     """Return the HTML of a button in the merchant's color, which can be put on any page."""
     chosen = accent(merchants.get(services.merchants, key.merchant).accent_color)
     brand, ink = (chosen.brand, chosen.ink) if chosen else USUAL
-    text = escape(f"{link.name} – {_price(key, link)}")
+    text = escape(link.name if link.open_amount else f"{link.name} – {_price(key, link)}")
     return BUTTON.format(url=_url(services, link), brand=brand, ink=ink, text=text)
 
 
 def _price(key: Actor, link: PaymentLink) -> str:
+    if link.open_amount:
+        return f"From {sum_of(key, link.open_amount.smallest)}"
     price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
     return readable(price)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from checkout.domain.ground.addresses import PART_MAX, Fault, Part, PartAsked
 from checkout.domain.ground.errors import EmailInvalid, ParameterInvalid
 from checkout.domain.ground.providers import Provider, has_fields
 from checkout.domain.ground.typed_address import AddressMistake, mistake_in
+from checkout.domain.links import AMOUNT, OpenAmount
 from checkout.domain.session.collect import Collect, Detail, Place, Question, QuestionKind
 from checkout.domain.session.customer_details import ANSWER, MAX, SAME, country_of
 from checkout.web import validated
@@ -89,7 +90,8 @@ class Group:
     from `countries`, and the country determines the fields. `kept` has the texts of parts that this
     country does not have, by the names of their fields, in case the customer goes back to the other
     country. If `same` is true, the customer can use the shipping address here, and `copied` is true
-    if they do. `counts` is true for the group that asks for the quantity.
+    if they do. `counts` is true for the group that asks for the quantity. `suggestions` are the
+    amounts before the field for another amount, each in minor units and as text.
     """
 
     asks: tuple[Ask, ...]
@@ -102,6 +104,7 @@ class Group:
     same: bool = False
     copied: bool = False
     counts: bool = False
+    suggestions: tuple[tuple[int, str], ...] = ()
 
     @property
     def turns(self) -> bool:
@@ -171,6 +174,40 @@ def groups(
     if collect.questions:
         found.append(Group(asks=tuple(_question(form, each) for each in collect.questions)))
     return found
+
+
+def amount_group(
+    bounds: OpenAmount,
+    price: Callable[[int], str],
+    reader: Reader,
+    typed: Mapping[str, str],
+    wrong: Mapping[str, Fault],
+    *,
+    usual: str,
+    clear: tuple[str, ...],
+) -> Group:
+    """Return the field for an amount that customers choose. `usual` is its text until one is typed.
+
+    `clear` has the ways to type an amount that can be read in two ways, so that the error says
+    this.
+    """
+    texts = reader.texts
+    said = {"least": price(bounds.smallest), "most": price(bounds.largest)}
+    asked = _Form(typed, wrong, reader).ask(
+        AMOUNT,
+        texts["buy.amount.other" if bounds.suggestions else "buy.amount"],
+        longest=31,
+        said=texts.text("buy.invalid.unclear", clear=" / ".join(clear))
+        if clear
+        else texts.text("buy.invalid.amount", **said),
+        usual=usual,
+        required=True,
+        inputmode="decimal",
+        dir="ltr",
+        hint=texts.text("buy.amount.bounds", **said),
+    )
+    suggestions = tuple((each, price(each)) for each in bounds.suggestions)
+    return Group(asks=(asked,), suggestions=suggestions)
 
 
 def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:

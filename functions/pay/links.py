@@ -6,6 +6,7 @@ Only its form creates a session, and only if our own page sent the form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,7 +16,8 @@ from checkout.domain.ground.addresses import Fault
 from checkout.domain.ground.errors import Conflict, ParameterInvalid
 from checkout.domain.ground.grammar import is_http
 from checkout.domain.ground.money import from_minor_units
-from checkout.domain.links import PaymentLink, quantity_of
+from checkout.domain.ground.typed_amount import clear_spellings
+from checkout.domain.links import AMOUNT, PaymentLink, quantity_of
 from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.session import customer_details
@@ -29,7 +31,6 @@ from pay import browser, forms, looks, pages, render
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
 from pay.headers import READ, CustomersOnly
-from pay.language import Reader
 from pay.view import initial_of, shop_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
@@ -39,7 +40,7 @@ AGAIN: Final = "again"  # the URL parameter for a visitor whose last checkout he
 
 @router.api_route("", methods=READ)
 async def offer(services: Injected, request: Request, link_id: str) -> Response:
-    """Return the page with the price. This reads the link and writes nothing."""
+    """Return the page of the item. This reads the link and writes nothing."""
     counted(services, request)
     return _page(services, request, purchase.shown_link(services, link_id))
 
@@ -61,10 +62,14 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     quantity = quantity_of(typed.get(forms.QUANTITY, "1"), link.quantity_max)
     if quantity is None:
         wrong = {forms.QUANTITY: Fault.INVALID} | wrong
+    amount = link.chosen(typed, merchants.get(services.merchants, link.merchant))
+    if link.open_amount and amount is None:
+        wrong = wrong | {AMOUNT: Fault.INVALID if typed.get(AMOUNT) else Fault.MISSING}
     if quantity is None or (wrong and link.sells):
         return _page(services, request, link, typed=typed, wrong=wrong)
+    visit = typed.get("visit", "")
     try:
-        begun = purchase.begin(services, link, typed.get("visit", ""), client, details, quantity)
+        begun = purchase.begin(services, link, visit, client, details, quantity, amount)
     except ParameterInvalid:  # the page's own nonce is missing
         return _page(services, request, link, typed=typed, unproven=True)
     except Conflict:
@@ -109,13 +114,39 @@ def _page(
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
-    offered = _offer(services, link, merchant, reads)
+    scale = merchant.asset_scale
+
+    def price(minor: int) -> str:
+        return reads.price(from_minor_units(minor, currency=link.currency, wallet_scale=scale))
+
+    offered = _offer(services, link, merchant, price)
     if not refused and not link.sells and purchase.continues(services, link, known):
         # This customer already holds one of the last items, so they can continue.
         offered["sells"] = True
     allow_pictures(request, [origin(link.image)] if link.image else [])
     if unproven:
         status = 403
+    groups = forms.groups(
+        link.collect,
+        reads,
+        forms.usual_country(reads, request.headers.get("accept-language", "")),
+        typed or {},
+        wrong or {},
+        most=link.offered if link.quantity_max > 1 else None,
+        left=status == 409,
+    )
+    if link.open_amount:
+        text, wished = (typed or {}).get(AMOUNT, ""), request.query_params.get(AMOUNT, "")
+        amount = forms.amount_group(
+            link.open_amount,
+            price,
+            reads,
+            typed or {},
+            wrong or {},
+            usual=wished if link.chosen({AMOUNT: wished}, merchant) else "",
+            clear=clear_spellings(text, currency=link.currency, wallet_scale=scale),
+        )
+        groups.append(amount)
     return render.page(
         request,
         reads,
@@ -126,15 +157,7 @@ def _page(
         again=AGAIN in request.query_params,
         refused=refused,
         unproven=unproven,
-        groups=forms.groups(
-            link.collect,
-            reads,
-            forms.usual_country(reads, request.headers.get("accept-language", "")),
-            typed or {},
-            wrong or {},
-            most=link.offered if link.quantity_max > 1 else None,
-            left=status == 409,
-        ),
+        groups=groups,
         asks=bool(link.collect),
         turned=turned,
         wrong=wrong,
@@ -142,28 +165,23 @@ def _page(
 
 
 def _offer(
-    services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader
+    services: PayServices, link: PaymentLink, merchant: Merchant, price: Callable[[int], str]
 ) -> dict[str, Any]:
-    """Return the link as its page shows it.
+    """Return the link as its page shows it. It has no price if customers choose the amount.
 
     If customers can choose the quantity, `sums` are the totals for one item, two items and so on.
     """
     path = _path(services, link)
     mark = looks.logo_mark(merchant.logo)
-
-    def price(quantity: int) -> str:
-        total = link.unit_amount * quantity
-        scale = merchant.asset_scale
-        return reads.price(from_minor_units(total, currency=link.currency, wallet_scale=scale))
-
+    counts = range(1, link.offered + 1) if link.quantity_max > 1 else ()
     return {
         **shop_of(merchant, link.success_url),
         "name": link.name,
         "description": link.description,
         "picture": link.image,
         "goods_initial": initial_of(link.name),
-        "price": price(1),
-        "sums": tuple(map(price, range(1, link.offered + 1))) if link.quantity_max > 1 else (),
+        "price": None if link.open_amount else price(link.unit_amount),
+        "sums": tuple(price(link.unit_amount * each) for each in counts),
         "sells": link.sells and allows(merchant, Effect.SALE),
         "limited": link.limited,
         "stopped": link.stopped_at is not None,

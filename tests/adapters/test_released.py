@@ -23,9 +23,14 @@ from tests.released import kinds
 READ_FIRST: frozenset[str] = frozenset()
 # The members that the last release loses when it writes such a record. It was decided for each
 # of them that this does no harm for the time of an upgrade, or the changelog says what does.
+# A payment link whose customers choose the amount is sold by the last release at `unit_amount`, the
+# first suggestion, and keeps its bounds, because that release writes no link again.
 # A session whose cart the last release writes again is no longer found by its customer's name. That
 # release writes a cart again when details or metadata change, and when it erases a customer.
-LOST: dict[str, set[str]] = {"session": {"cart.customer_marks"}}
+LOST: dict[str, set[str]] = {
+    "session": {"cart.customer_marks"},
+    "link": {"open_amount"},
+}
 
 Stored = dict[str, list[dict[str, Any]]]
 

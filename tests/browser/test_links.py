@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from checkout.domain.ground.addresses import Address
+from checkout.domain.links import OpenAmount
 from checkout.domain.session.collect import Collect, Detail, Question, QuestionKind
 from checkout.domain.session.collect import Place as Asked
 from checkout.domain.session.customer_details import CustomerDetails
@@ -103,9 +104,15 @@ def test_axe_finds_nothing_on_the_page_of_a_link_in_any_state(
     with pages.merchant(**PANEL):
         asks = world.link(left=3, **ASKING)
         goods = world.link(**PICTURED, **GOODS)
-        for link in (world.link(left=3), world.link(left=0), stopped, asks, goods):
+        gift = world.link(**GIFT, **ASKING)
+        for link in (world.link(left=3), world.link(left=0), stopped, asks, goods, gift):
             page.goto(f"{pages.base}/buy/{link.id}")
             assert faults(page, axe) == []
+        page.get_by_label("Another amount").fill("1,250")
+        page.get_by_label("E-mail").fill("ana@example.com")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#amount-error")).to_be_visible()
+        assert faults(page, axe) == []
     for path in (f"/buy/{world.link().id}?again=1", "/"):
         page.goto(f"{pages.base}{path}")
         assert faults(page, axe) == []
@@ -150,13 +157,94 @@ PICTURED: dict[str, Any] = {
 }
 
 
+GIFT: dict[str, Any] = {
+    "name": "Thank you",
+    "open_amount": OpenAmount(100, 500_000, (500, 1_000, 2_000, 5_000)),
+    "unit_amount": 500,
+}
+
+
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("language", ["ar", "de", "en", "es", "fr", "hi", "pt", "sw"])
+def test_a_gift_is_one_click_or_an_own_amount(
+    browser: Browser, pages: Served, language: str, script: bool
+) -> None:
+    link = pages.world.link(**GIFT)
+    context = new_context(browser, script=script, wide=False, tag=language)
+    page = context.new_page()
+    for by_button, total in ((True, 1_000), (False, 1_250)):
+        page.goto(f"{pages.base}/buy/{link.id}")
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        expect(page.locator("#amount")).to_have_value("")
+        if by_button:
+            page.locator("[name=suggestion]").nth(1).click()
+        else:
+            page.locator("#amount").fill("12,50")
+            page.locator("#amount").press("Enter")  # it presses no suggestion
+        expect(page).to_have_url(re.compile("/pay/cs_"))
+        session = pages.world.session(page.url.rpartition("/")[2])
+        assert (session.amount_total, session.receive.value) == (total, total)
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("asset", "currency", "typed", "units"),
+    [
+        (("JPY", 0), "jpy", "1250", 1_250),
+        (("KWD", 3), "kwd", "1.250", 1_250),
+        (("EUR", 9), "eur", "12.50", 12_500_000_000),
+    ],
+)
+def test_a_gift_is_exact_in_other_currencies(
+    browser: Browser,
+    pages: Served,
+    asset: tuple[str, int],
+    currency: str,
+    typed: str,
+    units: int,
+) -> None:
+    context = new_context(browser, script=False, wide=False)
+    page = context.new_page()
+    with pages.merchant(asset_code=asset[0], asset_scale=asset[1]):
+        pages.world.clock.pass_time(120)  # the merchant's record is kept for a minute
+        link = pages.world.link(**GIFT, currency=currency)
+        page.goto(f"{pages.base}/buy/{link.id}?amount={typed}")
+        expect(page.locator("#amount")).to_have_value(typed)
+        page.get_by_role("button", name="Continue").click()
+        expect(page).to_have_url(re.compile("/pay/cs_"))
+        session = pages.world.session(page.url.rpartition("/")[2])
+        assert (session.amount_total, session.receive.value) == (1_250, units)
+    pages.world.clock.pass_time(120)
+    context.close()
+
+
+def test_a_browser_itself_asks_for_the_amount_but_not_where_a_suggestion_was_pressed(
+    browser: Browser, pages: Served
+) -> None:
+    link = pages.world.link(**GIFT)
+    context = new_context(browser, wide=False)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{link.id}")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("#amount:invalid")).to_be_focused()
+    expect(page).to_have_url(re.compile("/buy/plink_"))
+    page.get_by_role("button", name="$50.00").click()
+    expect(page).to_have_url(re.compile("/pay/cs_"))
+    context.close()
+
+
 def test_the_button_is_in_sight_on_a_phone_and_covers_no_field_that_has_the_focus(
     browser: Browser, pages: Served
 ) -> None:
     context = new_context(browser, script=False, wide=False)
     page = context.new_page()
     page.set_viewport_size({"width": 375, "height": 667})
-    for link in (pages.world.link(**PICTURED, **ASKING), pages.world.link(**PICTURED, **GOODS)):
+    gift = pages.world.link(**GIFT, **ASKING)
+    for link in (
+        pages.world.link(**PICTURED, **ASKING),
+        pages.world.link(**PICTURED, **GOODS),
+        gift,
+    ):
         page.goto(f"{pages.base}/buy/{link.id}")
         bar = page.locator(".pay")
         assert edges(bar)[1] <= 667
@@ -288,9 +376,11 @@ def asking(questions: tuple[Question, ...]) -> dict[str, str]:
     return {"collect_json": Collect(asked=none, required=none, questions=questions).to_json()}
 
 
-def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:
+@pytest.mark.parametrize("gift", [False, True])
+def test_the_page_of_a_link_is_light(browser: Browser, pages: Served, gift: bool) -> None:
     page = new_context(browser).new_page()
-    page.goto(f"{pages.base}/buy/{pages.world.link(left=3).id}")
+    link = pages.world.link(left=3, **(GIFT if gift else {}))
+    page.goto(f"{pages.base}/buy/{link.id}")
     loaded: list[int] = page.evaluate(
         """["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
             .map(one => one.transferSize)"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.domain.links import PaymentLink
+from checkout.domain.links import OpenAmount, PaymentLink
 from checkout.domain.session.customer_details import Detail
 from checkout.flows.links.manage import PAGE
 from tests.support.basics import a_link
@@ -76,6 +76,60 @@ def test_the_name_the_price_and_the_questions_of_a_link_stay_whatever_is_sent(
     assert after.collect_json == before.collect_json
 
 
+def test_of_a_link_whose_customers_choose_the_amount_the_bounds_stay_too(
+    shop: Dashboard, browser: Browser
+) -> None:
+    path = made(browser, amount="", smallest="2", suggestion_1="5")
+    before = link_at(shop, path)
+    for form in [each for each in paths("POST") if each.startswith("/links/{link_id}/")]:
+        sent = {"amount": "1", "smallest": "1", "largest": "9", "suggestion_1": "3"}
+        browser.post(form.replace("/links/{link_id}", path), sent)
+    assert link_at(shop, path).open_amount == before.open_amount == OpenAmount(200, 1000000, (500,))
+
+
+def test_customers_may_choose_the_amount(shop: Dashboard, browser: Browser) -> None:
+    path = made(
+        browser,
+        name="Tip",
+        amount="",
+        smallest="1",
+        largest="500",
+        suggestion_1="10",
+        suggestion_2="",
+        suggestion_3="2.50",
+        suggestion_4="10.00",
+        stock="3",
+    )
+    link = link_at(shop, path)
+    assert link.open_amount == OpenAmount(100, 50_000, (250, 1_000))
+    assert link.unit_amount == 250  # at which the last release sells
+    page = browser.get(path).page
+    assert "Price From 1.00 USD" in page.main
+    assert "Largest amount 500.00 USD" in page.main
+    assert "Suggestions 2.50 USD, 10.00 USD" in page.main
+    assert page.one("textarea", id="button").text[0].strip().endswith(">Tip</a>")
+    assert "Tip Active 3 left From 1.00 USD" in browser.get("/links").page.main
+    poster = browser.get(f"{path}/poster").page.main
+    assert "You choose the amount" in poster
+    assert "USD" not in poster
+
+
+@pytest.mark.parametrize(
+    ("asset", "largest"),
+    [(("USD", 2), 1_000_000), (("JPY", 0), 1_000_000), (("KWD", 3), 10_000_000)],
+)
+def test_without_a_largest_amount_there_is_a_usual_one(
+    shop: Dashboard, browser: Browser, asset: tuple[str, int], largest: int
+) -> None:
+    code, scale = asset
+    shop.services.merchants.replace(shop.merchant().changed(asset_code=code, asset_scale=scale))
+    path = made(browser, amount="", smallest="20")
+    smallest = 20 * 10**scale
+    assert link_at(shop, path).open_amount == OpenAmount(smallest, largest, ())
+    assert link_at(shop, path).unit_amount == smallest
+    assert "Suggestions None" in browser.get(path).page.main
+
+
 def test_the_button_has_the_merchants_color(browser: Browser) -> None:
     fields = {"name": "Shop", "accent_color": "#ffee00", "locale": "en"}
     assert browser.post("/settings", fields).status == 303
@@ -127,6 +181,18 @@ def test_the_poster_shows_the_picture_of_the_item_and_may_load_no_other(browser:
         ({"at_once": "100"}, "from 1 to 99"),
         ({"description": "x" * 501}, "The description must be at most 500"),
         ({"image": "http://shop.example/tea.webp"}, "https"),
+        ({"smallest": "1"}, "leave the price and the largest quantity empty"),
+        ({"smallest": "1", "amount": "", "at_once": "2"}, "leave the price and the largest quant"),
+        ({"largest": "5", "amount": ""}, "This is not an amount of USD"),
+        ({"suggestion_4": "5", "amount": ""}, "This is not an amount of USD"),
+        ({"smallest": "0.00", "amount": ""}, "The smallest amount must be more than zero"),
+        ({"smallest": "0.09", "amount": ""}, "The smallest amount must be at least 0.10 USD"),
+        ({"smallest": "5", "largest": "4.99", "amount": ""}, "largest amount is below the small"),
+        ({"smallest": "20000", "amount": ""}, "The largest amount is below the smallest"),
+        ({"smallest": "5", "largest": "99999999999", "amount": ""}, "The largest amount must be"),
+        ({"smallest": "5", "suggestion_1": "4", "amount": ""}, "is not between the smallest"),
+        ({"smallest": "5", "suggestion_2": "10000.01", "amount": ""}, "is not between the small"),
+        ({"smallest": "5", "suggestion_3": "six", "amount": ""}, "This is not an amount of USD"),
     ],
 )
 def test_what_is_wrong_is_said_and_what_was_typed_stays(

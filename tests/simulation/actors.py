@@ -1,5 +1,5 @@
-"""The actors of a world: customers with their tabs, merchants, a forger, somebody who pays from
-outside, the clean-up's queue, and the schedule.
+"""The actors of a world: customers with their tabs, merchants, givers, a forger, somebody who pays
+from outside, the clean-up's queue, and the schedule.
 
 They do what people do: hesitate, decline, close tabs, press twice, come back. They know only the
 product's answers.
@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.dynamo import index_keys
-from checkout.domain.links import PaymentLink
+from checkout.domain.ground.errors import ParameterInvalid
+from checkout.domain.links import OpenAmount, PaymentLink
 from checkout.domain.payment.events import Event
 from checkout.domain.payment.in_flight import Attention
 from checkout.domain.session.collect import Collect, Detail
 from checkout.domain.session.customer_details import CustomerDetails
 from checkout.domain.session.new import NewSession
 from checkout.domain.session.record import LineItem, Session, Status
+from checkout.flows import merchants
 from checkout.flows.links import purchase
 from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
@@ -51,15 +53,18 @@ EARLY: Final = 0.25  # of the storms: money comes while its session waits for it
 ASKS: Final = 0.2  # of the storms: sessions ask for details before the wallet
 CROSSED: Final = 0.05  # of the storms: others write while a callback is frozen
 STUMBLE: Final = 0.1  # of the storms: wallets cannot take an approval for a while
+CHOSEN: Final = 0.5  # of the storms at a payment link: customers choose the amount
+OPEN_AMOUNT: Final = OpenAmount(10, 20_000, (500, 2_000))
 # Each of these in every storm: how some seeded bugs are hunted.
 EARLY_MONEY: Final = "money comes before the approval"
 LATE_MONEY: Final = "money comes after the end"
 CROSSED_CLAIMS: Final = "others write while a callback is frozen"
 ASKED_DETAILS: Final = "sessions ask for details"
 STUMBLING_WALLETS: Final = "wallets stumble at the approval"
+CHOSEN_AMOUNTS: Final = "customers choose the amount"
 IN_ALL_STORMS: Final = (
     *(EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS, ASKED_DETAILS),
-    STUMBLING_WALLETS,
+    *(STUMBLING_WALLETS, CHOSEN_AMOUNTS),
 )
 
 
@@ -89,7 +94,7 @@ class Merchant:
 
     def run(self) -> None:
         world, rng = self.world, self.world.rng
-        session_id = self._order() if world.link is None else self._buy(world.link)
+        session_id = self._begin(world.link)
         if session_id is None:
             return
         world.sessions.append(session_id)
@@ -112,6 +117,13 @@ class Merchant:
             world.scheduler.spawn(f"watcher {self.number}", Watcher(world, session_id).run)
         if rng.random() < 0.35:
             self._change_mind(session_id)
+
+    def _begin(self, link: PaymentLink | None) -> str | None:
+        if link is None:
+            return self._order()
+        if link.open_amount is not None:
+            return Giver(self.world, link, self.number).buy()
+        return self._buy(link)
 
     def _decide(self, session_id: str) -> None:
         """Look into the dashboard now and then; accept a partial payment, or give it up."""
@@ -220,6 +232,95 @@ class Merchant:
             if session is not None and (session.terminal or session.status is until):
                 return
             world.scheduler.sleep(rng.randrange(100, 3_000))
+
+
+class Giver:
+    """One who chooses the amount at a payment link: mistypes it, sends it again, takes another.
+
+    The draws are apart from those of the world.
+    """
+
+    def __init__(self, world: SimWorld, link: PaymentLink, number: int) -> None:
+        self.world = world
+        self.link = link
+        self.number = number
+        self.rng = world.apart(f"giver {number}")
+
+    def buy(self) -> str | None:
+        """Send the form until there is an answer; at times, go back and send another amount."""
+        world, rng = self.world, self.rng
+        if rng.random() < 0.5:
+            self._mistype()
+        amount = self._drawn()
+        begun: set[str] = set()
+        for _ in range(6):
+            session_id = self._send(self._typed(amount), amount)
+            if session_id is not None:
+                begun.add(session_id)
+                if rng.random() < 0.7:
+                    break
+            world.scheduler.sleep(rng.randrange(500, 5_000))
+        if len(begun) > 1:
+            world.checker.fail("one_session_per_visit", f"{len(begun)} sessions")
+        first = next(iter(sorted(begun)), None)
+        if first is None or rng.random() < 0.5:
+            return first
+        # Another amount is another purchase. It is sent once: each time, it would be one more.
+        world.orders += 1
+        other = self._drawn()
+        return self._send(self._typed(other), other) or first
+
+    def _drawn(self) -> int:
+        bounds, rng = OPEN_AMOUNT, self.rng
+        edges = (bounds.smallest, bounds.largest, *bounds.suggestions)
+        return (*edges, *(rng.randrange(bounds.smallest, bounds.largest) for _ in edges))[
+            rng.randrange(2 * len(edges))
+        ]
+
+    def _typed(self, amount: int) -> dict[str, str]:
+        """Return a form with this amount: a suggestion, or as people type it."""
+        if amount in OPEN_AMOUNT.suggestions and self.rng.random() < 0.5:
+            return {"suggestion": str(amount), "amount": ""}
+        if self.world.currency == "jpy":
+            return {"amount": str(amount)}
+        whole, cents = f"{amount // 100}", f"{amount % 100:02d}"
+        typed = (f"{whole}.{cents}", f"{whole},{cents}", f"{whole}.{cents}".rstrip("0").rstrip("."))
+        return {"amount": typed[self.rng.randrange(3)]}
+
+    def _mistype(self) -> None:
+        """Send what the link does not allow: nothing is sold."""
+        factor = 1 if self.world.currency == "jpy" else 100
+        below, above = OPEN_AMOUNT.smallest - 1, OPEN_AMOUNT.largest + 1
+        forms = (
+            {"amount": f"{below // factor}.{below % factor:02d}" if factor > 1 else str(below)},
+            {"amount": f"{above // factor}.{above % factor:02d}" if factor > 1 else str(above)},
+            {"amount": "1,250"},
+            {"amount": ""},
+            {"suggestion": "700", "amount": ""},
+        )
+        wrong = forms[self.rng.randrange(len(forms))]
+        if self._send(wrong, None) is not None:
+            self.world.checker.fail("only_what_is_allowed_is_sold", f"{wrong}")
+
+    def _send(self, typed: dict[str, str], amount: int | None) -> str | None:
+        """Send the form as the page's route does; return the session to which it leads."""
+        world = self.world
+
+        def begin(services: PayServices) -> purchase.Begun:
+            link = purchase.load_link(services, self.link.id)
+            chosen = link.chosen(typed, merchants.get(services.merchants, link.merchant))
+            if chosen is None:
+                raise ParameterInvalid("the page is shown again", param="amount")
+            visit = f"{self.number:022d}"
+            return purchase.begin(services, link, visit, "nobody", amount=chosen)
+
+        world.checker.sends(amount)
+        answer = world.request("buy", begin)
+        if answer.value is None:
+            return None
+        session_id: str = answer.value.session_id
+        world.checker.chosen(session_id, amount)
+        return session_id
 
 
 class Reader:

@@ -108,6 +108,8 @@ class Checker:
         self._accepted: set[str] = set()  # actors whose payment a wallet has just accepted
         self._at_once: set[str] = set()  # actors whose first write since then is under way
         self._grown: set[str] = set()  # sessions with what a later release has stored
+        self._forms: set[int | None] = set()  # the amounts that customers have chosen
+        self._chosen: dict[str, int] = {}  # session -> the amount that its form held
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -225,8 +227,33 @@ class Checker:
         if kept:
             self._grown.add(after.id)
 
+    def sends(self, amount: int | None) -> None:
+        """A customer sends the form of a payment link; None: an amount that is not allowed."""
+        self._forms.add(amount)
+
+    def chosen(self, session_id: str, amount: int | None) -> None:
+        """The form with this amount leads to this session."""
+        session = self._sessions[session_id]
+        total = sum(each.unit_amount * each.quantity for each in session.line_items)
+        if amount is None or (session.amount_total, total) != (amount, amount):
+            self.fail("the_total_is_what_the_form_held", f"{session.amount_total}, not {amount}")
+            return
+        self._chosen[session_id] = amount
+
+    def _chosen_in_the_ledger(self) -> None:
+        """The shop's wallet expects what the form held, in its own units."""
+        for session_id, amount in self._chosen.items():
+            units = self._sessions[session_id].receive
+            digits = 0 if units.asset_code == "JPY" else 2
+            for each in self._incoming[session_id]:
+                money = self._world.network.state.incoming[each].amount
+                if money is None or money.value != amount * 10 ** (units.asset_scale - digits):
+                    self.fail("the_ledger_has_what_the_form_held", f"{money}, not {amount}")
+
     def _asked(self, after: Session) -> None:
-        """The wallet is asked for the price, in its own units."""
+        """The wallet is asked for the price, in its own units; this may be a chosen amount."""
+        if self._world.gifts and after.amount_total not in self._forms:
+            self.fail("sold_at_a_chosen_amount", f"{after.amount_total} of {self._forms}")
         price = sum(each.unit_amount * each.quantity for each in after.line_items)
         digits = 0 if after.currency == "jpy" else 2
         asked = after.receive
@@ -796,6 +823,7 @@ class Checker:
 
     def finished(self) -> None:
         """Faults off, and the time is up by which everything must be decided."""
+        self._chosen_in_the_ledger()
         for session in self._sessions.values():
             received = self.received(session.id)
             told = f"{session.status} {session.phase} check_at {session.check_at}"

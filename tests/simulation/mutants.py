@@ -178,6 +178,8 @@ _APPROVE: Final = "checkout.flows.session.approve"
 _COMPLETION: Final = "checkout.flows.session.completion"
 _OUTSIDE: Final = "checkout.flows.session.unsolicited_payments"
 _PREPARE: Final = "checkout.flows.session.prepare"
+_PURCHASE: Final = "checkout.flows.links.purchase"
+_LINK: Final = "checkout.domain.links:PaymentLink"
 _RECONCILE: Final = "checkout.flows.session.reconcile"
 _TRANSITIONS: Final = "checkout.domain.session.transitions"
 _DELIVER: Final = "checkout.flows.webhooks.deliver"
@@ -858,6 +860,62 @@ SALE_MUTANTS: Final = (
         "if session.lacks_details and session.status_at(services.clock.now()) is Status.OPEN:",
         "if False:",
         only=actors.ASKED_DETAILS,
+    ),
+    line(
+        "a purchase that begins anew forgets the chosen amount",
+        f"{_PURCHASE}:begin",
+        "new_visit(services), client, details, quantity, amount)",
+        "new_visit(services), client, details, quantity)",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "another amount is the same purchase",
+        f"{_PURCHASE}:_fingerprint",
+        "[] if amount is None else [amount]",
+        "[]",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "a link sells at its usual amount, whatever was chosen",
+        f"{_LINK}.opened",
+        "self.unit_amount if amount is None else amount",
+        "self.unit_amount",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "an amount below the smallest is sold",
+        f"{_LINK}.chosen",
+        "bounds.smallest <= amount <= bounds.largest",
+        "amount <= bounds.largest",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "an amount above the largest is sold",
+        f"{_LINK}.chosen",
+        "bounds.smallest <= amount <= bounds.largest",
+        "bounds.smallest <= amount",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "a suggestion is taken as it was sent",
+        f"{_LINK}.chosen",
+        ".get(typed[SUGGESTION])",
+        ".get(typed[SUGGESTION], int(typed[SUGGESTION]))",
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "an amount that can be read in two ways is guessed",
+        "checkout.domain.ground.typed_amount:typed_amount",
+        'raise ParameterInvalid(f"“{text}” can be read in two ways. Type {clear}.", param=param)',
+        'text = clear.rpartition(" ")[2]',
+        only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "decimals that were not typed are not added",
+        "checkout.domain.ground.typed_amount:typed_amount",
+        'fraction.ljust(digits, "0")',
+        "fraction",
+        only=actors.CHOSEN_AMOUNTS,
     ),
     line(
         "an unknown outcome counts as not sent",

@@ -227,7 +227,11 @@ class SimWorld:
         crossed = comes and self.apart("crosser's chance").random() < actors.CROSSED
         stumbles = comes and self.apart("stumbles").random() < actors.STUMBLE
         self.asks = comes and self.apart("details asked").random() < actors.ASKS
+        # Customers choose the amount at the world's payment link.
+        at_link = comes and seed % 4 == 1 and seed % 32 != 21
+        self.gifts = at_link and self.apart("amounts chosen").random() < actors.CHOSEN
         if stormy:
+            self.gifts |= only == actors.CHOSEN_AMOUNTS
             self.asks |= only == actors.ASKED_DETAILS
             self.late_money |= only == actors.LATE_MONEY
             self.early_money |= only == actors.EARLY_MONEY
@@ -832,15 +836,18 @@ class SimWorld:
         """In some worlds all is sold at a payment link, of which fewer are left than are wanted.
 
         In some of these, each of the two items lies in a row of its own; in others, of three items
-        every second customer wants two, which the last release does not know.
+        every second customer wants two, which the last release does not know. In half of the
+        others, customers choose the amount.
         """
-        if self.profile != "storm" or self.seed % 4 != 1:
+        if self.profile != "storm" or (self.seed % 4 != 1 and not self.gifts):
             return None
         left, rows = 1 + self.seed % 8 // 4, 2 if self.seed % 16 == 13 else 1
-        most = 2 if self.seed % 32 == 21 and self.of_last is None else None
+        most = 2 if self.seed % 32 == 21 and self.of_last is None and not self.gifts else None
         if most is not None:
             left = 3
         link = a_link(created_at=BEGINNING, left=left, rows=rows, most=most, currency=self.currency)
+        if self.gifts:
+            link = replace(link, open_amount=actors.OPEN_AMOUNT, unit_amount=500)
         endless: Any = {"sleep": self.scheduler.sleep, "random_bytes": bytes}
         dynamo.DynamoLinks(self.tables, PREFIX, **endless).add(link)
         return link

@@ -464,6 +464,16 @@ def test_two_sessions_of_one_visit_are_caught(stage: Stage) -> None:
     assert stage.caught == ["one_session_per_visit"]
 
 
+def test_a_wallet_that_expects_another_amount_than_the_chosen_one_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.checker.chosen(session.id, 2000)
+    stage.checker._chosen_in_the_ledger()
+    assert stage.caught == []
+    stage.world.network.state.incoming["in-1"].amount = usd(1999)
+    stage.checker._chosen_in_the_ledger()
+    assert stage.caught == ["the_ledger_has_what_the_form_held"]
+
+
 def test_a_payment_of_another_session_is_caught(stage: Stage) -> None:
     stage.pay("out-9", receiver=INCOMING.replace("in-1", "in-9"))
     paid = f"{CEDAR}/{TENANT}/outgoing-payments/out-9"

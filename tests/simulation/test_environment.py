@@ -97,6 +97,13 @@ def test_late_money_comes_only_where_somebody_refunds_and_nobody_changes_the_sho
     assert not any(SimWorld(seed, changes=False).late_money for seed in seeds)
 
 
+def test_customers_choose_the_amount_in_some_of_the_worlds_that_sell_at_a_link() -> None:
+    worlds = [SimWorld(seed) for seed in range(800101, 800301, 4)]
+    chosen = {world.link.open_amount is not None for world in worlds if world.link is not None}
+    assert chosen == {True, False}
+    assert not any(SimWorld(seed, changes=False).gifts for seed in range(800101, 800301, 4))
+
+
 def test_each_last_customer_is_counted_by_the_check() -> None:
     outcome = run(800136)
     assert outcome.counts["last customers"] > 0

@@ -21,7 +21,7 @@ from checkout.domain.ground.errors import (
     UrlInvalid,
 )
 from checkout.domain.ground.parts import part_of
-from checkout.domain.links import LASTS, PaymentLink, order_of
+from checkout.domain.links import LASTS, OpenAmount, PaymentLink, order_of
 from checkout.domain.session.customer_details import CustomerDetails, Detail
 from checkout.domain.session.record import Session, Status
 from checkout.flows.links import purchase
@@ -52,7 +52,7 @@ def begun(world: World, link: PaymentLink, number: int = 1) -> Session:
 
 
 def bought_at_once(
-    world: World, link: PaymentLink, quantities: Sequence[int]
+    world: World, link: PaymentLink, quantities: Sequence[int], amounts: Sequence[int] = ()
 ) -> list[Begun | CheckoutError]:
     """Let a buyer for each quantity begin, in a process with randomness of its own."""
 
@@ -60,7 +60,12 @@ def bought_at_once(
         process = replace(world.services, random_bytes=seeded(1000 + number))
         try:
             return purchase.begin(
-                process, link, calls(number), f"client {number}", quantity=quantity
+                process,
+                link,
+                calls(number),
+                f"client {number}",
+                quantity=quantity,
+                amount=amounts[number] if amounts else None,
             )
         except CheckoutError as refused:
             return refused
@@ -272,6 +277,23 @@ def test_of_200_buyers_of_the_last_item_one_pays_and_199_are_told_before(
     paid = world.pay(world.session(winner.session_id), f"{CEDAR}/alice")
     assert paid.status is Status.COMPLETED
     assert world.received() == 2000
+    assert world.left(link) == 0
+
+
+def test_of_200_buyers_who_choose_different_amounts_one_gets_the_last_item(world: World) -> None:
+    bounds = OpenAmount(100, 1_000_000, ())
+    link = world.link(left=1, open_amount=bounds, unit_amount=100)
+    read = purchase.load_link(world.services, link.id)
+    amounts = [100 + 7 * number for number in range(200)]
+    results = bought_at_once(world, read, [1] * 200, amounts)
+    assert Counter(type(each) for each in results) == {Begun: 1, Conflict: 199}
+    [(amount, winner)] = (
+        (amount, each)
+        for amount, each in zip(amounts, results, strict=True)
+        if isinstance(each, Begun)
+    )
+    paid = world.pay(world.session(winner.session_id), f"{CEDAR}/alice")
+    assert (paid.status, paid.received, world.received()) == (Status.COMPLETED, amount, amount)
     assert world.left(link) == 0
 
 

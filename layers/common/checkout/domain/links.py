@@ -1,6 +1,7 @@
-"""Payment links: a fixed price at a public address, where each purchase creates its own session.
+"""Payment links: an item at a public address, where each purchase creates its own session.
 
-The name and price of a link never change, because the link may be printed. A link can have a stock.
+The price of the item is fixed, or customers choose the amount. The name of a link, its price and
+the bounds of the amount never change, because the link may be printed. A link can have a stock.
 A new session then takes its items from the stock, and returns them once it is certain that nothing
 was sold (domain/session/transitions.py, "Stock"). A large stock is stored in several rows, so that
 buyers do not wait for each other. If a customer can buy several items at once, the stock is stored
@@ -14,13 +15,17 @@ import json
 import re
 import unicodedata
 from base64 import b32encode
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkout.domain.ground.errors import CheckoutError
 from checkout.domain.ground.grammar import redirect_url
 from checkout.domain.ground.money import to_wallet
 from checkout.domain.ground.parts import part_of
+from checkout.domain.ground.typed_amount import typed_amount
 from checkout.domain.merchant.record import Merchant
 from checkout.domain.payment.machine import HistoryEntry
 from checkout.domain.session.collect import Collect, Detail, from_json
@@ -35,6 +40,9 @@ _ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds items of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no items
+SUGGESTIONS_MAX: Final = 4
+AMOUNT: Final = "amount"  # the field of a form with the typed amount
+SUGGESTION: Final = "suggestion"  # the button of a suggestion, with its minor units
 METADATA_NAME: Final = "payment_link"
 _AT_LINK: Final = "at a payment link"  # the note of the first step in the history
 ORDER_NAME: Final = "order_number"
@@ -43,9 +51,21 @@ _QUANTITY: Final = re.compile("[0-9]{1,4}")
 _NUMBER_MAX: Final = 8  # letters and digits of an order number
 
 
+@dataclass(frozen=True, slots=True)
+class OpenAmount:
+    """The bounds of an amount that customers choose, and the suggestions, in minor units."""
+
+    smallest: int
+    largest: int
+    suggestions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentLink:
-    """A fixed price. `unit_amount` is in the currency's minor units.
+    """An item for sale. `unit_amount`, its price, is in the currency's minor units.
+
+    If customers choose the amount, `open_amount` has its bounds. `unit_amount` is then a usual
+    amount, at which a release that does not know `open_amount` sells the item.
 
     `left` is the number of items that are neither held nor sold, or None if there is no stock
     limit; `rows` is the number of rows in which the stock is stored. If `success_url` is None,
@@ -71,6 +91,7 @@ class PaymentLink:
     description: str | None = None
     image: str | None = None
     most: int | None = None
+    open_amount: OpenAmount | None = None
 
     @property
     def quantity_max(self) -> int:
@@ -107,6 +128,21 @@ class PaymentLink:
         """Return the ids of the stock's rows. The first is the link's own id."""
         return (self.id, *(f"{self.id}{_ROW}{number}" for number in range(1, self.rows)))
 
+    def chosen(self, typed: Mapping[str, str], merchant: Merchant) -> int | None:
+        """Return the amount that a customer's form holds, or None if the link does not allow it."""
+        bounds, text, scale = self.open_amount, typed.get(AMOUNT, ""), merchant.asset_scale
+        if bounds is None:
+            return None
+        if SUGGESTION in typed:
+            return {str(each): each for each in bounds.suggestions}.get(typed[SUGGESTION])
+        with suppress(CheckoutError):
+            code = self.currency
+            amount = typed_amount(text, currency=code, wallet_scale=scale, param=AMOUNT)
+            to_wallet(amount, currency=code, asset_code=merchant.asset_code, asset_scale=scale)
+            if bounds.smallest <= amount <= bounds.largest:
+                return amount
+        return None
+
     def opened(
         self,
         merchant: Merchant,
@@ -121,9 +157,10 @@ class PaymentLink:
         customer_mark: str | None = None,
         customer_marks: tuple[str, ...] | None = None,
         quantity: int = 1,
+        amount: int | None = None,
         row: str | None = None,
     ) -> Session:
-        """Return the new, open session of one purchase.
+        """Return the new, open session of one purchase, at the price or at the chosen `amount`.
 
         A customer who cancels returns to the link's own page. If the link has no `success_url`, a
         customer who has paid sees the receipt page. `customer_details` and `customer_further` are
@@ -140,7 +177,8 @@ class PaymentLink:
                 param="success_url",
                 hosts=merchant.return_hosts,
             )
-        total = self.unit_amount * quantity
+        price = self.unit_amount if amount is None else amount
+        total = price * quantity
         return Session(
             id=session_id,
             merchant=self.merchant,
@@ -163,7 +201,7 @@ class PaymentLink:
                     self.currency,
                     self.name,
                     self.description,
-                    self.unit_amount,
+                    price,
                     quantity,
                     self.image,
                 ),

@@ -33,14 +33,9 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
     """
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     text = _plain(typed)
-    readings = list(_readings(text))
-    if len(readings) == 2 and not (digits == 3 and "." in text):
-        clear = " or ".join(
-            f"{whole}.{cut.ljust(digits, '0')}" if digits else whole
-            for whole, cut in ((whole, fraction.rstrip("0")) for whole, fraction in readings)
-            if len(cut) <= digits
-        )
+    if clear := " or ".join(clear_spellings(typed, currency=currency, wallet_scale=wallet_scale)):
         raise ParameterInvalid(f"“{text}” can be read in two ways. Type {clear}.", param=param)
+    readings = list(_readings(text))
     whole, fraction = readings[-1] if readings else ("", "")
     if not readings or len(fraction) > digits:
         example = f"12.{'50000'[:digits]}" if digits else "12"
@@ -48,6 +43,20 @@ def typed_amount(typed: str, *, currency: str, wallet_scale: int, param: str) ->
             f"This is not an amount of {currency.upper()}. Type it as in {example}.", param=param
         )
     return min(int(whole + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
+
+
+def clear_spellings(typed: str, *, currency: str, wallet_scale: int) -> tuple[str, ...]:
+    """Return how to type each amount that a text with two readings can mean; else nothing."""
+    digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
+    text = _plain(typed)
+    readings = [(whole, fraction.rstrip("0")) for whole, fraction in _readings(text)]
+    if len(readings) < 2 or (digits == 3 and "." in text):
+        return ()
+    return tuple(
+        f"{whole}.{cut.ljust(digits, '0')}" if digits else whole
+        for whole, cut in readings
+        if len(cut) <= digits
+    )
 
 
 def said_amounts(typed: str) -> frozenset[Decimal]:

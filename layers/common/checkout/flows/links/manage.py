@@ -1,7 +1,7 @@
 """A merchant's payment links: create, list, stop and start them, and set their stock.
 
 A link's name and price never change, because the link may be printed. Another name or price needs
-another link.
+another link. The same is true of the bounds of an amount that customers choose.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from checkout.domain.ground.grammar import (
 )
 from checkout.domain.ground.ids import new_link_id, new_nonce, new_session_id
 from checkout.domain.ground.money import (
+    ROUNDED_FROM,
     UNIT_AMOUNT_MAX,
     from_minor_units,
+    minor_unit_digits,
     to_wallet,
 )
 from checkout.domain.ground.names import is_name, shown
@@ -36,6 +38,7 @@ from checkout.domain.links import (
     AT_ONCE_MAX,
     NAME_MAX,
     STOCK_MAX,
+    OpenAmount,
     PaymentLink,
     quantity_of,
     rows_for,
@@ -60,9 +63,13 @@ from checkout.flows.cursors import CursorPage, position_of, with_cursor
 from checkout.flows.idempotency import Reserve
 from checkout.flows.session import details
 from checkout.services import DashboardServices
+from open_payments.models import Amount
 
 PAGE: Final = 50
 DESCRIPTION_MAX: Final = 500  # characters
+# A mistyped amount should be refused here and not by the wallet. The number is of a currency with
+# decimals; of others it is a hundred times as many.
+LARGEST_USUAL: Final = 10_000
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
 _STOCK: Final = re.compile(r"[0-9]{1,7}")
@@ -109,6 +116,9 @@ def create(
     description: str = "",
     image: str = "",
     at_once: str = "",
+    smallest: str = "",
+    largest: str = "",
+    suggestions: Sequence[str] = (),
     reserve: Reserve[PaymentLink] | None = None,
 ) -> PaymentLink:
     """Create a link in the currency of the merchant's wallet, from the typed values.
@@ -117,14 +127,24 @@ def create(
     receipt's page. `asks` maps details and addresses to `required` or `optional`; customers are
     not asked for those that are empty or absent. `ships_to` has country codes, or is empty for all
     countries. `at_once` is the number of items that a customer can buy at once; empty means one.
-    The record that `reserve` makes is written together with the link. Raise MerchantUnproven,
-    MerchantSuspended, ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable,
-    UrlInvalid, ResourceMissing, Conflict, and KeyHeld with `reserve`.
+    If `smallest` is given instead of `amount`, customers choose the amount, up to `largest` or else
+    the usual largest amount. The record that `reserve` makes is written together with the link.
+    Raise MerchantUnproven, MerchantSuspended, ParameterMissing, ParameterInvalid, AmountTooSmall,
+    AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict, and KeyHeld with `reserve`.
     """
     collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
     require(merchant, Effect.NEW_LINK)
-    unit_amount = _amount(merchant, amount)
+    open_amount = _open_amount(merchant, smallest, largest, suggestions)
+    if open_amount is None:
+        unit_amount = _amount(merchant, amount)
+    elif amount.strip() or at_once.strip() not in ("", "1"):
+        raise ParameterInvalid(
+            "If customers choose the amount, leave the price and the largest quantity empty.",
+            param="smallest",
+        )
+    else:
+        unit_amount = (*open_amount.suggestions, open_amount.smallest)[0]
     left = _stock(stock) if stock.strip() else None
     most = _at_once(merchant, at_once.strip(), unit_amount)
     link = PaymentLink(
@@ -143,6 +163,7 @@ def create(
         description=_description(description),
         image=_image(services, image.strip()),
         most=most,
+        open_amount=open_amount,
     )
     if collect:
         details.wrap_key(services, merchant.id)
@@ -285,16 +306,43 @@ def _name(typed: str) -> str:
     return name
 
 
-def _amount(merchant: Merchant, typed: str) -> int:
+def _amount(merchant: Merchant, typed: str, param: str = "amount", called: str = "price") -> int:
     code, scale = merchant.asset_code, merchant.asset_scale
-    amount = typed_amount(typed, currency=code, wallet_scale=scale, param="amount")
+    amount = typed_amount(typed, currency=code, wallet_scale=scale, param=param)
     if amount > UNIT_AMOUNT_MAX:
         most = from_minor_units(UNIT_AMOUNT_MAX, currency=code, wallet_scale=scale)
-        raise ParameterInvalid(f"The price must be at most {most}.", param="amount")
+        raise ParameterInvalid(f"The {called} must be at most {most}.", param=param)
     if amount == 0:
-        raise AmountTooSmall("The price must be more than zero.", param="amount")
+        raise AmountTooSmall(f"The {called} must be more than zero.", param=param)
     to_wallet(amount, currency=code, asset_code=code, asset_scale=scale)
     return amount
+
+
+def _open_amount(
+    merchant: Merchant, smallest: str, largest: str, suggestions: Sequence[str]
+) -> OpenAmount | None:
+    """Return the bounds of the amounts that customers choose, or None if all texts are empty."""
+    suggested = [each for each in suggestions if each.strip()]
+    if not (smallest.strip() or largest.strip() or suggested):
+        return None
+    code, scale = merchant.asset_code, merchant.asset_scale
+    least = _amount(merchant, smallest, "smallest", "smallest amount")
+    units = to_wallet(least, currency=code, asset_code=code, asset_scale=scale)
+    if units.value < ROUNDED_FROM:  # a converted payment that loses one unit would never complete
+        few = Amount(ROUNDED_FROM, code, scale)
+        raise AmountTooSmall(f"The smallest amount must be at least {few}.", param="smallest")
+    usual = LARGEST_USUAL * 10 ** max(2, minor_unit_digits(code, wallet_scale=scale))
+    most = min(usual, UNIT_AMOUNT_MAX)
+    if largest.strip():
+        most = _amount(merchant, largest, "largest", "largest amount")
+    if most < least:
+        raise ParameterInvalid("The largest amount is below the smallest.", param="largest")
+    amounts = sorted({_amount(merchant, each, "suggestions", "suggestion") for each in suggested})
+    if any(not least <= each <= most for each in amounts):
+        raise ParameterInvalid(
+            "A suggestion is not between the smallest and the largest amount.", param="suggestions"
+        )
+    return OpenAmount(least, most, tuple(amounts))
 
 
 def _stock(typed: str) -> int:

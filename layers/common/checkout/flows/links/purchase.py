@@ -2,8 +2,8 @@
 
 The form on the link's page sends a `visit`, a nonce that is the idempotency key of the purchase. So
 a form that is sent twice, or again after going back, creates only one session and takes its items
-from the stock only once. A form with corrected details or another quantity begins another purchase.
-The first purchase is then never paid, and its items return to the stock.
+from the stock only once. A form with corrected details, another quantity or another amount begins
+another purchase. The first purchase is then never paid, and its items return to the stock.
 """
 
 from __future__ import annotations
@@ -80,14 +80,16 @@ def begin(
     client: str,
     details: CustomerDetails = NONE_GIVEN,
     quantity: int = 1,
+    amount: int | None = None,
 ) -> Begun:
     """Return the session of this visit. Create the session if there is none.
 
-    If the link has a limited stock, the session holds `quantity` items. If this visit has already
-    begun a purchase with other details, a new visit begins another purchase with the new details.
-    Raises ParameterInvalid, RateLimited, Conflict (the link is stopped, or has too few items left),
-    Unavailable and the errors of `PaymentLink.opened`. After an error no session was created, and
-    no item is held.
+    If the link has a limited stock, the session holds `quantity` items. `amount` is the one that
+    the customer has chosen (`PaymentLink.chosen`), or None if the price is fixed. If this visit has
+    already begun a purchase with other details or another amount, a new visit begins another
+    purchase with the new ones. Raises ParameterInvalid, RateLimited, Conflict (the link is stopped,
+    or has too few items left), Unavailable and the errors of `PaymentLink.opened`. After an error
+    no session was created, and no item is held.
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
@@ -95,7 +97,7 @@ def begin(
     posted = Posted(
         merchant=link.id,  # separates a link's idempotency keys from its merchant's
         key=visit,
-        fingerprint=_fingerprint(link, visit, details, quantity),
+        fingerprint=_fingerprint(link, visit, details, quantity, amount),
         render=attrgetter("id"),
         status=303,
     )
@@ -103,10 +105,10 @@ def begin(
         found = answer(
             services,
             posted,
-            lambda reserve: _open(services, link, client, details, quantity, reserve),
+            lambda reserve: _open(services, link, client, details, quantity, amount, reserve),
         )
     except IdempotencyKeyReused:
-        return begin(services, link, new_visit(services), client, details, quantity)
+        return begin(services, link, new_visit(services), client, details, quantity, amount)
     before = apply_clock(services, load(services, found.body)) if found.replayed else None
     return Begun(found.body, ended=before is not None and before.terminal, visit=visit)
 
@@ -123,6 +125,7 @@ def _open(
     client: str,
     details: CustomerDetails,
     quantity: int,
+    amount: int | None,
     reserve: Reserve[Session] | None,
 ) -> Session:
     merchant = merchants.get(services.merchants, link.merchant)
@@ -144,6 +147,7 @@ def _open(
             base_is_http=is_http(services.base_url),
             **sealed.fields,
             quantity=quantity,
+            amount=amount,
             row=row,
         )
         reservation = reserve(session, session.writer) if reserve else None
@@ -165,16 +169,19 @@ def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
     return (*link.row_ids[first:], *link.row_ids[:first])
 
 
-def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails, quantity: int) -> str:
+def _fingerprint(
+    link: PaymentLink, visit: str, details: CustomerDetails, quantity: int, amount: int | None
+) -> str:
     """Return the fingerprint of a purchase.
 
     The fingerprint includes the visit, which is not stored, so that nobody can guess the details
     from a stored fingerprint.
     """
-    if details == NONE_GIVEN and quantity == 1:
+    if details == NONE_GIVEN and quantity == 1 and amount is None:
         return fingerprint_of("buy", link.id)
+    chosen = [] if amount is None else [amount]
     return fingerprint_of(
-        "buy", [link.id, visit, quantity, details.to_json(), details.further_json()]
+        "buy", [link.id, visit, quantity, details.to_json(), details.further_json(), *chosen]
     )
 
 
