@@ -504,8 +504,26 @@ class Subject(Answer):
     object: str
 
 
+class RefundBudget(Answer):
+    """The refund budget, in events that release 0.1.0 has stored."""
+
+    id: Annotated[str, Field(pattern="^man_")]
+    object: Literal["refund_budget"]
+    status: str
+    amount: int | None
+    currency: str | None = ABSENT
+    interval: Literal["month"] = ABSENT
+    spent: int | None = ABSENT
+    left: int | None = ABSENT
+    renews_at: str | None = ABSENT
+    requested_amount: int | None = ABSENT
+    approval_url: str | None = ABSENT
+    created_at: str = ABSENT
+    ended_at: str | None = ABSENT
+
+
 class EventData(Answer):
-    object: Session | PaymentIntent | Charge | Refund | Subject
+    object: Session | PaymentIntent | Charge | Refund | RefundBudget | Subject
 
 
 class EventRequest(Answer):

@@ -601,24 +601,3 @@ def test_an_endpoint_that_hangs_is_named_and_removed_and_others_get_their_webhoo
     deployed.world.clock.pass_time(3600)
     deployed.sweep()
     assert deployed.send_webhooks() == []
-
-
-def test_of_a_lost_region_the_copied_tables_and_the_secret_are_enough(
-    tmp_path: Path,
-) -> None:
-    """ "Another region": the tables restored there, the secret's text, and the same release."""
-    deployed = Deployment()
-    session = in_doubt(deployed)
-    elsewhere = InMemoryDynamoDb(table_definitions(PREFIX))
-    for name in deployed.dynamo.client._tables:
-        for row in deployed.dynamo.client.rows(name):
-            elsewhere.put_item(TableName=name, Item=row)
-    deployed.dynamo.client = elsewhere
-    deployed.restart()
-    deployed.world.clock.pass_time(60)
-    deployed.sweep()
-    assert deployed.stored(session).status is Status.COMPLETED
-    assert deployed.create().status == 201
-    assert "give the new deployment the text of the secret" in " ".join(
-        section("Another region").split()
-    )

@@ -320,7 +320,7 @@ def test_an_end_that_an_approval_overtakes_cancels_what_was_approved(world: Worl
     """Each end of a budget in these tests holds that no grant is alive (refund_books.py)."""
     allow(world, LIMIT)
     callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
-    interrupt(world, "transact_write_items", lambda: allowed(world, callback))
+    interrupt(world, "update_item", lambda: allowed(world, callback))
     assert end_budget(world).status is MandateStatus.ENDED
     assert [each.state for each in of_budget(world)] == [GrantState.REVOKED] * 2
 

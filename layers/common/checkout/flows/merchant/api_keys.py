@@ -332,7 +332,8 @@ def note_failed_request(services: Services, key: ApiKey, refusal: FailedRequest)
     if services.limits.take(REFUSAL, key.id):
         return
     try:
-        services.failed_requests.put(services.failed_requests.of(key.id).with_one(refusal))
+        stored = services.failed_requests.of(key.id)
+        services.failed_requests.put(stored.with_one(refusal))
     except CheckoutError:
         return
 
