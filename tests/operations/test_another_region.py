@@ -411,6 +411,8 @@ def test_a_deployment_that_is_stopped_moves_whole(
     }
     assert len(moved["merchants"]) == len(copy["merchants"])
     assert known_email(world) == {"ana@example.com"}
+    members = people.listed(world.endpoints, world.merchant.id)
+    assert [each.name for each in members.invitations] == ["Ada"]
     run(world, 60)
     assert in_doubt(world) == []
     # The refunds that waited for the budget are paid, each once.
@@ -421,8 +423,6 @@ def test_a_deployment_that_is_stopped_moves_whole(
     assert waiting <= set(delivered(world))
     assert sorted(delivered(world)) == sorted(set(delivered(world)))
     assert mandate(world).active
-    members = people.listed(world.endpoints, world.merchant.id)
-    assert [each.name for each in members.invitations] == ["Ada"]
 
 
 def test_a_deployment_whose_region_is_lost_pays_nothing_twice(
