@@ -84,12 +84,11 @@ def test_a_changed_parameter_makes_new_versions_through_their_description() -> N
     everywhere = template()["Globals"]["Function"]
     for name, function in resources("AWS::Serverless::Function").items():
         assert function["VersionDescription"] == everywhere["Description"], name
-        assert "AutoPublishAliasAllProperties" not in function
+        assert function["AutoPublishAliasAllProperties"] is True, name
         assert "Description" not in function
         own = {key: value for key, value in function.items() if key not in UNVERSIONED}
         for parameter in parameters_in([own, everywhere]) - BY_REVISION:
             assert f"${{{parameter}}}" in everywhere["Description"]["Fn::Sub"], parameter
-    assert everywhere["AutoPublishAliasAllProperties"] is True
     assert "${Revision}" in everywhere["Description"]["Fn::Sub"]
 
 
