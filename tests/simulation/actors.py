@@ -300,7 +300,7 @@ class Giver:
         )
         wrong = forms[self.rng.randrange(len(forms))]
         if self._send(wrong, None) is not None:
-            self.world.checker.fail("only_what_is_allowed_is_sold", f"{wrong}")
+            self.world.checker.fail("sold_at_a_chosen_amount", f"sold for {wrong}")
 
     def _send(self, typed: dict[str, str], amount: int | None) -> str | None:
         """Send the form as the page's route does; return the session to which it leads."""
