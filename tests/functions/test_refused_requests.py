@@ -154,3 +154,19 @@ def test_the_row_ends_a_day_after_the_last_refusal(shop: Dashboard) -> None:
     [row] = stored(shop)
     # DynamoDB gets another day before it deletes a row.
     assert int(row["ttl"]["N"]) == int((shop.clock.now() + timedelta(days=1 + 1)).timestamp())
+
+
+def test_a_day_after_the_last_refusal_nothing_is_shown(shop: Dashboard) -> None:
+    """DynamoDB may delete the row days later."""
+    shop.get(f"{SESSIONS}/x")
+    [key] = shop.services.api_keys.of("mer_1")
+
+    def read() -> tuple[FailedRequest, ...]:
+        return api_keys.failed_requests_of(shop.services, key, key.id)[1]
+
+    shop.clock.pass_time(24 * 60 * 60 - 1)
+    assert len(read()) == 1
+    shop.clock.pass_time(1)
+    assert (read(), len(log(shop))) == ((), 1)
+    page = shop.signed_in().get(f"/keys/{key.id}/refused").page
+    assert "No request with this key was refused within a day." in page.main

@@ -198,7 +198,7 @@ _REFUSALS: Final = Codec(FailedRequests, groups={"entries": ("entries",)})
 
 
 class DynamoFailedRequests(Store):
-    """Stores the last refused requests of each API key, until a day after the last one.
+    """Stores the last refused requests of each API key, at least until a day after the last one.
 
     Keys begin with `refused#`, unlike the hash of any idempotency key. The client has short
     timeouts, so that no request waits long for this store.

@@ -36,6 +36,12 @@ class FailedRequests:
     version: int = 0
     entries: tuple[FailedRequest, ...] = ()
 
+    def kept_at(self, now: datetime) -> tuple[FailedRequest, ...]:
+        """Return the refusals that are still kept at `now`, the newest first."""
+        if self.entries and now < self.entries[-1].at + KEPT:
+            return self.entries[::-1]
+        return ()
+
     def with_one(self, refusal: FailedRequest) -> FailedRequests:
         """Return the next version, with this refusal."""
         short = replace(refusal, message=refusal.message[:MESSAGE_MAX])

@@ -349,4 +349,4 @@ def failed_requests_of(
     key = next((each for each in keys if each.id == key_id), None)
     if key is None:
         raise ResourceMissing("No such API key.")
-    return key, services.failed_requests.of(key.id).entries[::-1]
+    return key, services.failed_requests.of(key.id).kept_at(services.clock.now())
