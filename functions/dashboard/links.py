@@ -43,7 +43,7 @@ from dashboard.dependencies import Form, Page, PageRequest
 from dashboard.forms import Fields
 from dashboard.rendering import page, see
 from dashboard.routing import PageRouter
-from dashboard.view import USUAL_COLOR, readable, sum_of
+from dashboard.view import USUAL_COLOR, readable
 from open_payments.urls import origin
 from pay.looks import accent
 
@@ -119,7 +119,7 @@ def _one(
         section="/links",
         link=link,
         price=_price(key, link),
-        sum_of=partial(sum_of, key),
+        sum_of=partial(_sum, key, link),
         url=_url(services, link),
         status_of=_status,
         asks=_asks(link.collect),
@@ -212,9 +212,14 @@ def _button(services: DashboardServices, key: Actor, link: PaymentLink) -> str:
 
 def _price(key: Actor, link: PaymentLink) -> str:
     if link.open_amount:
-        return f"From {sum_of(key, link.open_amount.smallest)}"
-    price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
-    return readable(price)
+        return f"From {_sum(key, link, link.open_amount.smallest)}"
+    return _sum(key, link, link.unit_amount)
+
+
+def _sum(key: Actor, link: PaymentLink, value: int) -> str:
+    """Return minor units of the link's currency, formatted like `readable`."""
+    scale = key.asset_scale
+    return readable(from_minor_units(value, currency=link.currency, wallet_scale=scale))
 
 
 def _field(asked: Detail | Place) -> str:

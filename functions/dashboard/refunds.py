@@ -469,7 +469,7 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> dict[str,
         "gets": readable(gets) if gets else None,
         "dearer": quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
         "sent": minor_of(refund, key, refund.sent) if refund.sent else None,
-        "held": f"{refund.held_at.day} {refund.held_at:%b %Y}" if refund.held_at else None,
+        "held": _day(refund.held_at) if refund.held_at else None,
         "problem": PROBLEM[refund.problem] if refund.problem else None,
         "hint": _hint(refund, now),
         "mode": "The customer gets back what they paid"
@@ -497,9 +497,11 @@ def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | No
 def _claim_ends(refund: Refund, now: datetime) -> str | None:
     """Return the last day of a link for the customer, or None if no link can be created."""
     waits = refund.approval_waits and not refund.payment_in_flight and not refund.lease_live(now)
-    return (
-        f"{refund.ends_at.day} {refund.ends_at:%b %Y}" if waits and now < refund.ends_at else None
-    )
+    return _day(refund.ends_at) if waits and now < refund.ends_at else None
+
+
+def _day(at: datetime) -> str:
+    return f"{at.day} {at:%b %Y}"
 
 
 def minor_of(refund: Refund, key: Actor, value: int) -> str:
