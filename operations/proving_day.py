@@ -158,8 +158,13 @@ class Proof:
             formation.delete_stack(StackName=name)
             formation.get_waiter("stack_delete_complete").wait(StackName=name)
 
-    def restore(self, *arguments: str) -> str:
-        """Run `python -m operations.restore`; return what it prints. Raises Refused."""
+    def stop(self) -> None:
+        """Stop the stage. In a dry run, no function is running when the stage stops."""
+        longest = _PAUSE if self._dry else pause.LONGEST
+        pause.stop(self.account, self.stage, lambda seconds: time.sleep(min(seconds, longest)))
+
+    def run(self, module: str, *arguments: str) -> str:
+        """Run `python -m MODULE` with the stage's settings; return the output. Raises Refused."""
         outputs = self.account.outputs(self.stage.stack)
         settings = {
             "DATABASE_URL": outputs["DatabaseUrl"],
@@ -168,7 +173,7 @@ class Proof:
             "DETAILS_KMS_KEY": outputs["StackKeyArn"],
         }
         done = subprocess.run(
-            [sys.executable, "-m", "operations.restore", *arguments],
+            [sys.executable, "-m", module, *arguments],
             env={**os.environ, **settings},
             cwd=ROOT,
             capture_output=True,
@@ -176,7 +181,7 @@ class Proof:
             check=False,
         )
         if done.returncode:
-            raise Refused(f"operations.restore {arguments[0]}: {done.stderr.strip()}")
+            raise Refused(f"{module} {arguments[0]}: {done.stderr.strip()}")
         return done.stdout.strip()
 
     def version(self) -> str:
@@ -423,7 +428,7 @@ def proof_of(secret: str) -> str:
 
 def stopped(proof: Proof) -> str:
     """Stop the stage. Nothing may answer until it is started again."""
-    pause.stop(proof.account, proof.stage)
+    proof.stop()
     try:
         answer = proof.get("/api/health")
         proof.require(answer >= 500, f"a stopped stage answered {answer}")
@@ -436,12 +441,15 @@ def stopped(proof: Proof) -> str:
 def restored(proof: Proof) -> str:
     """Restore a table under another name, and put it in its place while the stage is stopped."""
     began = time.monotonic()
-    fetched = proof.restore("fetch", _TABLE)
-    pause.stop(proof.account, proof.stage)
+    fetched = proof.run("operations.restore", "fetch", _TABLE)
+    proof.stop()
+    refunds = None  # a stage whose table was replaced does not start until its refunds are held
     try:
-        proof.restore("swap", _TABLE, "--functions-are-stopped")
+        proof.run("operations.restore", "swap", _TABLE, "--functions-are-stopped")
+        proof.run("checkout.cli", "hold-refunds")
+        refunds = "held"
     finally:
-        pause.start(proof.account, proof.stage)
+        pause.start(proof.account, proof.stage, refunds)
     proof.until("an answer", lambda: proof.get("/api/health") == 200, 5)
     proof.account.client("dynamodb").delete_table(TableName=f"good-{proof.stage.stack}-{_TABLE}")
     return f"in {(time.monotonic() - began) / 60:.0f} minutes: {fetched.splitlines()[-1]}"
@@ -488,9 +496,9 @@ def loop(proof: Proof) -> str:
     """Ask Lambda whether it would stop the sender's loop."""
     function = proof.resources("AWS::Lambda::Function")["WebhookSenderFunction"]
     settings = proof.account.client("lambda").get_function_recursion_config(FunctionName=function)
-    if settings["RecursiveLoop"] != "Allow":
-        raise Refused(f"RecursiveLoop is {settings['RecursiveLoop']}")
-    return "RecursiveLoop is Allow"
+    found = f"RecursiveLoop is {settings['RecursiveLoop']}"
+    proof.require(settings["RecursiveLoop"] == "Allow", found)
+    return found
 
 
 STEPS: Final = (

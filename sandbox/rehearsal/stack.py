@@ -152,10 +152,14 @@ class Operator:
             changes.append(done.stdout.split()[-1])
         raise RehearsalFailed(f"the removal of {stage} does not end: {changes}")
 
-    def pause(self, action: str, stage: str) -> None:
+    def pause(self, action: str, stage: str, *options: str) -> None:
         """Run `make stop` or `make start` of a stage. Raises RehearsalFailed."""
-        command = [sys.executable, "-m", "operations.pause", action, stage]
+        command = [sys.executable, "-m", "operations.pause", action, stage, *options]
         self._run([*command, "--config", str(self._config)])
+
+    def product(self, command: str, product: Mapping[str, str]) -> None:
+        """Run `checkout COMMAND` with the product's settings. Raises RehearsalFailed."""
+        self._run([sys.executable, "-m", "checkout.cli", command], product)
 
     def restore(self, *arguments: str, product: Mapping[str, str]) -> str:
         """Run `python -m operations.restore` with the product's settings; return what it prints.
