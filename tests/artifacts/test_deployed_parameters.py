@@ -101,7 +101,7 @@ def test_a_function_sees_each_sample_of_each_parameter_as_it_is_written(
         wanted = values | {"Revision": values["Revision"] or deploy.revision(chosen)}
         assert seen(operator) == wanted
         arrived += len(wanted)
-    assert arrived == len(NAMES) * len(SAMPLES) >= 41 * 17
+    assert arrived == len(NAMES) * len(SAMPLES) >= 39 * 17
     print(f"{len(NAMES)} parameters with {len(SAMPLES)} samples each: {arrived} as written")
     chosen = stage("x", written(tmp_path, {"WalletProviders": "one | two"}))
     deploy.sam(account, chosen, "-t", str(given))
