@@ -13,7 +13,7 @@ from checkout import wiring
 from checkout.adapters.runtime import system_random
 from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
-from pay import alternative_wallet, details, home, links, withdrawals
+from pay import alternative_wallet, details, home, links, till, withdrawals
 from pay.headers import POLICY, REFERRER
 from pay.problems import render_problem
 from pay.routes import router
@@ -29,6 +29,7 @@ app.include_router(router)
 app.include_router(details.router)
 app.include_router(alternative_wallet.router)
 app.include_router(withdrawals.router)
+app.include_router(till.router)
 app.include_router(links.router)
 app.include_router(home.router)
 app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)

@@ -6,20 +6,15 @@ Only its form creates a session, and only if our own page sent the form.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.ground.addresses import Fault
 from checkout.domain.ground.errors import Conflict, ParameterInvalid
 from checkout.domain.ground.grammar import is_http
-from checkout.domain.ground.money import from_minor_units
-from checkout.domain.ground.typed_amount import clear_spellings
 from checkout.domain.links import AMOUNT, PaymentLink, quantity_of
-from checkout.domain.merchant.reach import Effect, allows
-from checkout.domain.merchant.record import Merchant
 from checkout.domain.session import customer_details
 from checkout.domain.session.collect import Place
 from checkout.flows import merchants
@@ -27,11 +22,11 @@ from checkout.flows.links import purchase
 from checkout.pages import allow_pictures, form_fields, see_other
 from checkout.services import PayServices
 from open_payments.urls import origin, split
-from pay import browser, forms, looks, pages, render
+from pay import browser, forms, looks, pages, render, till
 from pay.dependencies import Injected, counted
 from pay.forms import BODY_MAX
 from pay.headers import READ, CustomersOnly
-from pay.view import initial_of, shop_of
+from pay.offers import amount_group, path_of, shown_offer
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
 REMEMBERED: Final = 86_400  # seconds: the lifetime of the visit's idempotency key
@@ -47,11 +42,22 @@ async def offer(services: Injected, request: Request, link_id: str) -> Response:
 
 @router.post("")
 async def begin(services: Injected, request: Request, link_id: str) -> Response:
-    """Begin the purchase and redirect to its checkout page, or show why it cannot begin."""
+    """Begin the purchase and redirect to its checkout page, or show why it cannot begin.
+
+    A till sends its form here too, because API Gateway limits the purchases of all by this route.
+    """
     client = counted(services, request)
     link = purchase.shown_link(services, link_id)
     typed = await form_fields(request, most=BODY_MAX)
-    path = _path(services, link)
+    if till.MARK in typed:
+        return till.begin(services, request, link, typed, client)
+    return _begin(services, request, link, typed, client)
+
+
+def _begin(
+    services: PayServices, request: Request, link: PaymentLink, typed: dict[str, str], client: str
+) -> Response:
+    path = path_of(services, link)
     if not browser.asked_here(services, request):
         return _page(services, request, link, unproven=True)
     collect = link.collect
@@ -73,7 +79,7 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     except ParameterInvalid:  # the page's own nonce is missing
         return _page(services, request, link, typed=typed, unproven=True)
     except Conflict:
-        now = purchase.load_link(services, link_id)
+        now = purchase.load_link(services, link.id)
         if now.limited and now.sells and quantity > 1:  # fewer items are left than chosen
             few = {forms.QUANTITY: Fault.INVALID}
             return _page(services, request, now, typed=typed, wrong=few, status=409)
@@ -114,12 +120,7 @@ def _page(
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
-    scale = merchant.asset_scale
-
-    def price(minor: int) -> str:
-        return reads.price(from_minor_units(minor, currency=link.currency, wallet_scale=scale))
-
-    offered = _offer(services, link, merchant, price)
+    offered = shown_offer(services, link, merchant, reads)
     if not refused and not link.sells and purchase.continues(services, link, known):
         # This customer already holds one of the last items, so they can continue.
         offered["sells"] = True
@@ -136,17 +137,8 @@ def _page(
         left=status == 409,
     )
     if link.open_amount:
-        text, wished = (typed or {}).get(AMOUNT, ""), request.query_params.get(AMOUNT, "")
-        amount = forms.amount_group(
-            link.open_amount,
-            price,
-            reads,
-            typed or {},
-            wrong or {},
-            usual=wished if link.chosen({AMOUNT: wished}, merchant) else "",
-            clear=clear_spellings(text, currency=link.currency, wallet_scale=scale),
-        )
-        groups.append(amount)
+        wished = request.query_params.get(AMOUNT, "")
+        groups.append(amount_group(link, merchant, reads, typed or {}, wrong or {}, wished))
     return render.page(
         request,
         reads,
@@ -162,36 +154,6 @@ def _page(
         turned=turned,
         wrong=wrong,
     )
-
-
-def _offer(
-    services: PayServices, link: PaymentLink, merchant: Merchant, price: Callable[[int], str]
-) -> dict[str, Any]:
-    """Return the link as its page shows it. It has no price if customers choose the amount.
-
-    If customers can choose the quantity, `sums` are the totals for one item, two items and so on.
-    """
-    path = _path(services, link)
-    mark = looks.logo_mark(merchant.logo)
-    counts = range(1, link.offered + 1) if link.quantity_max > 1 else ()
-    return {
-        **shop_of(merchant, link.success_url),
-        "name": link.name,
-        "description": link.description,
-        "picture": link.image,
-        "goods_initial": initial_of(link.name),
-        "price": None if link.open_amount else price(link.unit_amount),
-        "sums": tuple(price(link.unit_amount * each) for each in counts),
-        "sells": link.sells and allows(merchant, Effect.SALE),
-        "limited": link.limited,
-        "stopped": link.stopped_at is not None,
-        "path": path,
-        "paths": {"logo": f"{path}/logo?v={mark}" if mark else None},
-    }
-
-
-def _path(services: PayServices, link: PaymentLink) -> str:
-    return f"{split(services.base_url).path}/buy/{link.id}"
 
 
 def _remember(services: PayServices, response: Response, link: PaymentLink, visit: str) -> Response:

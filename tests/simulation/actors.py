@@ -54,6 +54,7 @@ ASKS: Final = 0.2  # of the storms: sessions ask for details before the wallet
 CROSSED: Final = 0.05  # of the storms: others write while a callback is frozen
 STUMBLE: Final = 0.1  # of the storms: wallets cannot take an approval for a while
 CHOSEN: Final = 0.5  # of the storms at a payment link: customers choose the amount
+TILL: Final = 0.4  # of these: a clerk asks for the amount at the link's till
 OPEN_AMOUNT: Final = OpenAmount(10, 20_000, (500, 2_000))
 # Each of these in every storm: how some seeded bugs are hunted.
 EARLY_MONEY: Final = "money comes before the approval"
@@ -62,9 +63,10 @@ CROSSED_CLAIMS: Final = "others write while a callback is frozen"
 ASKED_DETAILS: Final = "sessions ask for details"
 STUMBLING_WALLETS: Final = "wallets stumble at the approval"
 CHOSEN_AMOUNTS: Final = "customers choose the amount"
+AT_TILL: Final = "a clerk asks for the amount at a till"
 IN_ALL_STORMS: Final = (
     *(EARLY_MONEY, LATE_MONEY, CROSSED_CLAIMS, ASKED_DETAILS),
-    *(STUMBLING_WALLETS, CHOSEN_AMOUNTS),
+    *(STUMBLING_WALLETS, CHOSEN_AMOUNTS, AT_TILL),
 )
 
 
@@ -122,7 +124,8 @@ class Merchant:
         if link is None:
             return self._order()
         if link.open_amount is not None:
-            return Giver(self.world, link, self.number).buy()
+            gives = Till if self.world.tills else Giver
+            return gives(self.world, link, self.number).buy()
         return self._buy(link)
 
     def _decide(self, session_id: str) -> None:
@@ -243,7 +246,8 @@ class Giver:
     def __init__(self, world: SimWorld, link: PaymentLink, number: int) -> None:
         self.world = world
         self.link = link
-        self.number = number
+        self.visit = f"{number:022d}"
+        self.at_till = False
         self.rng = world.apart(f"giver {number}")
 
     def buy(self) -> str | None:
@@ -311,8 +315,9 @@ class Giver:
             chosen = link.chosen(typed, merchants.get(services.merchants, link.merchant))
             if chosen is None:
                 raise ParameterInvalid("the page is shown again", param="amount")
-            visit = f"{self.number:022d}"
-            return purchase.begin(services, link, visit, "nobody", amount=chosen)
+            return purchase.begin(
+                services, link, self.visit, "nobody", amount=chosen, at_till=self.at_till
+            )
 
         world.checker.sends(amount)
         answer = world.request("buy", begin)
@@ -321,6 +326,60 @@ class Giver:
         session_id: str = answer.value.session_id
         world.checker.chosen(session_id, amount)
         return session_id
+
+
+class Till(Giver):
+    """A clerk at a counter: begins a sale, watches its screen, cancels some, and begins again.
+
+    So does somebody who has the address of a sale, and did not begin it: the till refuses.
+    """
+
+    def __init__(self, world: SimWorld, link: PaymentLink, number: int) -> None:
+        super().__init__(world, link, number)
+        self.at_till = True
+        self.number = number
+
+    def buy(self) -> str | None:
+        """Sell up to three times; return the last sale, whose customer the merchant brings."""
+        world, rng = self.world, self.rng
+        last = None
+        for sale in range(1 + rng.randrange(3)):
+            if last is not None:
+                world.orders += 1
+                world.sessions.append(last)
+                world.scheduler.spawn(f"buyer {self.number}.{sale}", Customer(world, last).run)
+                self._stand(last, LOOKS_MAX)
+            self.visit = f"{self.number:02d}{sale:020d}"
+            amount = self._drawn()
+            for _ in range(6):
+                begun = self._send(self._typed(amount), amount)
+                if begun is not None:
+                    break
+                world.scheduler.sleep(rng.randrange(500, 5_000))
+            last = begun or last
+        if last is not None:
+            watching = partial(self._stand, last, 4 * LOOKS_MAX)
+            world.scheduler.spawn(f"till {self.number}", watching)
+        return last
+
+    def _stand(self, session_id: str, looks: int) -> None:
+        """Watch the screen of a sale until it has ended, and in some sales cancel before."""
+        world, rng = self.world, self.rng
+        cancels = rng.randrange(looks // 2) if rng.random() < 0.5 else looks
+        for look in range(looks):
+            world.scheduler.sleep(rng.randrange(1_000, 5_000))
+            answer = world.request("screen", lambda s: reconcile.view(s, session_id))
+            if answer.value is not None and world.checker.screen(answer.value):
+                return
+            if look == 1 and rng.random() < 0.3:
+                other = self._cancel(session_id, "9" * 22)
+                if not other.lost and other.error is None:
+                    world.checker.fail("only_its_till_cancels_a_sale", session_id)
+            if look == cancels:
+                self._cancel(session_id, self.visit)
+
+    def _cancel(self, session_id: str, visit: str) -> Answer:
+        return self.world.request("end", lambda s: purchase.cancel(s, self.link, visit, session_id))
 
 
 class Reader:

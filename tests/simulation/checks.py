@@ -30,6 +30,8 @@ from checkout.flows.payment import sealed
 from checkout.ports import CompletionPolicy
 from open_payments.errors import OpenPaymentsError
 from open_payments.transports import Request, Response
+from pay import till, view
+from pay.language import reader
 from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
@@ -66,6 +68,8 @@ DECIDED_WITHIN: Final = timedelta(minutes=7)
 SOON_FOR: Final = timedelta(minutes=50)  # then a payment in doubt is asked for once an hour
 COMPLETED_EVENT: Final = "checkout.session.completed"
 EXPIRED_EVENT: Final = "checkout.session.expired"
+QUARTER: Final = timedelta(minutes=15)  # the lifetime of a sale at a till
+_READER: Final = reader(wished=None, accepted="", default=None)
 LATE_EVENT: Final = "checkout.session.late_payment"
 
 
@@ -107,6 +111,7 @@ class Checker:
         self._gone: set[str] = set()  # deleted by their time to live
         self._accepted: set[str] = set()  # actors whose payment a wallet has just accepted
         self._at_once: set[str] = set()  # actors whose first write since then is under way
+        self._denied: set[str] = set()  # sales of a till that has shown that nothing was charged
         self._grown: set[str] = set()  # sessions with what a later release has stored
         self._forms: set[int | None] = set()  # the amounts that customers have chosen
         self._chosen: dict[str, int] = {}  # session -> the amount that its form held
@@ -177,9 +182,9 @@ class Checker:
     def _stock(self) -> None:
         """No item of the payment link is lost, or sold twice."""
         link = self._world.link
-        if link is None:
+        if link is None or link.left is None:
             return
-        assert link.left is not None
+        assert self._left is not None
         holders = [each for each in self._sessions.values() if each.restocked_at is None]
         held = sum(item.quantity for each in holders for item in each.line_items)
         if self._left != link.left - held or held > link.left:
@@ -239,6 +244,31 @@ class Checker:
             self.fail("the_total_is_what_the_form_held", f"{session.amount_total}, not {amount}")
             return
         self._chosen[session_id] = amount
+
+    def screen(self, session: Session) -> bool:
+        """Check what a till shows of its sale; return whether the clerk looks no more."""
+        world = self._world
+        shown = view.shown(
+            session, world.merchant, _READER, base_url=world.base_url, now=session.updated_at
+        )
+        outcome = till.outcome_of(shown)
+        if session.expires_at - session.created_at != QUARTER:
+            self.fail("a_sale_ends_after_a_quarter_of_an_hour", str(session.expires_at))
+        if (outcome == "paid") != (session.status is Status.COMPLETED):  # _money_matches has more
+            self.fail("a_till_shows_paid_when_the_sale_is", f"{outcome}: {session.status}")
+        if session.received and outcome not in ("paid", "doubt"):
+            self.fail("a_till_shows_money_in_doubt", f"{outcome}: {session.received}")
+        if outcome in ("failed", "ended") and shown.not_charged:
+            self._denied.add(session.id)
+        return outcome in ("paid", "ended")
+
+    def _denied_is_flagged(self) -> None:
+        """Where a till has shown that nothing was charged, money that came is flagged, or paid."""
+        for session_id in self._denied:
+            session = self._sessions[session_id]
+            known = session.status is Status.COMPLETED or session.attention is not None
+            if self.received(session_id) and not known:
+                self.fail("money_after_a_denial_is_flagged", f"{session.status}")
 
     def _chosen_in_the_ledger(self) -> None:
         """The shop's wallet expects what the form held, in its own units."""
@@ -824,6 +854,7 @@ class Checker:
     def finished(self) -> None:
         """Faults off, and the time is up by which everything must be decided."""
         self._chosen_in_the_ledger()
+        self._denied_is_flagged()
         for session in self._sessions.values():
             received = self.received(session.id)
             told = f"{session.status} {session.phase} check_at {session.check_at}"

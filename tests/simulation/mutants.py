@@ -864,8 +864,8 @@ SALE_MUTANTS: Final = (
     line(
         "a purchase that begins anew forgets the chosen amount",
         f"{_PURCHASE}:begin",
-        "new_visit(services), client, details, quantity, amount)",
-        "new_visit(services), client, details, quantity)",
+        "visit, client, details, quantity, amount, at_till=at_till)",
+        "visit, client, details, quantity, at_till=at_till)",
         only=actors.CHOSEN_AMOUNTS,
     ),
     line(
@@ -902,6 +902,34 @@ SALE_MUTANTS: Final = (
         ".get(typed[SUGGESTION])",
         ".get(typed[SUGGESTION], int(typed[SUGGESTION]))",
         only=actors.CHOSEN_AMOUNTS,
+    ),
+    line(
+        "anybody who has the address of a sale cancels it",
+        f"{_PURCHASE}:cancel",
+        "if not began(services, link, visit, session_id):",
+        "if False:",
+        only=actors.AT_TILL,
+    ),
+    line(
+        "a till shows a payment in flight as paid",
+        "pay.till:outcome_of",
+        "if shown.stage is Stage.COMPLETED:",
+        "if shown.stage in (Stage.COMPLETED, Stage.CONFIRMING):",
+        only=actors.AT_TILL,
+    ),
+    line(
+        "a till shows a part as a payment under way",
+        "pay.till:outcome_of",
+        "if shown.arrived or shown.progress in _DOUBTFUL:",
+        "if False:",
+        only=actors.AT_TILL,
+    ),
+    line(
+        "a sale at a till waits for its customer for a day",
+        f"{_LINK}.opened",
+        "AT_TILL if at_till else ",
+        "",
+        only=actors.AT_TILL,
     ),
     line(
         "an amount that can be read in two ways is guessed",

@@ -230,8 +230,10 @@ class SimWorld:
         # Customers choose the amount at the world's payment link.
         at_link = comes and seed % 4 == 1 and seed % 32 != 21
         self.gifts = at_link and self.apart("amounts chosen").random() < actors.CHOSEN
+        at_till = self.gifts and self.apart("a till").random() < actors.TILL
+        self.tills = (at_till or only == actors.AT_TILL) and self.of_last is None and stormy
         if stormy:
-            self.gifts |= only == actors.CHOSEN_AMOUNTS
+            self.gifts |= only == actors.CHOSEN_AMOUNTS or self.tills
             self.asks |= only == actors.ASKED_DETAILS
             self.late_money |= only == actors.LATE_MONEY
             self.early_money |= only == actors.EARLY_MONEY
@@ -841,10 +843,13 @@ class SimWorld:
         """
         if self.profile != "storm" or (self.seed % 4 != 1 and not self.gifts):
             return None
-        left, rows = 1 + self.seed % 8 // 4, 2 if self.seed % 16 == 13 else 1
+        left: int | None = 1 + self.seed % 8 // 4
+        rows = 2 if self.seed % 16 == 13 and not self.tills else 1
         most = 2 if self.seed % 32 == 21 and self.of_last is None and not self.gifts else None
         if most is not None:
             left = 3
+        if self.tills:
+            left = None
         link = a_link(created_at=BEGINNING, left=left, rows=rows, most=most, currency=self.currency)
         if self.gifts:
             link = replace(link, open_amount=actors.OPEN_AMOUNT, unit_amount=500)

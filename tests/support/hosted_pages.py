@@ -136,6 +136,9 @@ class Customer:
     def cookies(self) -> dict[str, str]:
         return dict(self._client.cookies)
 
+    def forget_cookies(self) -> None:
+        self._client.cookies.clear()
+
     def ask(self, method: str, path: str, **options: Any) -> Answer:
         headers = {"accept": "text/html,*/*;q=0.8", **options.pop("headers", {})}
         answer = self._client.request(method, path, headers=headers, **options)

@@ -22,13 +22,13 @@
 
   // Follow the session: expiry, cancellation and completion, also by another tab. Silent while hidden.
   function follow() {
-    const { poll, state, home, pace } = main.dataset;
+    const { poll, state, home, pace, till } = main.dataset;
     document.onvisibilitychange = ononline = null;
     touched = () => {};
     if (!poll) return;
     const mine = turn;
     let asked = Date.now(), since = asked, wait = Number(pace), timer;
-    const paying = !state.includes(",,");  // money is under way
+    const paying = till !== undefined || !state.includes(",,");  // money is under way, or somebody waits with goods in hand
     const plan = at => { clearTimeout(timer); timer = later(ask, (at - Date.now()) / 1000); };
     plan(asked + wait * 1000);
     async function ask() {
@@ -42,7 +42,8 @@
         if (answer.ok) {
           const now = await answer.json();
           if (mine !== turn) return;
-          const there = now.next ? new URL(now.next, location).pathname : null;
+          const there = now.next && till === undefined ? new URL(now.next, location).pathname : null;
+          if (till !== undefined) say("");
           if ([now.status, now.progress, now.part].join() !== state || (there && there !== home)) { location.replace(there || bare()); return; }
           const fence = find(".fence");
           if (fence) {
@@ -50,7 +51,7 @@
             for (const ring of fence.getAnimations()) ring.currentTime = ring.effect.getTiming().duration - now.seconds_left * 1000;
           }
         }
-      } catch { /* the next try may succeed */ }
+      } catch { if (mine === turn && till !== undefined) say(main.dataset.offline); }  // the next try may succeed
       if (mine !== turn) return;
       const most = crowded ? SELDOM : paying || Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : OFTEN;
       wait = Math.min(wait * (crowded ? 3 : 1.5), most);

@@ -40,11 +40,14 @@ _ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds items of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # the lifetime of a session that holds no items
+AT_TILL: Final = timedelta(minutes=15)  # the lifetime of a session that began at a till
 SUGGESTIONS_MAX: Final = 4
 AMOUNT: Final = "amount"  # the field of a form with the typed amount
 SUGGESTION: Final = "suggestion"  # the button of a suggestion, with its minor units
 METADATA_NAME: Final = "payment_link"
-_AT_LINK: Final = "at a payment link"  # the note of the first step in the history
+# The notes of the first step in the history.
+_AT_LINK: Final = "at a payment link"
+_AT_TILL: Final = "at a till"
 ORDER_NAME: Final = "order_number"
 _READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
 _QUANTITY: Final = re.compile("[0-9]{1,4}")
@@ -124,6 +127,16 @@ class PaymentLink:
         return self.stopped_at is None and self.left != 0
 
     @property
+    def has_till(self) -> bool:
+        """Return whether the link can be opened as a till.
+
+        The customer's phone shows only the sale, so a link that requires details has no till. A
+        stock would limit the unpaid items of one network address, from which all sales of a till
+        come.
+        """
+        return self.open_amount is not None and not self.limited and not self.collect.requires
+
+    @property
     def row_ids(self) -> tuple[str, ...]:
         """Return the ids of the stock's rows. The first is the link's own id."""
         return (self.id, *(f"{self.id}{_ROW}{number}" for number in range(1, self.rows)))
@@ -159,6 +172,7 @@ class PaymentLink:
         quantity: int = 1,
         amount: int | None = None,
         row: str | None = None,
+        at_till: bool = False,
     ) -> Session:
         """Return the new, open session of one purchase, at the price or at the chosen `amount`.
 
@@ -187,7 +201,7 @@ class PaymentLink:
             writer=writer,
             created_at=now,
             updated_at=now,
-            expires_at=now + (HELD_FOR if self.limited else LASTS),
+            expires_at=now + (AT_TILL if at_till else HELD_FOR if self.limited else LASTS),
             amount_total=total,
             currency=self.currency,
             receive=to_wallet(
@@ -215,7 +229,9 @@ class PaymentLink:
             customer_marks=customer_marks,
             link=row,
             part=part_of(session_id, merchant.parts),
-            history=(HistoryEntry(at=now, event="created", note=_AT_LINK),),
+            history=(
+                HistoryEntry(at=now, event="created", note=_AT_TILL if at_till else _AT_LINK),
+            ),
         )
 
 
@@ -224,7 +240,7 @@ def began_at_link(session: Session) -> bool:
 
     A long history no longer has its first step, and a merchant can change the metadata.
     """
-    noted = any(each.note == _AT_LINK for each in session.history[:1])
+    noted = any(each.note in (_AT_LINK, _AT_TILL) for each in session.history[:1])
     return noted or (session.request_id is None and METADATA_NAME in session.metadata)
 
 

@@ -28,6 +28,8 @@ REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 POLL: Final = Rule("poll", burst=40, every=timedelta(milliseconds=100))
 # Purchases that begin at a payment link. Each writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
+# Sales that begin at a till. All sales of a till come from one network address.
+TILL: Final = Rule("till", burst=30, every=timedelta(seconds=5))
 # Receipts by e-mail. Each session has its own limit, too.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
 # Refused requests that a process logs for an API key.

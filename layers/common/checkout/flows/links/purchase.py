@@ -22,13 +22,14 @@ from checkout.domain.ground.errors import (
 )
 from checkout.domain.ground.grammar import LINK_ID, NONCE, is_http
 from checkout.domain.ground.ids import new_nonce, new_session_id
-from checkout.domain.ground.limits import PURCHASE
+from checkout.domain.ground.limits import PURCHASE, TILL
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant.reach import Effect, allows
 from checkout.domain.session.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.session.record import Session
 from checkout.flows import idempotency, limits, merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
+from checkout.flows.session import close
 from checkout.flows.session import details as customer_details
 from checkout.flows.session.lookup import apply_clock, load
 from checkout.ports import KeyHeld, OutOfStock
@@ -81,6 +82,8 @@ def begin(
     details: CustomerDetails = NONE_GIVEN,
     quantity: int = 1,
     amount: int | None = None,
+    *,
+    at_till: bool = False,
 ) -> Begun:
     """Return the session of this visit. Create the session if there is none.
 
@@ -93,7 +96,7 @@ def begin(
     """
     if not is_visit(visit):
         raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
-    limits.admit(services, PURCHASE, client)
+    limits.admit(services, TILL if at_till else PURCHASE, client)
     posted = Posted(
         merchant=link.id,  # separates a link's idempotency keys from its merchant's
         key=visit,
@@ -105,10 +108,13 @@ def begin(
         found = answer(
             services,
             posted,
-            lambda reserve: _open(services, link, client, details, quantity, amount, reserve),
+            lambda reserve: _open(
+                services, link, client, details, quantity, amount, reserve, at_till=at_till
+            ),
         )
     except IdempotencyKeyReused:
-        return begin(services, link, new_visit(services), client, details, quantity, amount)
+        visit = new_visit(services)
+        return begin(services, link, visit, client, details, quantity, amount, at_till=at_till)
     before = apply_clock(services, load(services, found.body)) if found.replayed else None
     return Begun(found.body, ended=before is not None and before.terminal, visit=visit)
 
@@ -119,6 +125,22 @@ def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
     return found is not None and not apply_clock(services, load(services, found.body)).terminal
 
 
+def began(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> bool:
+    """Return whether the session began with the form of this visit."""
+    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
+    return found is not None and found.body == session_id
+
+
+def cancel(services: PayServices, link: PaymentLink, visit: str, session_id: str) -> None:
+    """Cancel a sale for the till that began it.
+
+    Raises ResourceMissing if the sale began with another visit, and the errors of `close.cancel`.
+    """
+    if not began(services, link, visit, session_id):
+        raise ResourceMissing("This till did not begin the sale.")
+    close.cancel_at_till(services, load(services, session_id))
+
+
 def _open(
     services: PayServices,
     link: PaymentLink,
@@ -127,6 +149,8 @@ def _open(
     quantity: int,
     amount: int | None,
     reserve: Reserve[Session] | None,
+    *,
+    at_till: bool,
 ) -> Session:
     merchant = merchants.get(services.merchants, link.merchant)
     if not link.sells or not allows(merchant, Effect.SALE):
@@ -149,6 +173,7 @@ def _open(
             quantity=quantity,
             amount=amount,
             row=row,
+            at_till=at_till,
         )
         reservation = reserve(session, session.writer) if reserve else None
         try:

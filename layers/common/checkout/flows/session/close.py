@@ -51,6 +51,11 @@ def cancel(
     return _end(services, lookup.own(services, key, session_id), Event.CANCEL_REQUESTED, reserve)
 
 
+def cancel_at_till(services: Services, session: Session) -> Session:
+    """Cancel a sale for the till that began it. Raises the errors of `cancel`."""
+    return _end(services, session, Event.CANCEL_REQUESTED, None, note="at the till")
+
+
 def accept_as_paid(
     services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
