@@ -1,1 +1,1 @@
-"""Deploy, check and remove a stage of samconfig.toml; `make deploy`, `preflight` and `remove`."""
+"""Operator commands for a stage of samconfig.toml: `make deploy`, `preflight`, `remove`, etc."""

@@ -2,13 +2,14 @@
 
 Each deployment passes all parameters, so that the stack has the values of samconfig.toml.
 
-A first deployment is made in two steps. DynamoDB refuses to delete a protected table, so a first
-step with protection could not be rolled back. The second step protects the tables; then the stack
-itself is protected.
+A first deployment takes two steps. The first step creates the tables without deletion protection.
+With protection, DynamoDB would refuse to delete the tables, so a failed first deployment could not
+be rolled back. The second step protects the tables. Finally the stack itself is protected.
 
-The wallets of a test stage are a stack beside it (operations/test-wallets.yaml).
+The simulated wallets of a test stage have a stack of their own (operations/test-wallets.yaml).
 
-After `make undo`, all requests move at once: CodeDeploy refuses an alias that was moved by others.
+After `make undo`, a deployment does not shift traffic gradually but moves all requests at once,
+because CodeDeploy refuses an alias that it has not moved itself.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KEPT: Final = ("AWS::DynamoDB::Table", "AWS::KMS::Key")
 
 
 def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
-    """Check, deploy and protect. `more` are options of `sam deploy`. Raises Refused."""
+    """Check, deploy and protect a stage. `more` are options of `sam deploy`. Raises Refused."""
     preflight.run(account, chosen)
     formation = account.client("cloudformation")
     found = _usable(account, chosen.stack)
@@ -50,7 +51,7 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
     moved = versions.moved(account, chosen.stack) if found else {}
     overrides = {}
     if moved:
-        # Another revision publishes a version of each function, so that each alias is moved.
+        # A new revision makes SAM publish a new version of each function and move each alias to it.
         overrides = {"TrafficShift": "AllAtOnce", "Revision": revision(chosen, moved)}
     before = _wallets_of_before(account, chosen) if found and chosen.wallets else None
     with versions.remembered(account, chosen.stack) if found else nullcontext():
@@ -67,7 +68,7 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
 
 
 def _usable(account: Account, name: str) -> dict[str, Any] | None:
-    """Return a stack, or None. One whose creation failed is empty, and is deleted."""
+    """Return a stack, or None. Delete the stack first if its creation failed: it is empty."""
     found, formation = account.stack(name), account.client("cloudformation")
     if found is None or found["StackStatus"] != "ROLLBACK_COMPLETE":
         return found
@@ -78,9 +79,9 @@ def _usable(account: Account, name: str) -> dict[str, Any] | None:
 
 
 def _wallets_of_before(account: Account, chosen: Stage) -> dict[str, Any] | None:
-    """Return the record of the wallets, if they are still a part of the stage's own stack.
+    """Return the record of the simulated wallets from the stage's own stack, or None.
 
-    They were up to version 0.1.0. The deployment deletes their table.
+    Up to version 0.1.0, the wallets' table was a part of that stack. The deployment deletes it.
     """
     tables = account.resources(chosen.stack, "AWS::DynamoDB::Table")
     if "TestWalletsTable" not in tables:
@@ -90,7 +91,7 @@ def _wallets_of_before(account: Account, chosen: Stage) -> dict[str, Any] | None
 
 
 def deploy_wallets(account: Account, chosen: Stage) -> None:
-    """Deploy the wallets of a test stage below its address. Raises Refused."""
+    """Deploy the simulated wallets of a test stage, below the stage's address. Raises Refused."""
     _usable(account, chosen.wallets)
     outputs = account.outputs(chosen.stack)
     parameters = {name: outputs[name] for name in ("BaseUrl", "HttpApi", "Layers")}
@@ -135,13 +136,13 @@ def _begun(
             [*command, "--parameter-overrides", f"file://{file}"],
             env={**os.environ, "AWS_DEFAULT_REGION": account.region, "SAM_CLI_TELEMETRY": "0"},
             cwd=ROOT,
-            stdin=subprocess.DEVNULL,  # without questions
+            stdin=subprocess.DEVNULL,  # SAM CLI cannot wait for an answer
         )
 
 
 def for_sam(parameters: Mapping[str, str]) -> str:
-    """Return the text of a parameters file, in which SAM CLI reads exactly these values."""
-    # It unquotes a value of a file twice.
+    """Return the text of a parameters file from which SAM CLI reads exactly these values."""
+    # SAM CLI removes the quotes of a value in a file twice.
     quoted = {name: _quoted(_quoted(value)) for name, value in parameters.items()}
     return yaml.safe_dump(quoted, default_style='"')
 
@@ -153,13 +154,13 @@ def _quoted(value: str) -> str:
 
 
 def revision(chosen: Stage, moved: Mapping[str, str] | None = None) -> str:
-    """Return a text that changes with any parameter or moved alias, to publish new versions."""
+    """Return a hash of all parameters and moved aliases. A new hash publishes new versions."""
     told = [*sorted(chosen.parameters.items()), *sorted((moved or {}).items())]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
 
 def stack_policy() -> dict[str, Any]:
-    """Return the policy by which no update replaces or deletes a table, the key or the secret."""
+    """Return a stack policy that forbids replacing or deleting a table, the key or the secret."""
     kept = [name for kind in KEPT for name in resources(kind)]
     names = [f"LogicalResourceId/{name}" for name in (*kept, "EncryptionKey")]
     everything = {"Principal": "*", "Action": "Update:*", "Resource": "*"}

@@ -1,12 +1,14 @@
-"""Stop and start a stage: `make stop STAGE=…`, for a restore, and `make start STAGE=…`.
+"""Stop a stage before a restore (`make stop STAGE=…`) and start it again (`make start STAGE=…`).
 
-`stop` pauses the queues' mappings, then the schedules, and reserves no execution for each function.
-Messages wait in their queues: a message whose function is throttled would count as failed, and be a
-dead letter at the end. `start` restores the previous settings, which the parameter `/STACK/stopped`
-of Systems Manager stores until then. Both can be repeated after an interruption.
+`stop` disables the event source mappings of the queues and then the schedules. It then sets each
+function's reserved concurrency to 0, so that no function can start. The mappings come first,
+because a message whose function is throttled counts as failed and ends as a dead letter. Messages
+wait in their queues instead. The previous settings are stored in the Systems Manager parameter
+`/STACK/stopped`, and `start` restores them. Both commands can be repeated after an interruption.
 
-If the table of the sessions was replaced meanwhile, `start` needs `--refunds`: `held` confirms that
-`checkout hold-refunds` has run, `complete` that nothing was written after the moment of the copy.
+If the table of the sessions was replaced meanwhile, `start` requires `--refunds`. `held` confirms
+that `checkout hold-refunds` has run. `complete` confirms that nothing was written to the old table
+after the moment of the restored copy.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _LOOK_EVERY: Final = 2.0  # seconds
 
 
 def stop(account: Account, chosen: Stage, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Stop all processing, and wait until nothing runs any more. Raises Refused."""
+    """Stop all processing, and wait until no function runs any more. Raises Refused."""
     functions, scheduler = account.client("lambda"), account.client("scheduler")
     before = stopped(account, chosen.stack) or _remember(account, chosen)
     for mapping in before["mappings"]:
@@ -44,12 +46,12 @@ def stop(account: Account, chosen: Stage, sleep: Callable[[float], None] = time.
 
 
 def start(account: Account, chosen: Stage, refunds: str | None = None) -> None:
-    """Put back what `stop` has changed. Raises Refused."""
+    """Restore the settings that `stop` has changed. Raises Refused."""
     functions, scheduler = account.client("lambda"), account.client("scheduler")
     before = stopped(account, chosen.stack)
     if before is None:
         raise Refused(f"{chosen.stack} is not stopped.")
-    # An earlier release has not stored when the table was created.
+    # The settings of a `stop` by an earlier release do not contain the table's time of creation.
     if refunds is None and before.get("table") not in (None, _created(account, chosen)):
         raise Refused(
             "The table of the sessions was replaced, so refunds in it may have been paid already. "
@@ -126,7 +128,7 @@ def _remember(account: Account, chosen: Stage) -> dict[str, Any]:
 
 
 def _created(account: Account, chosen: Stage) -> float:
-    """Return when the table of the sessions was created; a restore creates another one."""
+    """Return when the table of the sessions was created (Unix time). A restore changes this."""
     name = f"{chosen.stack}-checkout_sessions"
     found = account.client("dynamodb").describe_table(TableName=name)["Table"]
     created: float = found["CreationDateTime"].timestamp()

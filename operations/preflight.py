@@ -1,8 +1,8 @@
 """Preflight: `make preflight STAGE=…` finds the reasons why a deployment would fail.
 
-It only reads the account. A line that begins with `refused` makes the exit status 1; one that
-begins with `warning` does not. A line that begins with `changes` is a parameter that the stack has
-with another value.
+The command only reads from the account. A line that begins with `refused` makes the exit status 1;
+a line that begins with `warning` does not. A line that begins with `changes` shows a parameter
+whose value in the stack differs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sandbox.template import resources, template
 UNRESERVED: Final = 100  # executions that Lambda keeps and no function can reserve
 COMFORTABLE: Final = 100  # executions; new accounts have 10
 ENVIRONMENT: Final = 4096  # bytes of a function's environment, as JSON
-ASSUMED: Final = "x" * 130  # of a value that only the account knows: an ARN or an address
+ASSUMED: Final = "x" * 130  # for a value that exists only after a deployment: an ARN, an address
 WRITES: Final = 30  # write units of a checkout on its busiest table, measured by `make bench`
 RESERVING: Final = (
     "ApiConcurrency",
@@ -57,7 +57,7 @@ class Finding:
 def findings(account: Account, chosen: Stage) -> Iterator[Finding]:
     """Check everything and yield the problems.
 
-    Raises ClientError without the permission to read.
+    Raises ClientError if the credentials do not allow reading.
     """
     yield from _stack(account, chosen)
     yield from _environments(chosen)
@@ -141,7 +141,7 @@ def _environments(chosen: Stage) -> Iterator[Finding]:
 
 
 def _value(chosen: Stage, written: Any) -> str:
-    """Return a variable's value, or one that is as long as it may be."""
+    """Return a variable's value, or a text of its greatest length if the value is not known yet."""
     if isinstance(written, dict):
         if written.get("Fn::If", [""])[0] == "HasTestWallets" and not chosen.wallets:
             return ""
@@ -158,7 +158,7 @@ def deployed(account: Account, chosen: Stage) -> dict[str, str]:
 def changes(account: Account, chosen: Stage) -> Iterator[str]:
     """Yield a line for each parameter that the deployment changes in the stack.
 
-    CloudFormation does not show secrets, so they are left out.
+    Secret parameters are left out, because CloudFormation does not show their values.
     """
     now = deployed(account, chosen)
     for name, value in chosen.parameters.items():
@@ -253,7 +253,7 @@ def _certificate(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find an edge within the stack, which the deployment deletes, still in use."""
+    """Find an edge (CloudFront) inside the stack that is in use. The deployment would delete it."""
     if deployed(account, chosen).get("Edge", "false") == "false":
         return
     if not chosen.parameters["EdgeProof"] or chosen.parameters["DomainName"]:

@@ -1,11 +1,11 @@
-"""Proving day: steps that prove claims which only a real AWS account can show.
+"""Proving day: steps that test claims which only a real AWS account can confirm.
 
-`make proving-day` prints the steps; `make proving-day ACCOUNT=123456789012` runs them in that
-account, with the stage `proving` of samconfig.toml, and `STEP=name` runs one. docs/proving-day.md
-is the same list. Nobody has run this yet. Afterwards: `make remove STAGE=proving`.
+`make proving-day` prints the steps. `make proving-day ACCOUNT=123456789012` runs them in that
+account, with the stage `proving` of samconfig.toml. `STEP=name` runs only one step. Afterwards, run
+`make remove STAGE=proving`. docs/proving-day.md has the same list. Nobody has run the steps yet.
 
-`make rehearse` makes a dry run on the emulator: each step makes its changes and asks its questions,
-but waits for nothing, and an answer that only AWS can give is not required.
+`make rehearse` makes a dry run on the emulator of AWS. Each step then makes its changes and its
+checks, but waits for nothing, and does not require a result that only AWS can give.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from sandbox.template import template
 
 STAGE: Final = "proving"
 _PAUSE: Final = 5.0  # seconds between two checks
-# The alarms that take back a release of any function.
+# The alarms that roll back an upgrade of any function.
 _WATCHING: Final = template()["Globals"]["Function"]["DeploymentPreference"]["Alarms"]
 _TAKE_BACK: Final = [alarm["Ref"].removesuffix("Alarm") for alarm in _WATCHING]
-_TABLE: Final = "checkout_sessions"  # the one that is restored
+_TABLE: Final = "checkout_sessions"  # the table that the step `restored` restores
 EDGE: Final = ROOT / "operations" / "edge.yaml"
-_AWS: Final = "execute-api.us-east-1.amazonaws.com"  # where an edge looks for the emulator's API
-_MAILBOX: Final = "success@simulator.amazonses.com"  # Amazon's, for tests
+_AWS: Final = "execute-api.us-east-1.amazonaws.com"  # domain of the emulator's API for an edge
+_MAILBOX: Final = "success@simulator.amazonses.com"  # Amazon's mailbox for tests
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One proof. `emulator` is the part that `make rehearse` has shown."""
+    """One step. `proves` is its claim; `emulator` is the part that `make rehearse` confirms."""
 
     name: str
     proves: str
@@ -53,7 +53,7 @@ class Step:
 
 
 class Proof:
-    """The account and the stage, with actions and questions that the steps share."""
+    """The account and the stage, with the actions and checks that the steps share."""
 
     def __init__(self, account: Account, chosen: Stage, *sam: str, dry: bool = False) -> None:
         """`sam` are options of `sam deploy`. A `dry` run is on the emulator."""
@@ -69,11 +69,11 @@ class Proof:
         deploy.deploy(self.account, self._with(parameters), self._sam)
 
     def deploy_once(self, **parameters: str) -> None:
-        """Deploy with these parameters by `sam deploy` alone. Raises Refused."""
+        """Run only `sam deploy`, with these parameters and no second step. Raises Refused."""
         deploy.sam(self.account, self.stage, *self._sam, overrides=parameters)
 
     def upgrade(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        """Begin an upgrade that publishes new versions, and return while it goes on."""
+        """Begin an upgrade that publishes new versions, and return while the upgrade runs."""
         self.changed = True
         revised = self._with({"Revision": f"p{time.time():.0f}"})
         return deploy.begun(self.account, revised, *self._sam)
@@ -94,7 +94,7 @@ class Proof:
         return self.account.resources(self.stage.stack, kind)
 
     def get(self, path: str, base: str | None = None) -> int:
-        """Return the status of a GET of the deployment. Raises Refused without an answer."""
+        """Return the status of a GET request to the stage. Raises Refused if there is no answer."""
         address = base or self.account.outputs(self.stage.stack)["BaseUrl"]
         try:
             with urllib.request.urlopen(f"{address}{path}", timeout=30) as answer:  # noqa: S310
@@ -102,19 +102,19 @@ class Proof:
         except urllib.error.HTTPError as refused:
             return int(refused.code)
         except (urllib.error.URLError, TimeoutError) as failed:
-            if self._dry:  # the emulator's own addresses are no public names, and it is slow
+            if self._dry:  # the emulator is slow, and its addresses are not public names
                 return 0
             raise Refused(f"{address} does not answer: {failed}") from None
 
     def require(self, holds: bool, otherwise: str) -> None:
-        """Raise Refused with `otherwise` unless `holds`. A dry run requires nothing of AWS."""
+        """Raise Refused with `otherwise` unless `holds`. A dry run never raises."""
         if not holds and not self._dry:
             raise Refused(otherwise)
 
     def until(self, what: str, seen: Callable[[], bool], minutes: float) -> float:
-        """Wait until a condition holds. Return the seconds of waiting. Raises Refused.
+        """Wait until `seen` returns True. Return the seconds of waiting.
 
-        A dry run asks once.
+        Raises Refused after `minutes`. A dry run calls `seen` once.
         """
         began = time.monotonic()
         while not seen() and not self._dry:
@@ -124,7 +124,7 @@ class Proof:
         return time.monotonic() - began
 
     def set_off(self, alarm: str) -> None:
-        """Set an alarm to ALARM, until CloudWatch next looks at its metric."""
+        """Set an alarm to ALARM. The state lasts until CloudWatch next evaluates the metric."""
         physical = self.resources("AWS::CloudWatch::Alarm")[f"{alarm}Alarm"]
         self.account.client("cloudwatch").set_alarm_state(
             AlarmName=physical, StateValue="ALARM", StateReason="proving day"
@@ -139,7 +139,7 @@ class Proof:
 
     @contextmanager
     def edge(self, **parameters: str) -> Iterator[dict[str, str]]:
-        """Create an edge for the stage, yield its outputs, and delete it."""
+        """Create an edge for the stage, yield the outputs of the edge's stack, and delete it."""
         formation = self.account.client("cloudformation", "us-east-1")
         endpoint = self.account.outputs(self.stage.stack)["HttpApiEndpoint"]
         if self._dry:
@@ -185,13 +185,13 @@ class Proof:
         return done.stdout.strip()
 
     def version(self) -> str:
-        """Return the version of the API that the alias names."""
+        """Return the version of the function `api` to which its alias `live` points."""
         function = self.resources("AWS::Lambda::Function")["ApiFunction"]
         alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
         return str(alias["FunctionVersion"])
 
     def weights(self) -> Mapping[str, float]:
-        """Return the share of the API's traffic for another version than the alias's own."""
+        """Return the traffic shares of the API's new versions; none if no upgrade is running."""
         function = self.resources("AWS::Lambda::Function")["ApiFunction"]
         alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
         found: Mapping[str, float] = alias.get("RoutingConfig", {}).get(
@@ -200,7 +200,7 @@ class Proof:
         return found
 
     def named(self) -> Iterator[str]:
-        """Yield tables, functions, log groups and schedules that have the stack's name."""
+        """Yield the tables, functions, log groups and schedules named after the stack."""
         client, begin = self.account.client, f"{self.stage.stack}-"
         for page in client("dynamodb").get_paginator("list_tables").paginate():
             yield from (each for each in page["TableNames"] if each.startswith(begin))
@@ -263,7 +263,7 @@ def gradual(proof: Proof) -> str:
 
 
 def taken_back(proof: Proof) -> str:
-    """Let each alarm of the deployments go off during an upgrade. CodeDeploy must roll it back."""
+    """Set each alarm off during an upgrade. CodeDeploy must roll the upgrade back."""
     for name in _TAKE_BACK:
         before = proof.version()
         with proof.upgrade() as running:
@@ -283,7 +283,7 @@ def _over(proof: Proof, alarm: str) -> bool:
 
 
 def undone(proof: Proof) -> str:
-    """Undo an upgrade, and deploy. The deployment must not be refused by CodeDeploy."""
+    """Undo an upgrade, and deploy again. CodeDeploy must not refuse the deployment."""
     before = proof.version()
     proof.deploy(Revision=f"p{time.time():.0f}", TrafficShift="AllAtOnce")
     new = proof.version()
@@ -291,7 +291,7 @@ def undone(proof: Proof) -> str:
     if new == before or proof.version() != before:
         raise Refused(f"version {proof.version()} after the undo of {new}, instead of {before}")
     proof.deploy()
-    proof.changed = True  # that deployment has moved all requests at once
+    proof.changed = True  # this deployment overrode TrafficShift, because aliases were moved
     left = versions.moved(proof.account, proof.stage.stack)
     if left or proof.version() in (before, new):
         raise Refused(f"version {proof.version()} after the deployment; moved are {left}")
@@ -299,7 +299,7 @@ def undone(proof: Proof) -> str:
 
 
 def alarms(proof: Proof) -> str:
-    """Turn each alarm on. The topic must notify (look at its subscription)."""
+    """Turn each alarm on. The topic must send notices (look for them at its subscription)."""
     names = [name.removesuffix("Alarm") for name in proof.resources("AWS::CloudWatch::Alarm")]
     for name in names:
         proof.set_off(name)
@@ -307,7 +307,7 @@ def alarms(proof: Proof) -> str:
 
 
 def silence(proof: Proof) -> str:
-    """Stop the schedule. SweepStandsStill must go off because values are missing, and recover."""
+    """Stop the schedule. SweepStandsStill must go off for lack of values, and then recover."""
     scheduler = proof.account.client("scheduler")
     [name] = proof.resources("AWS::Scheduler::Schedule").values()
     proof.until("a running sweep", lambda: proof.alarm("SweepStandsStill") == "OK", 15)
@@ -333,9 +333,9 @@ def refused_share(proof: Proof) -> str:
 
 
 def throttled_index(proof: Proof) -> str:
-    """Limit an index to one write a second. The product must count the throttling.
+    """Limit an index to one write a second. The product must count the throttled writes.
 
-    Create sessions meanwhile, with the merchant from docs/proving-day.md.
+    The operator must create sessions meanwhile, as docs/proving-day.md describes.
     """
     table = table_names(proof.stage.stack)[2]
     tables, watch = proof.account.client("dynamodb"), proof.account.client("cloudwatch")
@@ -367,10 +367,10 @@ def throttled_index(proof: Proof) -> str:
 
 
 def reserved(proof: Proof) -> str:
-    """Reserve one execution for the pages and request fifty at once.
+    """Reserve one execution for the function `pay` and request fifty pages at once.
 
-    The other functions must still answer. AWS keeps 100 executions of an account unreserved, so a
-    new account has none to reserve.
+    The other functions must still answer. Lambda keeps 100 executions of an account unreserved, so
+    a new account has none to reserve, and the step is left out.
     """
     limits = proof.account.client("lambda").get_account_settings()["AccountLimit"]
     if limits["UnreservedConcurrentExecutions"] <= preflight.UNRESERVED:
@@ -386,7 +386,7 @@ def reserved(proof: Proof) -> str:
 
 
 def access_log(proof: Proof) -> str:
-    """Read the access log: routes, statuses, and no session's id."""
+    """Read the access log. Each line must have the route, and none may have a session's id."""
     proof.get("/pay/cs_0000000000000000000000")
     name = f"/aws/vendedlogs/{proof.stage.stack}/access"
     logs = proof.account.client("logs")
@@ -400,14 +400,14 @@ def access_log(proof: Proof) -> str:
 
 
 def edge(proof: Proof) -> str:
-    """Put an edge in front of the stage, and take it away.
+    """Put an edge (CloudFront with WAF) in front of the stage, and remove it.
 
-    One address must get 429 above its limit, and the direct address must be closed.
+    A client above its limit must get 429, and the stage's direct address must answer 403.
     """
     direct = proof.account.outputs(proof.stage.stack)["HttpApiEndpoint"]
     with proof.edge(EdgeRequests="100", EdgeApiRequests="100") as found:
         secret = proof_of(found["ProofSecret"])
-        # Without a domain, which would close the direct address to the edge, too.
+        # DomainName stays empty, because a domain closes the direct address, which the edge uses.
         own = {"DomainName": "", "BaseUrl": found["BaseUrl"], "EdgeProof": secret}
         proof.deploy(**own, TrafficShift="AllAtOnce")
         try:
@@ -422,7 +422,7 @@ def edge(proof: Proof) -> str:
 
 
 def proof_of(secret: str) -> str:
-    """Return the parameter EdgeProof for a secret: CloudFormation puts in its value."""
+    """Return EdgeProof for a secret: a reference that CloudFormation replaces by its value."""
     return f"{{{{resolve:secretsmanager:{secret}:SecretString}}}}"
 
 
@@ -439,7 +439,7 @@ def stopped(proof: Proof) -> str:
 
 
 def restored(proof: Proof) -> str:
-    """Restore a table under another name, and put it in its place while the stage is stopped."""
+    """Restore a table under another name, stop the stage, and replace the table by the copy."""
     began = time.monotonic()
     fetched = proof.run("operations.restore", "fetch", _TABLE)
     proof.stop()
@@ -493,7 +493,7 @@ def _complete(results: Callable[[], Any]) -> bool:
 
 
 def loop(proof: Proof) -> str:
-    """Ask Lambda whether it would stop the sender's loop."""
+    """Check that Lambda's loop detection does not stop the sender, which enqueues for itself."""
     function = proof.resources("AWS::Lambda::Function")["WebhookSenderFunction"]
     settings = proof.account.client("lambda").get_function_recursion_config(FunctionName=function)
     found = f"RecursiveLoop is {settings['RecursiveLoop']}"
@@ -634,10 +634,10 @@ def listed() -> str:
 def prove(
     expected: str, steps: Collection[str], config: Path = CONFIG, *sam: str, dry: bool = False
 ) -> None:
-    """Run these steps, or all, in this account, and put back the stage's parameters.
+    """Run `steps`, or all if it is empty, and then restore the stage's parameters.
 
-    `sam` are options of `sam deploy`; a `dry` run is on the emulator. Raises Refused if the
-    credentials are of another account.
+    `expected` is the account's number. `sam` are options of `sam deploy`. A `dry` run is on the
+    emulator. Raises Refused if a step fails or the credentials belong to another account.
     """
     account = Account()
     found: str = account.client("sts").get_caller_identity()["Account"]

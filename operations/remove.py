@@ -1,8 +1,9 @@
 """Remove a stage and its data: `make remove STAGE=dev`.
 
-Deleting a stack keeps its tables, its secret and its KMS key. This deletes them too, and the stack
-of a test stage's wallets. The stage must have DeletionProtection=false. The secret and the key can
-be recovered for seven days. After an interruption, run it again.
+When CloudFormation deletes a stack, the tables, the secret and the KMS key are kept. This command
+deletes them too, and the stack of a test stage's wallets. The stage must have
+DeletionProtection=false. The secret and the key can be recovered for seven days. After an
+interruption, run the command again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def remove(account: Account, chosen: Stage) -> None:
             print(f"deleted   the table {name}")
     if pause.stopped(account, chosen.stack) is not None:
         pause.forget(account, chosen.stack)
-    if outputs:  # otherwise it was never created
+    if outputs:  # otherwise the stack was never created
         _delete_secret(account, outputs["EncryptionKeySecret"])
         _delete_key(account, outputs["StackKeyArn"])
         print(f"scheduled the deletion of the secret and the KMS key in {DAYS} days")
@@ -61,7 +62,10 @@ def _delete_stack(account: Account, name: str) -> None:
 
 
 def _deleted(account: Account, name: str) -> dict[str, Any]:
-    """Return the last deleted stack of this name, which CloudFormation shows for 90 days."""
+    """Return the last deleted stack of this name, which CloudFormation shows for 90 days.
+
+    Raises Refused if there is none.
+    """
     formation = account.client("cloudformation")
     pages = formation.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
     gone = [each for page in pages for each in page["StackSummaries"] if each["StackName"] == name]
@@ -73,7 +77,7 @@ def _deleted(account: Account, name: str) -> dict[str, Any]:
 
 
 def _delete_secret(account: Account, secret: str) -> None:
-    """Delete the secret, and first its copy in another region: otherwise AWS refuses."""
+    """Delete the secret. AWS requires that its copies in other regions are removed first."""
     secrets = account.client("secretsmanager")
     found = secrets.describe_secret(SecretId=secret)
     regions = [each["Region"] for each in found.get("ReplicationStatus", ())]
@@ -84,7 +88,7 @@ def _delete_secret(account: Account, secret: str) -> None:
 
 
 def _delete_key(account: Account, key: str) -> None:
-    """Schedule the deletion of the key and of its replicas, which the key waits for."""
+    """Schedule the deletion of the key and its replicas. AWS deletes the replicas first."""
     described = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]
     replicas = described.get("MultiRegionConfiguration", {}).get("ReplicaKeys", ())
     for region in (*(each["Region"] for each in replicas), account.region):

@@ -1,14 +1,16 @@
 """Restore tables: first under another name, to check them, then under their own name.
 
-`drill` restores every table beside the running ones, reads its records (of the API keys the audit
-log), opens each merchant's private key, and deletes the restored tables again (unless --keep is
-given). `fetch TABLE` restores one table under another name, to the moment of --at. `copy` does this
-with all tables of the deployment of the same name: from another region (--from-region), or from a
-vault of AWS Backup (--from-vault) with a role (--role).
-`row TABLE ID` copies one row of a fetched table over the damaged one. `swap TABLE` puts a fetched
-table in the place of the damaged one, and requires --functions-are-stopped. After an interruption,
-run the command again: `fetch` and `copy --from-region` never use a table of another moment as the
-restored one. docs/operating.md describes the use of each command.
+`drill` is a rehearsal. It restores every table beside the running one, reads the records (from
+api_keys only the audit log), opens each merchant's private key, and deletes the restored tables
+again (unless --keep is given).
+`fetch TABLE` restores one table under another name, to the moment of --at.
+`copy` restores all tables of the deployment of the same name under other names: from another region
+(--from-region), or from a vault of AWS Backup (--from-vault) with a role (--role).
+`row TABLE ID` copies one row of a fetched table over the damaged row.
+`swap TABLE` replaces the damaged table by a fetched one, and requires --functions-are-stopped.
+
+After an interruption, run the command again. `fetch` and `copy --from-region` never accept a table
+that was restored to another moment. docs/operating.md describes the use of each command.
 """
 
 from __future__ import annotations
@@ -48,12 +50,12 @@ _KEYS: Final = {name: table["KeySchema"][0]["AttributeName"] for name, table in 
 
 
 class Refused(Exception):
-    """The command is not possible now; the message has the reason. Nothing was deleted."""
+    """The command is not possible now; the message contains the reason. Nothing was deleted."""
 
 
 @dataclass(slots=True)
 class Read:
-    """The rows in restored tables, by table: readable and unreadable ones."""
+    """The numbers of readable and unreadable rows by restored table, and the newest row's time."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
@@ -66,9 +68,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Restorer:
-    """Restores the tables of a deployment. `client` is boto3's of DynamoDB.
+    """Restores the tables of a deployment. `client` is boto3's client of DynamoDB.
 
-    Restored tables are encrypted with `key`, if it is given, and otherwise as before.
+    Restored tables are encrypted with the KMS key `key`. If it is empty, they keep their own key.
     """
 
     client: Any
@@ -83,7 +85,7 @@ class Restorer:
         begun = datetime.now(UTC)
         for table in TABLES:
             copy = self._name(table, DRILL)
-            if not _restoring(self._described(copy)):  # by an interrupted drill
+            if not _restoring(self._described(copy)):  # an interrupted drill may have begun it
                 self._delete(copy)
                 self._restore(table, copy, at=None)
         for table in TABLES:
@@ -112,7 +114,7 @@ class Restorer:
     def copy_from_region(self, there: Any, *, at: datetime) -> Read:
         """Restore all tables as they were in another region at `at`, under another name.
 
-        `there` is boto3's client of DynamoDB in that region. Raises Refused as `fetch` does.
+        `there` is boto3's client of DynamoDB in that region. Raises Refused like `fetch`.
         """
         for table in TABLES:
             target = self._name(table, GOOD)
@@ -122,9 +124,10 @@ class Restorer:
         return self._copied()
 
     def copy_from_vault(self, backups: Any, vault: str, role: str, *, at: datetime | None) -> Read:
-        """Restore the newest copies of all tables until `at` in a vault, under another name.
+        """Restore each table's newest copy from a vault, not newer than `at`, under another name.
 
-        `backups` is boto3's client of AWS Backup, which assumes `role`. Raises Refused.
+        `backups` is boto3's client of AWS Backup. AWS Backup assumes the role `role`. Raises
+        Refused if a table has no such copy or a restore fails.
         """
         pages = backups.get_paginator("list_recovery_points_by_backup_vault").paginate(
             BackupVaultName=vault, ByResourceType="DynamoDB"
@@ -144,7 +147,7 @@ class Restorer:
             found = backups.get_recovery_point_restore_metadata(
                 BackupVaultName=vault, RecoveryPointArn=arn
             )["RestoreMetadata"]
-            found.pop("kmsMasterKeyArn", None)  # of the other region; `swap` encrypts as is wanted
+            found.pop("kmsMasterKeyArn", None)  # another region's key; `swap` sets the right one
             job = backups.start_restore_job(
                 RecoveryPointArn=arn,
                 IamRoleArn=role,
@@ -158,9 +161,10 @@ class Restorer:
         return self._copied()
 
     def row(self, table: str, key: str) -> None:
-        """Copy one row of the fetched table over the running table's. Raises Refused.
+        """Copy one row of the fetched table over the running table's row. Raises Refused.
 
-        The AWS CLI cannot do it: its first version sends bytes as the base64 that it has printed.
+        The AWS CLI cannot copy a row: its version 1 prints bytes as base64 text, but stores this
+        text unchanged when it writes an item.
         """
         good = self._name(table, GOOD)
         of_table = {_KEYS[table]: {"S": key}}
@@ -174,7 +178,7 @@ class Restorer:
         self.tell(f"{key} is copied from {good}")
 
     def swap(self, table: str) -> None:
-        """Put the fetched table in the place of the running one. Raises Refused."""
+        """Replace the running table by the fetched one. Raises Refused."""
         name, good = self._name(table), self._name(table, GOOD)
         fetched, damaged = self._described(good), self._described(name)
         if fetched is None:
@@ -204,7 +208,10 @@ class Restorer:
             self.tell("Run `checkout hold-refunds` before `make start`: some may have been paid.")
 
     def read(self, before: str, tables: tuple[str, ...]) -> Read:
-        """Read every row of restored tables as the product does."""
+        """Read every row of restored tables with the product's own code.
+
+        `before` is the prefix of the restored tables' names, DRILL or GOOD.
+        """
         read, prefix = Read(), f"{before}{self.prefix}"
         for table, records in self._records(prefix).items():
             if table not in tables:
@@ -218,7 +225,7 @@ class Restorer:
         return read
 
     def _records(self, prefix: str) -> dict[str, Iterator[datetime | None]]:
-        """Return the time of each record by table, None for one that cannot be read."""
+        """Return the time of each record by table, None for a record that cannot be read."""
         records = DynamoRecords(self.client, prefix)
         return {
             "merchants": map(self._opened, self._merchants(prefix)),
@@ -273,9 +280,9 @@ class Restorer:
         self.tell(f"restoring {self._name(table)} to {target} …")
 
     def _is_of(self, target: str, at: datetime | None) -> bool:
-        """Return whether the table was restored to this moment; False if it is not there.
+        """Return whether the table was restored to the moment `at`; False if there is no table.
 
-        Raises Refused if it is of another moment, or `at` is None.
+        Raises Refused if the table was restored to another moment, or if `at` is None.
         """
         found = self._described(target)
         if found is None:
@@ -303,7 +310,7 @@ class Restorer:
             self.sleep(_LOOK_EVERY)
 
     def _encryption(self, table: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameter that encrypts a restored table; `table` has the key of before."""
+        """Return the parameter that encrypts a restored table with `key`, or the key of `table`."""
         key = self.key or table.get("SSEDescription", {}).get("KMSMasterKeyArn")
         if key is None:
             return {}
@@ -325,7 +332,7 @@ class Restorer:
         self._wait(name)
 
     def _back_up(self, name: str) -> str:
-        """Return the ARN of a new backup, when it is ready."""
+        """Back a table up, wait until the backup is ready, and return its ARN."""
         made = self.client.create_backup(
             TableName=name, BackupName=f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
         )
@@ -365,7 +372,7 @@ class Restorer:
 
 
 def _newest(points: list[dict[str, Any]], table: str, at: datetime | None) -> Any:
-    """Return the newest complete copy of the table until `at`, or None."""
+    """Return the newest complete copy of the table that is not newer than `at`, or None."""
     usable = [
         each
         for each in points
@@ -381,11 +388,11 @@ def _restoring(table: dict[str, Any] | None) -> bool:
 
 
 def _restored_to(table: dict[str, Any]) -> datetime | None:
-    """Return the moment, in whole seconds, that a table was restored to; None if it was not."""
+    """Return the moment that a table was restored to, in whole seconds; None if it was not."""
     moment: datetime | float | None = table.get("RestoreSummary", {}).get("RestoreDateTime")
     if moment is None:
         return None
-    # The stores have their client leave times as they were sent, in seconds.
+    # A client that the stores have configured returns times as numbers of seconds, not parsed.
     seconds = moment if isinstance(moment, int | float) else moment.timestamp()
     return datetime.fromtimestamp(int(seconds), UTC)
 

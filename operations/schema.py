@@ -1,9 +1,9 @@
 """Schema: compare the tables of template.yaml with those of the last release.
 
-A deployed table changes within limits: its key and its indexes' keys stay, and one update adds or
-removes one index. `python -m operations.schema` prints changes that an upgrade from the last
-release cannot make; `make released-tables` makes the tables of template.yaml those of the last
-release (docs/releasing.md).
+A deployed table can change only within limits: its key and the keys of its indexes stay the same,
+and one update can add or remove only one index. `python -m operations.schema` prints the changes
+that an upgrade from the last release cannot make. At a release, `make released-tables` stores the
+tables of template.yaml in released-tables.json (docs/releasing.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tables = dict[str, dict[str, Any]]
 
 
 def tables() -> Tables:
-    """Return the tables of template.yaml: key, types of attributes, indexes, time to live."""
+    """Return the tables of template.yaml by logical id: name, key, types, indexes, time to live."""
     return {name: _described(each) for name, each in resources("AWS::DynamoDB::Table").items()}
 
 
@@ -34,7 +34,7 @@ def released() -> Tables:
 
 
 def problems(before: Tables, after: Tables) -> Iterator[str]:
-    """Yield changes that one upgrade cannot make, or makes by replacing a table."""
+    """Yield the changes that one upgrade cannot make, or can make only by replacing a table."""
     for name in sorted(before.keys() - after.keys()):
         yield f"{name}: removed; the deployed table and its data would be left behind"
     for name in sorted(before.keys() & after.keys()):

@@ -1,4 +1,4 @@
-"""Stages: the deployments that samconfig.toml describes, and the AWS account they go to."""
+"""Stages, which are the deployments described in samconfig.toml, and the operator's AWS account."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PATIENT: Final = Config(retries={"mode": "standard", "total_max_attempts": 5})
 
 
 class Refused(Exception):
-    """An operation is not possible; the message has the next step."""
+    """An operation is not possible; the message contains the next step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage: its stack, and the parameters that it sets."""
+    """A stage: the name of its stack, and the template's parameters that it sets."""
 
     name: str
     stack: str
@@ -40,7 +40,7 @@ class Stage:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return all parameters of the template: the stage's, and defaults for the others.
+        """Return all parameters of the template: the stage's values, and defaults for the others.
 
         Each deployment passes all of them, because SAM CLI keeps the stack's last value of a
         parameter that is not passed.
@@ -50,12 +50,12 @@ class Stage:
 
     @property
     def protected(self) -> bool:
-        """Return whether its tables and its stack are protected from deletion."""
+        """Return whether the stage's tables and stack are protected from deletion."""
         return self.parameters["DeletionProtection"] == "true"
 
     @property
     def wallets(self) -> str:
-        """Return the stack of a test stage's wallets, "" for any other stage."""
+        """Return the name of the stack with a test stage's wallets, "" for any other stage."""
         return f"{self.stack}-wallets" if self.parameters["TestWallets"] == "true" else ""
 
     def number(self, parameter: str) -> int:
@@ -64,7 +64,7 @@ class Stage:
 
 
 def stage(name: str, config: Path = CONFIG) -> Stage:
-    """Return a stage of samconfig.toml. Raises Refused."""
+    """Return a stage of samconfig.toml. Raises Refused if the stage or a parameter is unknown."""
     stages = tomllib.loads(config.read_text("utf-8"))
     if name not in stages or not isinstance(stages[name], dict):
         raise Refused(f"{config.name} has no stage {name!r}.")
@@ -77,7 +77,7 @@ def stage(name: str, config: Path = CONFIG) -> Stage:
 
 
 def _pairs(written: Any) -> Iterator[tuple[str, str]]:
-    """Yield names and values of parameter_overrides: a table, a list of Name=value, or a line."""
+    """Yield names and values of parameter_overrides: a table, a list of Name=value, or a string."""
     if isinstance(written, dict):
         for name, value in written.items():
             yield name, value if isinstance(value, str) else json.dumps(value)
@@ -100,7 +100,7 @@ def named(arguments: list[str]) -> tuple[Stage, list[str]]:
 
 
 def command(act: Callable[[], object]) -> int:
-    """Run the command, and return the exit status. A refusal is printed as one line."""
+    """Run the command, and return the exit status. Print an error as one line, exit status 1."""
     try:
         act()
     except (Refused, BotoCoreError, ClientError) as refused:
@@ -113,7 +113,7 @@ class Account:
     """The account and region of the operator's credentials."""
 
     def __init__(self) -> None:
-        """Find the region. Raises Refused."""
+        """Find the region. Raises Refused if no region is configured."""
         named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         self._session = boto3.Session(region_name=named or None)
         if self._session.region_name is None:
@@ -131,8 +131,8 @@ class Account:
     def stack(self, name: str) -> dict[str, Any] | None:
         """Return the description of a stack, or None.
 
-        A stack in REVIEW_IN_PROGRESS has no resources: its first change set was not made. It counts
-        as none.
+        A stack in REVIEW_IN_PROGRESS counts as none: its first change set was never executed, so it
+        has no resources.
         """
         formation = self.client("cloudformation")
         try:
@@ -154,7 +154,7 @@ class Account:
         }
 
     def outputs(self, name: str) -> dict[str, str]:
-        """Return a stack's outputs. Raises Refused without such a stack."""
+        """Return a stack's outputs. Raises Refused if there is no such stack."""
         stack = self.stack(name)
         if stack is None:
             raise Refused(f"There is no stack {name} in {self.region}.")

@@ -1,7 +1,8 @@
-"""Undo a release: `make undo STAGE=…` moves all functions back to their versions before it.
+"""Undo a release: `make undo STAGE=…` moves all functions back to their previous versions.
 
-Every request uses a function's alias `live`. A deployment first sets the alias `previous` to the
-same version, so `previous` names the release before. Old versions are deleted after a deployment.
+Every request goes to the version of a function that its alias `live` points to. Before a deployment
+moves `live`, the alias `previous` is set to the same version, so `previous` then points to the
+release before. Old versions are deleted after a deployment.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ KEPT: Final = 5  # versions of each function
 
 
 def undo(account: Account, chosen: Stage) -> None:
-    """Move each `live` to the version before the last deployment. Raises Refused.
+    """Move each alias `live` to the version before the last deployment. Raises Refused.
 
-    After an interruption, do it again.
+    After an interruption, run the command again.
     """
     stack = account.stack(chosen.stack)
     if stack is None:
@@ -42,7 +43,7 @@ def undo(account: Account, chosen: Stage) -> None:
 
 
 def moved(account: Account, stack: str) -> dict[str, str]:
-    """Return the versions of each `live` that is not where the stack's template has put it."""
+    """Return the version of each alias `live` that does not point to the deployed version."""
     arns = account.resources(stack, "AWS::Lambda::Version").values()
     published = dict(arn.split(":")[-2:] for arn in arns)
     now = _all(account, stack, LIVE)
@@ -51,9 +52,10 @@ def moved(account: Account, stack: str) -> dict[str, str]:
 
 @contextmanager
 def remembered(account: Account, stack: str) -> Iterator[None]:
-    """Set each `previous` to the version of `live`, unless the deployment changes nothing.
+    """Set each alias `previous` to the version of `live`, and deploy in the body of `with`.
 
-    It is set before the deployment, which goes on in CloudFormation if this process ends.
+    `previous` is set before the deployment, because CloudFormation finishes the deployment even if
+    this process ends. If the deployment fails or changes nothing, `previous` is set back.
     """
     now, before = _all(account, stack, LIVE), _all(account, stack, PREVIOUS)
     for function, version in now.items():
@@ -68,7 +70,7 @@ def remembered(account: Account, stack: str) -> Iterator[None]:
 
 
 def prune(account: Account, stack: str) -> None:
-    """Delete all but each function's last versions and those that an alias names."""
+    """Delete old versions. Keep each function's newest KEPT versions, and those with an alias."""
     functions = account.client("lambda")
     pages = functions.get_paginator("list_versions_by_function")
     named = {(*each,) for name in (LIVE, PREVIOUS) for each in _all(account, stack, name).items()}
@@ -85,7 +87,7 @@ def prune(account: Account, stack: str) -> None:
 
 
 def _all(account: Account, stack: str, alias: str) -> dict[str, str]:
-    """Return the version that an alias names, by function; functions without it are left out."""
+    """Return the version that an alias points to, by function. Leave out functions without it."""
     functions, found = account.client("lambda"), {}
     for function in account.resources(stack, "AWS::Lambda::Function").values():
         try:

@@ -1,6 +1,6 @@
 """Local world: an AWS emulator, a gateway to the real handlers, wallets and a shop, on loopback.
 
-`python -m sandbox dev` runs it, `python -m sandbox demo` makes one purchase in it.
+`python -m sandbox dev` runs the local world, `python -m sandbox demo` makes one purchase in it.
 
     cloud.py template.py      emulator: AWS, with the resources of template.yaml
     gateway.py triggers.py    gateway: HTTP requests, queues and the schedule invoke the handlers

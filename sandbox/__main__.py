@@ -96,7 +96,7 @@ def _deployed(options: argparse.Namespace) -> int:
 
 
 def _demo(place: Place, wallet: str | None, refund: str | None) -> int:
-    """Buy one thing in the running local world, or else in a temporary one, and refund of it."""
+    """Make a purchase in the running local world, or in a temporary one, and refund `refund`."""
     if world_answers(place):
         _buy(place, wallet, refund)
         return 0

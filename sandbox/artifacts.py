@@ -1,11 +1,11 @@
 """Rehearsal and deployment: trim and compile the artifacts of `sam build`.
 
-`python -m sandbox.artifacts .aws-sam/build` shortens every cold start. It compiles the pages'
-templates. It adds bytecode that Python uses without checking a file's date: /opt and /var/task are
-read-only, and SAM's archives date everything 1980. It removes botocore's descriptions of services
-that the product never calls, and Babel's data of languages that the pages do not speak. Run it with
-the Python version of the functions. Other versions are rejected, because their bytecode would be
-ignored.
+`python -m sandbox.artifacts .aws-sam/build` makes every cold start shorter. It compiles the pages'
+templates. It adds bytecode that Python uses without comparing it to the source file's date, because
+SAM's archives set every date to 1980, and Lambda cannot write new bytecode to /opt and /var/task.
+It removes botocore's descriptions of services that the product never calls, and Babel's data of
+languages that the pages do not have. The command rejects any Python version but that of the
+functions, because the functions would ignore other bytecode.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVICES: Final = {"dynamodb", "kms", "secretsmanager", "sesv2", "sqs"}
 
 
 class Unusable(Exception):
-    """The artifacts cannot be finished; the message has the reason."""
+    """The artifacts cannot be finished; the message contains the reason."""
 
 
 def finish(build: Path) -> None:
@@ -40,7 +40,7 @@ def finish(build: Path) -> None:
         _trim_locales(data)
     _compile_templates(build)
     for artifact in (each for each in build.iterdir() if each.is_dir()):
-        # Bytecode of developers' runs, of any Python version.
+        # Remove the bytecode that developers' runs have left, for any Python version.
         for stale in list(artifact.rglob("__pycache__")):
             shutil.rmtree(stale)
         compiled = compileall.compile_dir(
@@ -56,7 +56,7 @@ def finish(build: Path) -> None:
 
 
 def _compile_templates(build: Path) -> None:
-    """Compile the templates of each function, with the Jinja that will load them."""
+    """Compile each function's templates, with the version of Jinja that will load them."""
     folders = [str(each) for each in build.glob("*Function/*/templates")]
     if not folders:
         return
@@ -83,7 +83,7 @@ def _trim(data: Path) -> None:
 
 
 def _trim_locales(data: Path) -> None:
-    """Keep the files of the pages' languages, such as de.dat and de_CH.dat, and their root."""
+    """Keep only root.dat and the files of the pages' languages, such as de.dat and de_CH.dat."""
     for file in data.glob("*.dat"):
         if file.stem.partition("_")[0] not in {*LANGUAGES, "root"}:
             file.unlink()

@@ -1,7 +1,7 @@
 """Emulator: the local world's AWS, with the tables, queues and secret of template.yaml.
 
 The emulator runs in a virtual environment of its own. It has no encryption at rest and enforces no
-permissions. It saves its data only when it is stopped by SIGTERM, so it is never killed here.
+permissions. It saves its data only when SIGTERM stops it, so this module never kills it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STOPPED_WITHIN: Final = 60.0
 
 
 class CloudError(Exception):
-    """The emulator cannot be started or used; the message has the next step."""
+    """The emulator cannot be started or used; the message contains the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,10 @@ def client(service: str, endpoint: str, key: str = "local") -> Any:
 
 
 def create_stack(endpoint: str, prefix: str, key: str = "local") -> Stack:
-    """Create the missing resources. Raises CloudError if a table exists with another schema."""
+    """Create the stack's resources that are missing, and return their addresses and names.
+
+    Raises CloudError if a table exists with another schema.
+    """
     create_tables(endpoint, prefix, key)
     return Stack(
         database_url=f"dynamodb+{endpoint}/{prefix}",
@@ -90,7 +93,7 @@ def create_stack(endpoint: str, prefix: str, key: str = "local") -> Stack:
 
 
 def create_tables(endpoint: str, prefix: str, key: str = "local") -> None:
-    """Create the missing tables. Raises CloudError if one exists with another schema."""
+    """Create the missing tables. Raises CloudError if a table exists with another schema."""
     dynamodb = client("dynamodb", endpoint, key)
     existing = set()
     for page in dynamodb.get_paginator("list_tables").paginate():
@@ -117,10 +120,11 @@ def running_emulator(
 ) -> Iterator[str]:
     """Run the emulator on loopback and yield its endpoint URL.
 
-    `state` is a folder: the emulator continues with its data, after an emulator that a dead process
-    left running there was stopped. `more` is added to the environment of the emulator and its
-    functions. With `key` it is guarded: it accepts requests with this access key only, and none of
-    a browser (guarded_emulator.py). Raises CloudError.
+    `state` is the folder with the emulator's data; without it the emulator starts empty. If a dead
+    process has left an emulator running with this folder, that emulator is stopped first. `more` is
+    added to the environment of the emulator and its functions. With `key`, the emulator accepts
+    only requests with this access key, and none from a browser (guarded_emulator.py). Raises
+    CloudError.
     """
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
@@ -141,7 +145,7 @@ def running_emulator(
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C must not reach the emulator: it is stopped last, when nothing uses it.
+                    # Ctrl-C must not reach the emulator, because it must be stopped last.
                     start_new_session=True,
                     pass_fds=[claim.fileno()],  # the emulator keeps the lock while it runs
                 )
@@ -207,7 +211,7 @@ def _environment(port: int, state: Path | None, scratch: str) -> dict[str, str]:
 
 def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _READY_WITHIN
-    # This is loopback, so the proxy of the environment is not used.
+    # The emulator is on loopback, so the proxy of the environment is not used.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -234,17 +238,17 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _claimed(pid_file: Path) -> Iterator[IO[str]]:
-    """Lock and empty the pid file, after stopping an emulator that still holds the lock.
+    """Lock and empty the pid file. First stop an emulator that still holds the lock.
 
-    Such an emulator belonged to a process that died, and must save its data first.
+    Such an emulator was started by a process that has died. It saves its data when it is stopped.
     """
     with pid_file.open("a+", encoding="utf-8") as file:
         if not _locked(file):
             file.seek(0)
             pid = file.read()
-            # The pid is not written yet, or the emulator has just stopped.
+            # The errors occur if the pid is not written yet, or the emulator has just stopped.
             with suppress(ValueError, ProcessLookupError):
-                # Only once: a second signal would interrupt saving.
+                # Signal only once: a second signal would interrupt saving.
                 os.kill(int(pid), signal.SIGTERM)
             deadline = time.monotonic() + _STOPPED_WITHIN
             while not _locked(file):
@@ -270,7 +274,7 @@ def _locked(file: IO[Any]) -> bool:
 
 
 def _require_whole(state: Path) -> None:
-    """Raise CloudError if a data file is damaged: the emulator would replace it by an empty one."""
+    """Raise CloudError if a data file is damaged. The emulator would overwrite it as empty."""
     for file in state.glob("*.json"):
         try:
             json.loads(file.read_bytes())
@@ -324,7 +328,7 @@ def _queue(sqs: Any, prefix: str, kind: str) -> str:
 
 
 def _secret(secrets: Any, prefix: str) -> str:
-    """Return the secret's name. Its value is generated once, as in the template."""
+    """Return the secret's name. Create the secret if it is missing, with a random value."""
     described = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
     name = f"{prefix}/encryption-key"
     try:
@@ -336,7 +340,7 @@ def _secret(secrets: Any, prefix: str) -> str:
 
 
 def _kms_key(kms: Any, prefix: str) -> str:
-    """Return the ARN of the stack's key, which is found by its alias."""
+    """Return the ARN of the stack's key. Create the key and its alias if they are missing."""
     alias = f"alias/{prefix}"
     try:
         found = kms.describe_key(KeyId=alias)

@@ -1,8 +1,7 @@
 """Demo: a purchase over HTTP as merchant and customer, and a refund as the merchant.
 
-It needs no browser, and prints one line per step.
-
-Every step checks its result; the first wrong one ends the demo with the reason.
+The demo needs no browser, and prints one line for each step. Every step checks its result. The
+first wrong result ends the demo and is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from sandbox.terminal import say
 PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
 _PATIENCE: Final = 30.0  # seconds
-# The outcome of a payment is known later than that: 35 s after the incoming payment is closed.
+# How many times _PATIENCE the demo waits for the outcome of a payment, which may be known only 35 s
+# after the incoming payment was closed.
 _OUTCOMES: Final = 3
 _FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
 _FORM_TOKEN: Final = re.compile(r'name="form_token" value="([^"]+)"')
@@ -37,11 +37,11 @@ _SHOP: Final = "https://shop.example"
 
 
 class DemoFailed(Exception):
-    """A step had an unexpected result, which is in the message."""
+    """A step had an unexpected result; the message contains the result."""
 
 
 class Shopping(Protocol):
-    """Address of the checkout, and the CA file for its and the wallets' certificates."""
+    """The checkout's address, and the CA file for the checkout's and the wallets' certificates."""
 
     @property
     def checkout(self) -> str: ...
@@ -77,7 +77,7 @@ class Demo:
         self._authorization = {"Authorization": f"Bearer {api_key}"}
 
     def run(self, *, refund: str | None = None) -> None:
-        """Buy one thing; then refund this amount of it, as in 5.00. Raises DemoFailed."""
+        """Make a purchase, then refund an amount, such as "5.00". Raises DemoFailed."""
         try:
             with self._http:
                 session_id = self._buy()
@@ -87,7 +87,7 @@ class Demo:
             raise DemoFailed(f"no response: {error}") from None
 
     def end(self, how: str) -> None:
-        """Create a session and `expire` or `cancel` it. Raises DemoFailed."""
+        """Create a session and end it; `how` is `expire` or `cancel`. Raises DemoFailed."""
         try:
             with self._http:
                 session = self._create()
@@ -120,7 +120,7 @@ class Demo:
         return str(session["id"])
 
     def _refund(self, session_id: str, amount: str) -> None:
-        """Refund a part as a shopkeeper: in the dashboard, with an approval in the own wallet."""
+        """Refund `amount` in the dashboard, with an approval in the merchant's wallet."""
         home = f"{self._place.checkout}/dashboard"
         self._post_form(f"{home}/sign-in", f"{home}/sign-in", api_key=self._api_key)
         page = f"{home}/transactions/{session_id}"
@@ -263,7 +263,7 @@ def _amount(wire: dict[str, Any]) -> Amount:
 
 
 def _alert(page: str) -> str:
-    """Return the alert of a page of the dashboard."""
+    """Return the text of the alert on a page of the dashboard."""
     said = re.search(r'role="alert".*?<p>(.*?)</p>', page, re.DOTALL)
     return html.unescape(said[1]) if said else "no reason"
 

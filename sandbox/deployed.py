@@ -1,7 +1,8 @@
 """`listen` and `trigger` against a deployment, with its URL and an API key.
 
-A deployment cannot reach this machine, so `listen` polls it for new events and sends each to the
-local address, signed with its own secret, until the address accepts it.
+A deployment cannot reach this machine. So `listen` polls the deployment for new events and sends
+each event to a local address, signed with a secret that `listen` generates. If the address does not
+accept an event, the event is sent up to five times.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _PATIENCE: Final = 30.0  # seconds for an answer
 _PAUSE: Final = 2.0  # seconds between two polls
 _AGAIN: Final = 5  # attempts at the local address
 _PAGE: Final = 100
-_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")  # other names of it may resolve anywhere
-# The paths of the objects in the native form, by the type of the event's object.
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "[::1]")  # other names could resolve anywhere
+# Path segments of the native API, by the type of the event's object.
 _NATIVE: Final = {"checkout.session": "sessions", "refund": "refunds"}
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployed checkout, as `demo.Shopping` requires it. `ca_file` has trusted CAs (PEM)."""
+    """A deployed checkout, which implements `demo.Shopping`. `ca_file` has trusted CAs (PEM)."""
 
     checkout: str
     api_key: str
@@ -45,14 +46,15 @@ class Deployment:
 
     @property
     def customer_wallet(self) -> str:
-        """Return a wallet of a test stage; raise CloudError for any other stage."""
+        """Return the address of a customer's wallet, which exists only on a test stage."""
         return f"{self.checkout}{TEST_WALLETS}/cedar/alice"
 
 
 def deployment(url: str) -> Deployment:
     """Return the deployment at `url`, with the API key of the environment.
 
-    The key is sent by http to this machine only. Raises CloudError.
+    An http URL is accepted only for this machine, so that the key is never sent unencrypted over
+    a network. Raises CloudError.
     """
     key = os.environ.get("API_KEY", "")
     if not key:
@@ -65,7 +67,7 @@ def deployment(url: str) -> Deployment:
 
 
 def trigger(at: Deployment, event: str, *, wallet: str | None, say: Callable[[str], None]) -> None:
-    """Cause an event of the key's shop, whose currency is USD. Raises CloudError, DemoFailed."""
+    """Cause an event at the API key's shop, which must use USD. Raises CloudError, DemoFailed."""
     if event not in EVENTS:
         raise CloudError(f"A deployment has {', '.join(EVENTS)}; send a ping in its dashboard.")
     wallet = wallet or at.customer_wallet
@@ -77,7 +79,7 @@ def trigger(at: Deployment, event: str, *, wallet: str | None, say: Callable[[st
 
 
 class Feed:
-    """The shop's events since the start, oldest first, each once."""
+    """The shop's events since the feed was created, oldest first, each event once."""
 
     def __init__(self, at: Deployment, transport: httpx2.BaseTransport | None = None) -> None:
         trust = ssl.create_default_context(cafile=str(at.ca_file))
@@ -107,7 +109,10 @@ class Feed:
                 return
 
     def native(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        """Return an event's object in the native form, as it is now; None if it has none."""
+        """Return the event's object from the native API, in its present state.
+
+        Return None if the native API has no such object.
+        """
         shown = event["data"]["object"]
         kind = _NATIVE.get(str(shown.get("object")))
         if kind is None:
@@ -138,7 +143,10 @@ def listen(
     rounds: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Send events to `target` until Ctrl-C, or for some rounds. Raises CloudError."""
+    """Send events to `target` until Ctrl-C, or for `rounds` polls. Raises CloudError.
+
+    `form` is one of FORMS: the form of the bodies and signatures.
+    """
     secret = new_webhook_secret(os.urandom)
     say(f"secret    {secret}")
     say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
@@ -168,7 +176,7 @@ def _handed(
     stripe: bool,
     sleep: Callable[[float], None],
 ) -> str:
-    """Send an event until it is accepted; return the answer of the address."""
+    """Send an event until it is accepted, at most _AGAIN times; return the result as text."""
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
     said = ""
     for attempt in range(_AGAIN):

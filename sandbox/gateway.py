@@ -1,11 +1,12 @@
 """Gateway: API Gateway's HTTP API on loopback, with the routes of template.yaml.
 
-HTTP requests become events of payload format 2.0 for the real handlers. `Gateway` is a function
-without sockets; `GatewayServer` listens on a port. The limits and error responses are API Gateway's
-own, and concurrency is Lambda's; routes are throttled if `throttles` are given; CORS and
-authorizers are missing. Sources: the API Gateway developer guide, "Lambda proxy integrations for
-HTTP APIs", "Quotas" and "Throttle requests to your HTTP APIs"; the Lambda developer guide, "Lambda
-function scaling".
+The gateway turns HTTP requests into events of payload format 2.0 and calls the real handlers.
+`Gateway` maps a request to a response without sockets; `GatewayServer` listens on a port. Limits
+and error responses are those of API Gateway, and concurrency works as in Lambda. Routes are
+throttled only if `throttles` are given. CORS and authorizers are missing.
+
+Sources: the API Gateway developer guide, "Lambda proxy integrations for HTTP APIs", "Quotas" and
+"Throttle requests to your HTTP APIs"; the Lambda developer guide, "Lambda function scaling".
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sandbox.template import Route, resources, routes, template
 HEADERS_MAX: Final = 10_240  # bytes of request line and headers
 BODY_MAX: Final = 10 * 1024 * 1024
 PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or a response, as JSON (Lambda's limit)
-ACCOUNT: Final = 100  # executions at once; the 1000 of an account would be too many threads
+ACCOUNT: Final = 100  # executions at once; an account has 1000, which would be too many threads
 _SPARE: Final = 16  # threads for requests that the gateway answers itself
 _API_ID: Final = "local"
 _TEXT: Final = ("application/json", "application/javascript", "application/xml")
@@ -78,7 +79,10 @@ class Function:
 
 
 def functions() -> dict[str, Function]:
-    """Import and return the template's functions by logical id; set the environment first."""
+    """Import and return the template's functions by logical id.
+
+    Set the environment variables before the call, because the handlers read them when imported.
+    """
     found = {}
     memory = template()["Globals"]["Function"]["MemorySize"]
     for name, properties in resources("AWS::Serverless::Function").items():
@@ -91,8 +95,8 @@ def functions() -> dict[str, Function]:
 class Environments:
     """Lambda's concurrency: an environment is a thread that handles one event at a time.
 
-    `account` is the number of executions at once. The number that a function has `reserved` is for
-    it alone, and is its limit; the other functions share the rest. Further events do not wait: they
+    `account` is the total number of executions at once. A function with a number in `reserved` has
+    exactly that many executions; the other functions share the rest. Further events do not wait but
     are throttled.
     """
 
@@ -103,7 +107,7 @@ class Environments:
         self._threads = ThreadPoolExecutor(account, thread_name_prefix="lambda")
 
     def start(self, function: Function, event: Event) -> Future[Mapping[str, Any]] | None:
-        """Begin to handle the event. Return None if the function is throttled."""
+        """Begin to handle the event; return its result as a future, or None if throttled."""
         free = self._reserved.get(function.name, self._rest)
         if not free.acquire(blocking=False):
             return None
@@ -113,7 +117,7 @@ class Environments:
     def _handle(
         function: Function, event: Event, free: threading.BoundedSemaphore
     ) -> Mapping[str, Any]:
-        # An execution that takes longer than its timeout is not stopped here, and keeps its place.
+        # Unlike in Lambda, an execution is not stopped at its timeout and still occupies a thread.
         try:
             context = LambdaContext(function.name, function.memory, function.timeout)
             return function.handler(event, context)
@@ -121,7 +125,7 @@ class Environments:
             free.release()
 
     def close(self) -> None:
-        """Begin no further executions, and abandon those that hang."""
+        """Begin no further executions, and do not wait for those that still run."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -136,7 +140,7 @@ class Throttle:
         self._tokens, self._at = float(burst), clock()
 
     def admits(self) -> bool:
-        """Take a token, if there is one."""
+        """Take a token if there is one, and return whether there was."""
         with self._lock:
             now = self._clock()
             self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
@@ -148,7 +152,7 @@ class Throttle:
 
 
 class Gateway:
-    """The HTTP API. `throttles` are by route key; other routes have none."""
+    """The HTTP API. `throttles` has the limits by route key; other routes are not limited."""
 
     def __init__(
         self,
@@ -204,7 +208,7 @@ class Gateway:
 class _Pattern:
     """A parsed route key.
 
-    Static segments win over variables, variables over `{proxy+}`, and a method over ANY.
+    Static segments have precedence over variables, variables over `{proxy+}`, methods over ANY.
     """
 
     route: Route
@@ -318,7 +322,7 @@ def answer_of(result: Any) -> Answer:
 
 
 def _joined(pairs: Headers) -> tuple[dict[str, str], list[str]]:
-    """Return the headers, with lower-case names and repeated ones comma-joined, and the cookies."""
+    """Return the headers and the cookies. Names are in lower case, repeated headers are joined."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     for name, value in pairs:
@@ -338,7 +342,7 @@ def _joined_query(query: str) -> dict[str, str]:
 
 
 def _body(raw: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
-    """Return the body and whether it is in base64: only text media types are passed as text."""
+    """Return the body and whether it is base64-encoded, as all but text media types are."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind.startswith("text/") or kind in _TEXT:
         try:

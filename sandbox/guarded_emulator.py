@@ -1,11 +1,12 @@
 """Run the AWS emulator of a local world behind a guard: `python guarded_emulator.py`.
 
-The emulator answers any page of any site, with any credentials: a site that a developer visits
-while the local world runs could read its secrets and tables. The guard refuses requests that a
-browser sends (Origin, Fetch Metadata), that name another host (DNS rebinding), and that are not
-signed with the one access key of this world, EMULATOR_KEY, which is random and in a private file.
+The emulator itself accepts any credentials, and requests from the pages of any site. So a site that
+a developer visits while the local world runs could read the emulator's secrets and tables. The
+guard refuses a request if a browser sends it (it has an Origin or Fetch Metadata header), if it
+names another host (DNS rebinding), or if its access key is not EMULATOR_KEY. This key of the local
+world is random and stored in a private file.
 
-It runs in the emulator's own virtual environment, so it imports nothing of ours.
+The guard runs in the emulator's own virtual environment, so it imports nothing of this project.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Local world: start and stop emulator, wallets, merchant, gateway and shop, in that order.
 
-Everything listens on loopback only. Data is kept in the place's folder. Missing files are
-regenerated if possible; any other damage is reported, with the next step.
+Every server listens on loopback only. Data is kept in the folder of the `Place` (place.py). Missing
+files are regenerated if possible; any other damage is reported, with the next step.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
-# SenderConcurrency and TasksConcurrency of an account with 1 000 executions. The template's
-# defaults are for a new account, which has 10.
+# The parameters SenderConcurrency and TasksConcurrency, with values for an account with 1 000
+# executions. The template's defaults are for a new account, which has 10.
 EVENTS_AT_ONCE: Final = 50
 TASKS_AT_ONCE: Final = 2
 
@@ -52,8 +52,8 @@ TASKS_AT_ONCE: Final = 2
 def running_world(place: Place) -> Iterator[None]:
     """Run the whole local world. Raises CloudError if it cannot start.
 
-    It sets the environment of this process, because the product's code runs in it: one local world
-    per process.
+    The product's code runs in this process and reads its environment variables, which this function
+    sets. So a process can run only one local world.
     """
     with ExitStack() as running:
         try:
@@ -109,15 +109,15 @@ def _providers(place: Place) -> str:
 
 
 def _logo(name: str) -> str:
-    """Return one of our drawings in the form of a provider's logo."""
+    """Return a drawing of the folder `logos` as base64, for WALLET_PROVIDERS."""
     drawing = (Path(__file__).parent / "logos" / f"{name}.svg").read_bytes()
     return b64encode(drawing.strip()).decode()
 
 
 def join(place: Place) -> None:
-    """Load the settings of the running local world into this process, for the product's code in it.
+    """Load the settings of the running local world into this process, for the product's code.
 
-    Raises CloudError if none is running.
+    Raises CloudError if no local world is running.
     """
     if not world_answers(place):
         raise CloudError(
@@ -130,7 +130,7 @@ def join(place: Place) -> None:
 
 def _start(place: Place, running: ExitStack) -> None:
     for port, user in place.ports().items():
-        if port != place.emulator_port:  # an emulator of a dead world is stopped below
+        if port != place.emulator_port:  # an emulator that a dead process has left is stopped below
             cloud.require_free(port, user)
     place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     key = f"world{secrets.token_hex(16)}"
@@ -161,7 +161,7 @@ def _wait_longer() -> None:
 
 def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
     _wait_longer()
-    # Imported here, because the functions read their settings on import and on the first call.
+    # These modules are imported only now, because they read the settings on import or first call.
     from checkout import wiring
     from sandbox import triggers
     from sandbox.gateway import GatewayServer, functions
@@ -201,7 +201,7 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
 
 @contextmanager
 def _wallets(place: Place) -> Iterator[None]:
-    """Run the wallet providers; they read the keys of clients at the clients' own URLs."""
+    """Run the wallet providers, and save their state every second and at the end."""
     folder = place.wallets_folder
     sleeper = Sleeper()
     network = default_network(
@@ -238,14 +238,14 @@ def _wallets(place: Place) -> Iterator[None]:
 
 
 def _fund(place: Place, network: Network) -> None:
-    """Give the demo shop money of its own: with fees, a whole refund costs more than its sale."""
+    """Give the demo shop an opening balance: with fees, a full refund costs more than the sale."""
     shop = network.account(place.merchant_wallet)
     assert shop is not None
     shop.book(datetime.now(UTC), "Opening balance", 100 * 10**shop.asset_scale)
 
 
 def _trust(place: Place, authority: Path) -> None:
-    """Write one CA file with our authority and those of EXTRA_CA_FILE, if it is set."""
+    """Write one CA file with the local `authority` and, if set, those of EXTRA_CA_FILE."""
     texts = [authority.read_text("utf-8")]
     other = os.environ.get("EXTRA_CA_FILE", "")
     if other and Path(other).resolve() != place.ca_file.resolve():
@@ -257,9 +257,10 @@ def _trust(place: Place, authority: Path) -> None:
 
 
 def _merchant(place: Place, services: PayServices) -> str:
-    """Return the shop's API key; set the merchant up at the first start, without a key file.
+    """Return the shop's API key. Set the merchant up at the first start.
 
-    The API key may do everything, so that a browser can try the whole dashboard with it.
+    A new API key is created if the key file is missing or its key is not valid. The API key has all
+    scopes, so that a developer can try the whole dashboard with it.
     """
     from checkout.domain.ground.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
     from checkout.domain.merchant.people import Scope

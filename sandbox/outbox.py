@@ -1,6 +1,7 @@
 """Outbox: replaces Amazon SES in the local world; stores the e-mails and shows them on a page.
 
-It takes `SendEmail` of the SES API v2 at /v2/email/outbound-emails. Nothing leaves this machine.
+The outbox accepts the request `SendEmail` of the SES API v2 at /v2/email/outbound-emails. No e-mail
+leaves this machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sandbox.server import Answer, Incoming
 BODY_MAX: Final = 1_000_000  # bytes
 _KEPT: Final = 50
 _SEND: Final = ("POST", "/v2/email/outbound-emails")
-# An e-mail's HTML may only have styles: no scripts and no external content.
+# The browser applies an e-mail's styles, but runs no scripts and loads no external content.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{max-width:48rem;margin:2rem auto;padding:0 1rem;"
@@ -45,7 +46,7 @@ class Outbox:
         self._kept: deque[_Kept] = deque(maxlen=_KEPT)
 
     def answer(self, request: Incoming) -> Answer:
-        """Store an e-mail, or show the e-mails so far."""
+        """Store an e-mail, or return the page with the list of e-mails or with one e-mail."""
         if (request.method, request.target) == _SEND:
             return self._take(request.body)
         with self._lock:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 DEFAULT_PORT: Final = 4000
-DEFAULT_WAIT: Final = 5  # seconds, as at Rafiki
+DEFAULT_WAIT: Final = 5  # seconds, as in Rafiki
 _LONGEST: Final = 60
 _HIGHEST: Final = 65_535 - 566
 _ROOT: Final = Path(__file__).parent.parent
@@ -18,7 +18,7 @@ _ROOT: Final = Path(__file__).parent.parent
 class Place:
     """Location of a local world: all ports are offsets from `base`, all files are in `folder`.
 
-    After an approval, its wallets make others wait for `wait` seconds.
+    After an approval, a wallet makes the checkout wait `wait` seconds before it continues a grant.
     """
 
     base: int
@@ -72,7 +72,7 @@ class Place:
 
     @property
     def bob(self) -> str:
-        """Return a wallet with which a shop can sign up: nobody sells with it yet."""
+        """Return a wallet address that no merchant uses yet, so that a shop can sign up with it."""
         return f"{self.merchant_wallet.rpartition('/')[0]}/bob"
 
     def ports(self) -> dict[int, str]:
@@ -108,9 +108,9 @@ class Place:
 
 
 def default_place() -> Place:
-    """Return the place at SANDBOX_PORT, with SANDBOX_WAIT. Each port has its own data.
+    """Return the place that SANDBOX_PORT, SANDBOX_WAIT and SANDBOX_STATE (a folder) describe.
 
-    Raises ValueError.
+    Each base port has its own data. Raises ValueError.
     """
     text = os.environ.get("SANDBOX_PORT", str(DEFAULT_PORT))
     if not text.isdecimal() or not 1024 <= int(text) <= _HIGHEST:

@@ -21,7 +21,7 @@ Headers = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A request. `target` is the path with its query, as sent; `client` an IP address."""
+    """A request. `target` is the path and query as sent; `client` is an IP address."""
 
     method: str
     target: str
@@ -40,10 +40,11 @@ class Answer:
 
 
 class AsgiServer:
-    """Server of a function `answer`, from `start` to `close`; https if it is given certificates.
+    """Server that calls `answer` for each request, from `start` to `close`; https with `tls`.
 
-    `answer` runs in `threads` worker threads. A body is read up to one byte more than `body_max`,
-    so that `answer` can reject it.
+    `answer` runs in `threads` worker threads. Reading stops once a body has more than `body_max`
+    bytes, and `answer` gets the longer body so that it can reject it. Raises OSError if the port is
+    taken.
     """
 
     def __init__(

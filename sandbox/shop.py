@@ -1,7 +1,7 @@
 """Shop: a demo of a merchant's own server, which uses the API with an API key over HTTP.
 
-It fulfils an order only when the API shows `completed`, never because a browser came back. It
-imports nothing of `checkout` except money.
+The shop fulfills an order only if the API returns the status `completed`, never because a browser
+came back. Apart from money (`open_payments.models.Amount`), it imports nothing of the product.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Shop:
             "unit_amount": item.unit_amount,
             "product_data": product,
         }
-        # The order number: pressing "Buy" twice creates one session.
+        # The order number is the idempotency key, so pressing "Buy" twice creates one session.
         created = self._ask(
             "POST",
             "",
@@ -136,8 +136,8 @@ class Shop:
     def _order(self, session_id: str, *, paid: bool) -> Answer:
         """Return the page of an order, after fetching its session from the API.
 
-        `paid` means that the customer comes from the confirmation page. That does not prove a
-        payment.
+        `paid` means that the customer comes from the confirmation page. Anybody can open that URL,
+        so `paid` does not prove a payment.
         """
         found = None
         if _SESSION_ID.fullmatch(session_id):
@@ -182,8 +182,8 @@ class Shop:
             wallets=self._wallets,
             wallet=f"https://localhost:{port + 1}/alice",
         )
-        # Chromium applies form-action also to the redirect after a form, which leads to the hosted
-        # page.
+        # form-action allows the checkout, because Chromium applies it also to the redirect after
+        # the form, which leads to the hosted page.
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; "
             f"frame-ancestors 'none'; form-action 'self' {self._checkout}"

@@ -1,7 +1,7 @@
 """template.yaml as data, so that the local world and the tests use the deployed resources.
 
-Only references that name things within the stack are resolved; other intrinsic functions stay as
-they are.
+Intrinsic functions stay in the data, such as {"Ref": "BaseUrl"}. `default` and `stack_name` resolve
+two kinds of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Gateway: timer and queue pollers, in place of EventBridge Scheduler and event source mappings.
 
-Each is a thread that runs until it is closed. As in Lambda, one poller serves all environments of a
-function: a slow batch occupies its own environment and delays no later message. A failed message
-returns after its visibility timeout, and finally moves to the dead-letter queue. Intervals are
-shorter than in AWS, so that a developer need not wait.
+Each timer and each poller is a thread that runs until it is closed. As in Lambda, a function's
+poller hands each batch to an environment of its own, so a slow batch does not delay later messages.
+A failed message returns to the queue after its visibility timeout, and after several failures moves
+to the dead-letter queue. Intervals are shorter than in AWS, so that a developer need not wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENDS_WITHIN: Final = 2.0  # seconds
 
 
 class Repeated:
-    """Thread that calls `once` again and again, `pause` seconds apart, even if it fails."""
+    """Thread that calls `once` repeatedly, `pause` seconds apart. It only prints errors."""
 
     def __init__(self, name: str, once: Callable[[], object], pause: float) -> None:
         self._name = name
@@ -35,7 +35,7 @@ class Repeated:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop before the next call; a call that hangs is abandoned."""
+        """Stop before the next call. A running call is abandoned after _ENDS_WITHIN seconds."""
         self._ending.set()
         self._thread.join(_ENDS_WITHIN)
 
@@ -56,7 +56,7 @@ class Mapping:
         self._poller = Repeated(function.name, self._poll, _ASK_EVERY)
 
     def close(self) -> None:
-        """Stop polling; a batch that hangs is abandoned."""
+        """Stop polling. Running batches are abandoned after _ENDS_WITHIN seconds."""
         self._poller.close()
         end = time.monotonic() + _ENDS_WITHIN
         for thread in self._busy:

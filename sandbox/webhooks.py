@@ -1,8 +1,8 @@
-"""Commands for local webhook testing: `listen` forwards the shop's events, `trigger` makes one.
+"""Commands for local webhook testing: `listen` forwards the shop's events, `trigger` causes one.
 
 The local world delivers to `listen` as to any server: over https, signed, and with retries.
-`listen` adds an endpoint of its own to the shop, and removes it at the end. It returns the response
-of the local address unchanged, and never accepts a delivery by itself.
+`listen` adds an endpoint of its own to the shop, and removes the endpoint at the end. It returns
+the response of the local address unchanged, so a delivery succeeds only if that address accepts it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class Listener:
 
     def __init__(self, target: str) -> None:
         self._target = target
-        # No connection pool, because a server under development restarts at every change of its
-        # code.
+        # Connections are not kept, because a server under development restarts at each change.
         limits = httpx2.Limits(max_keepalive_connections=0)
         self._client = httpx2.Client(trust_env=False, timeout=_ANSWERED_WITHIN, limits=limits)
 
@@ -80,7 +79,7 @@ class Listener:
             _id(request.body),
             f"→ {said}",
         )
-        # Close, so that the next delivery can reach a new listener.
+        # Close the connection, so that the next delivery can reach a new listener.
         return Answer(status, [*_forwarded(back), ("connection", "close")], body)
 
     def close(self) -> None:
@@ -141,10 +140,11 @@ def trigger(place: Place, event: str) -> int:
 
 
 def _subscribe(place: Place) -> tuple[str | None, str]:
-    """Return the id of `listen`'s own endpoint of the demo shop, and its signing secret.
+    """Return the id of `listen`'s own endpoint of the demo shop, and the signing secret.
 
-    The other endpoints are not changed. An existing endpoint at this address is used unchanged, and
-    has no id here, so that it is not removed.
+    The endpoint is added if no endpoint has this address. If the developer has added one with this
+    address, that endpoint is used unchanged, and None is returned as the id, so that it is not
+    removed later.
     """
     from checkout.domain.webhooks.event_types import OPTIONAL
     from checkout.domain.webhooks.record import WebhookSecret
@@ -163,7 +163,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
         )
         merchant, found = done.merchant, done.endpoint
         identity = found.id
-        # The same secret at every start, so that the developer's server needs no new setting.
+        # Use the same secret at every start, so that the developer's server needs no new setting.
         kept = services.vault.seal(_secret(place, done.secret), place=merchant.secret_place(found))
         secrets = (WebhookSecret(sealed=kept, created_at=services.clock.now()),)
         done = endpoints.update(services, merchant.id, {"secrets": secrets}, endpoint=identity)
@@ -173,7 +173,7 @@ def _subscribe(place: Place) -> tuple[str | None, str]:
 
 
 def _unsubscribe(place: Place, own: str) -> None:
-    """Remove the endpoint. If the world has stopped, the next `listen` uses and removes it."""
+    """Remove the endpoint. If the local world has stopped, the next `listen` removes it."""
     from checkout.domain.ground.errors import CheckoutError
     from checkout.flows.webhooks import endpoints
 
@@ -183,7 +183,7 @@ def _unsubscribe(place: Place, own: str) -> None:
 
 
 def _secret(place: Place, new: str | None) -> str:
-    """Return the stored secret of `listen`; at the first time, store `new`."""
+    """Return the stored secret of `listen`. Store `new` if there is none yet."""
     kept = place.folder / "listen-secret"
     if not kept.exists():
         kept.touch(mode=0o600)
@@ -200,7 +200,7 @@ def _at(merchant: Merchant, url: str) -> Endpoint | None:
 
 
 def _shop(place: Place) -> tuple[DashboardServices, Merchant]:
-    # Imported here, because the settings are read at the first call.
+    # Imported here, because the settings must be in the environment before.
     from checkout import wiring
 
     services = wiring.dashboard_services()
@@ -221,7 +221,7 @@ def _consequence(status: int) -> str:
 
 
 def _id(body: bytes) -> str:
-    """Return the id of the session, or of the test event."""
+    """Return the id in the body: of the session, the refund or the test event."""
     try:
         return str(json.loads(body)["id"])
     except (ValueError, KeyError, TypeError):

@@ -1,14 +1,22 @@
 """Rehearsal: `python -m sandbox.rehearsal`, after `sam build`, deploys without an AWS account.
 
-Two stages are deployed side by side into one emulator, with the operator's commands and the
-functions' roles enforced; one is a test stage, where a developer signs up and sells in Chromium. A
-first deployment fails and leaves nothing. Both stages sell, sweep and alarm, and a merchant opens
-each page of the dashboard. One stage is upgraded, once with an error and once without, undone,
-deployed again and rolled back while checkouts go on. It is stopped and started under load, and one
-of its tables is restored. Then it is removed by commands that are interrupted after each change,
-and the other still sells. The test stage, and a stage with an edge that sells meanwhile, are
-upgraded from the form of before. At last the steps of the proving day are run. The exit code is 0
-only if every step succeeds.
+The operator's commands deploy two stages side by side into one emulator, which enforces the
+functions' roles. The steps are:
+
+1. A first deployment fails on purpose and leaves nothing behind.
+2. Both stages are deployed. The stage `dev` is a test stage and first has the form of version
+   0.1.0. A developer signs up and sells there in Chromium, and the stage is upgraded.
+3. Both stages sell. Their schedules, scheduled jobs (sweeps) and alarms are checked, and a merchant
+   opens each page of the dashboard.
+4. While both sell, the stage `default` is upgraded (once with an error), undone, deployed again and
+   rolled back.
+5. It is stopped and started while it sells. One of its tables is restored.
+6. It is removed by commands that are interrupted after each change. `dev` still sells, and is then
+   removed too.
+7. A stage with an edge in the form of version 0.1.0 is upgraded while it sells, and is removed.
+8. The steps of the proving day are run.
+
+The exit code is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -46,7 +54,7 @@ from sandbox.wallets.server import Sleeper, WalletServers
 CHECKOUT: Final = "checkout.example"
 DEV: Final = "dev.example"
 EDGE: Final = "edge.example"
-# Addresses that count as public everywhere; in these namespaces they are loopback.
+# Addresses that programs treat as public. In the rehearsal's namespaces they are on loopback.
 NAMES: Final = {
     CHECKOUT: "11.0.0.1",
     SHOP: "11.0.0.2",
@@ -58,7 +66,7 @@ NAMES: Final = {
     "harbor.example": "11.0.2.1",
     "auth.harbor.example": "11.0.2.2",
 }
-# The stages of samconfig.toml: their stacks, and the domains they get here.
+# Two stages of samconfig.toml, with their stacks and the domains that the rehearsal gives them.
 STAGES: Final = {"default": ("checkout", CHECKOUT), "dev": ("checkout-dev", DEV)}
 OLD: Final = "1.0.0"
 NEW: Final = "2.0.0"
@@ -68,13 +76,13 @@ _WALLETS: Final = {
     PORT_BASE + 101: "https://harbor.example",
     PORT_BASE + 102: "https://auth.harbor.example",
 }
-# With blanks, quotes, a comma and a backslash.
+# The value contains blanks, quotes, a comma and a backslash, to test how commands pass it on.
 _PROVIDERS: Final = (
     """Cedar "Bank", d'Or \\ Co | https://cedar.example/{name} | https://cedar.example"""
 )
 _STEPS: Final = {each.name for each in proving_day.STEPS}
 SITE: Final = Path(__file__).parent / "site"
-# The emulator refuses to create such an alarm, and creates it after all other resources.
+# The emulator refuses to create this alarm, which it tries after all other resources.
 _IMPOSSIBLE: Final = """
   Impossible:
     Type: AWS::CloudWatch::Alarm
@@ -155,7 +163,7 @@ def _rehearse(scratch: Path) -> None:
 def _steps(
     operator: stack.Operator, shops: dict[str, Shop], key: tuple[Path, str], topic: str
 ) -> Path:
-    """Rehearse two stages, until both are removed. Returns the packaged first release."""
+    """Rehearse two stages until both are removed. Return the template of the first release."""
     endpoint = operator.endpoint
     old = operator.package(stack.release(operator.folder / "old", OLD))
     new = operator.package(stack.release(operator.folder / "new", NEW))
@@ -210,7 +218,7 @@ def _prove(operator: stack.Operator, release: Path, ca_file: Path) -> None:
 
 
 def _parameters(endpoint: str, host: str, topic: str) -> dict[str, str]:
-    """Return an operator's template parameters: a domain, an alarm topic, this processor."""
+    """Return parameters of the template: a domain, an alarm topic, this machine's processor."""
     arch = "arm64" if os.uname().machine in ("arm64", "aarch64") else "x86_64"
     certificate = stack.client("acm", endpoint).request_certificate(DomainName=host)
     return {
@@ -219,12 +227,12 @@ def _parameters(endpoint: str, host: str, topic: str) -> dict[str, str]:
         "CertificateArn": certificate["CertificateArn"],
         "AlarmTopicArn": topic,
         "TrafficShift": "AllAtOnce",
-        "ClientLimit": "0",  # all customers have one address here
+        "ClientLimit": "0",  # all customers have the same network address here
     }
 
 
 def _fail_first(operator: stack.Operator, release: Path) -> None:
-    """Let a first deployment fail at its last resource. Nothing of it may be left."""
+    """Let a first deployment fail at its last resource, and check that no resource is left."""
     try:
         operator.deploy("dev", _broken(release))
     except RehearsalFailed:
@@ -243,7 +251,7 @@ def _broken(release: Path) -> Path:
 
 
 def _upgrade(operator: stack.Operator, old: Path, new: Path, shops: dict[str, Shop]) -> None:
-    """Upgrade while both stages sell, once with an error and once without, then roll back."""
+    """Upgrade one stage while both sell: with an error, without one, undone, and rolled back."""
     with Traffic([shop.buyer() for shop in shops.values()]) as traffic:
         watched = shops["default"]
         _expect(watched, OLD)
@@ -273,9 +281,10 @@ def _upgrade(operator: stack.Operator, old: Path, new: Path, shops: dict[str, Sh
 
 
 def _stop_and_start(operator: stack.Operator, shops: dict[str, Shop]) -> None:
-    """Stop a stage while it sells and cleans up, and start it. No task and no webhook is lost.
+    """Stop a stage while it sells and cleans up, and start it. No task and no webhook may be lost.
 
-    The emulator lets functions run by their alias whatever is reserved: it sells on meanwhile.
+    The emulator ignores the reserved concurrency of a function that is called by its alias. So the
+    stopped stage still sells, and its events wait in the queue.
     """
     shop = shops["default"]
     with Traffic([each.buyer() for each in shops.values()]) as traffic:
@@ -300,7 +309,7 @@ def _stop_and_start(operator: stack.Operator, shops: dict[str, Shop]) -> None:
 
 
 def _restore(operator: stack.Operator, shop: Shop) -> None:
-    """Fetch a table at two moments with different contents, and put the second in its place."""
+    """Fetch a table's contents of two moments, and replace the table by the second contents."""
     table = "checkout_sessions"
     first = _fetched(operator.restore("fetch", table, product=shop.product))
     shop.sell(lambda line: None)
@@ -334,7 +343,7 @@ def _restore(operator: stack.Operator, shop: Shop) -> None:
 
 
 def _fetched(said: str) -> int:
-    """Return how many records the restored table has."""
+    """Return the number of records in the restored table from the command's output."""
     return int(said.split(" records of ")[0].split()[-1])
 
 
@@ -345,7 +354,7 @@ def _expect(shop: Shop, version: str) -> None:
 
 
 def _remove(operator: stack.Operator, old: Path) -> None:
-    """Remove the protected stage, which refuses until it is deployed without protection."""
+    """Check that a protected stage cannot be removed. Remove its protection and then the stage."""
     try:
         operator.run("remove", "default")
     except RehearsalFailed:
@@ -370,7 +379,7 @@ def _serve(running: ExitStack, server: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Wallets:
-    """The wallet providers, and the merchant's key file and its registered key id."""
+    """The wallet providers, and the file and id of the key registered for the merchant."""
 
     network: Network
     key_file: Path

@@ -15,7 +15,7 @@ from sandbox.rehearsal.stack import RehearsalFailed
 from sandbox.template import resources, template
 
 _QUEUE: Final = "rehearsal-alarms"
-# Settings of the payment page that have the text of a parameter.
+# Environment variables of the function `pay`, and the parameters whose values they must have.
 _SETTINGS: Final = {
     "WALLET_PROVIDERS": "WalletProviders",
     "COMPLETION_POLICY": "CompletionPolicy",
@@ -27,7 +27,7 @@ Say = Callable[[str, str], None]
 
 
 def alarm_topic(endpoint: str) -> str:
-    """Create the alarms' topic, with a queue that keeps its notifications."""
+    """Create the alarms' topic with a queue that stores its notifications; return its ARN."""
     sqs, sns = stack.client("sqs", endpoint), stack.client("sns", endpoint)
     url = sqs.create_queue(QueueName=_QUEUE)["QueueUrl"]
     attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
@@ -45,7 +45,7 @@ def alarm_topic(endpoint: str) -> str:
 
 
 def schedules(endpoint: str, stacks: Sequence[str], say: Say) -> None:
-    """Check that each stack has a schedule of its own, for the alias of its own function."""
+    """Check that each stack has its own schedule, which calls the alias of its own function."""
     scheduler = stack.client("scheduler", endpoint)
     found = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
     targets = {name: scheduler.get_schedule(Name=name)["Target"]["Arn"] for name in found}
@@ -56,9 +56,9 @@ def schedules(endpoint: str, stacks: Sequence[str], say: Say) -> None:
 
 
 def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
-    """Make each alarm go off by a value beyond its threshold, and check that the topic is notified.
+    """Send each alarm's metric a value beyond the threshold, and check that the topic is notified.
 
-    The emulator looks at names and thresholds; it ignores dimensions and missing values.
+    The emulator evaluates names and thresholds, but not dimensions or missing values.
     """
     watch, sqs = stack.client("cloudwatch", endpoint), stack.client("sqs", endpoint)
     url = sqs.get_queue_url(QueueName=_QUEUE)["QueueUrl"]
@@ -81,7 +81,7 @@ def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
                     "MetricName": alarm["MetricName"],
                     "Dimensions": alarm.get("Dimensions", []),
                     "Values": [alarm["Threshold"] + (-1 if below else 1)],
-                    "Counts": [10_000.0],  # so that an average is above the threshold, too
+                    "Counts": [10_000.0],  # enough that an average passes the threshold, too
                 }
             ],
         )
@@ -101,7 +101,7 @@ def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
 
 
 def parameters(operator: stack.Operator, stage: str, say: Say) -> None:
-    """Check that the stack has each parameter, and the functions each setting, as written."""
+    """Check that the stack's parameters and the functions' settings are as chosen."""
     chosen = operator.stage(stage)
     described = stack.client("cloudformation", operator.endpoint).describe_stacks(
         StackName=chosen.stack
@@ -123,7 +123,7 @@ def parameters(operator: stack.Operator, stage: str, say: Say) -> None:
 
 
 def nothing_reserved(endpoint: str, stack_name: str) -> None:
-    """Check that no function of the stack may be executed."""
+    """Check that each function of the stack has a reserved concurrency of 0."""
     functions = stack.client("lambda", endpoint)
     for name in stack.functions(endpoint, stack_name).values():
         found = functions.get_function_concurrency(FunctionName=name)
@@ -132,7 +132,7 @@ def nothing_reserved(endpoint: str, stack_name: str) -> None:
 
 
 def stacks_metrics(endpoint: str, stack_name: str) -> None:
-    """Check that the deployed functions count under their own stack."""
+    """Check that the metrics of the stack's functions have the stack's name as dimension."""
     lines = [line.partition(": ")[2] for line in stack.logs(endpoint, stack_name)]
     sent = [json.loads(line) for line in lines if line.startswith("{") and '"_aws"' in line]
     if not sent or {line.get("stack") for line in sent} != {stack_name}:
@@ -140,7 +140,7 @@ def stacks_metrics(endpoint: str, stack_name: str) -> None:
 
 
 def refuses_deletion(endpoint: str, stack_name: str) -> None:
-    """Try to delete the stack and its tables without the operator's command."""
+    """Check that the stack and its tables refuse to be deleted by direct calls to AWS."""
     formation, tables = stack.client("cloudformation", endpoint), stack.client("dynamodb", endpoint)
     attempts: list[Callable[[], Any]] = [partial(formation.delete_stack, StackName=stack_name)]
     attempts += [partial(tables.delete_table, TableName=each) for each in table_names(stack_name)]
@@ -153,7 +153,7 @@ def refuses_deletion(endpoint: str, stack_name: str) -> None:
 
 
 def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
-    """Check that nothing with the stack's name is left, and all tables of `other` are there."""
+    """Check that no resource with the stack's name is left, and `other` still has its tables."""
     left = [name for name in _names(endpoint) if _of(name, stack_name)]
     if left:
         raise RehearsalFailed(f"{stack_name} has left {left}")
@@ -162,7 +162,7 @@ def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
 
 
 def _of(name: str, stack_name: str) -> bool:
-    """Return whether a physical name is of the stack, and not of one with a longer name."""
+    """Return whether a physical name belongs to the stack, not to a stack with a longer name."""
     bare = name.removeprefix("/aws/vendedlogs").strip("/")
     if not bare.startswith(stack_name):
         return False

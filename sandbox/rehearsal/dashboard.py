@@ -1,7 +1,7 @@
-"""Rehearsal: a merchant opens each page of the dashboard that another one leads to.
+"""Rehearsal: a merchant opens each page of the dashboard to which another page links.
 
-The functions' roles are enforced there, so a page fails if its function may not read the records.
-Pages are found by their links: one that is added later is opened, too.
+The rehearsal enforces the functions' roles, so a page fails if its function has no permission to
+read the records. Pages are found by their links, so pages that are added later are opened, too.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _ID: Final = re.compile(r"(?<=/)[a-z]+_[A-Za-z0-9_~-]{8,}|\d{4}(-\d\d)+")
 
 
 def look_around(base: str, api_key: str, get: Callable[..., Any], post: Callable[..., Any]) -> int:
-    """Sign in, make a link with a stock, and open every page once. Return how many there are.
+    """Sign in, create a payment link with a stock, and open each kind of page once.
 
-    `get` and `post` are those of an HTTP client that keeps cookies and follows redirects.
+    Return the number of opened pages. `get` and `post` are the methods of an HTTP client that keeps
+    cookies and follows redirects.
     """
 
     def send(form: str, to: str, **fields: str) -> None:
@@ -52,7 +53,7 @@ def look_around(base: str, api_key: str, get: Callable[..., Any], post: Callable
 
 
 def _kind(path: str, query: str) -> str:
-    """Return the common part of pages that differ only in their record, day or filter."""
+    """Return a text that is equal for pages that differ only in a record, day or filter value."""
     names = sorted({name for name, _ in parse_qsl(query)})
     return _ID.sub("ID", path) + "?" * bool(names) + "&".join(names)
 
@@ -69,7 +70,7 @@ def _opened(answer: Any, path: str) -> _Page:
 
 
 class _Page(HTMLParser):
-    """The links and pictures of a page, and the token of its forms."""
+    """The URLs of a page's links, pictures and frames, and the token of its forms."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Rehearsal: a merchant's developer tries a test stage in Chromium, without a shell and a file."""
+"""Rehearsal: a merchant's developer tries a test stage with only a browser (Chromium)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playwright.sync_api import Error, Page, expect, sync_playwright
 from sandbox.rehearsal.stack import RehearsalFailed
 
 _PATIENCE: Final = 120_000.0  # milliseconds for a page: its functions start on a busy machine
-# The certificates here are of no public authority, and passkeys need ones without an error.
+# No public authority has signed the certificates here, and passkeys need valid certificates.
 _OPTIONS: Final = ("--no-sandbox", "--disable-gpu", "--ignore-certificate-errors")
 _PASSKEYS: Final = {
     "protocol": "ctap2",
@@ -30,14 +30,14 @@ _WORD: Final = re.compile("Test: no real money")
 
 @dataclass(frozen=True, slots=True)
 class SignedUp:
-    """A shop after its sign-up: the values that its server needs."""
+    """The values that a shop's server needs after the sign-up: an API key and a webhook secret."""
 
     api_key: str
     secret: str
 
 
 class Developer:
-    """A browser at the test stage `base`. It counts its clicks."""
+    """A developer with a browser at the test stage `base`. `clicks` counts their clicks."""
 
     def __init__(self, page: Page, base: str) -> None:
         self._page = page
@@ -50,7 +50,7 @@ class Developer:
         return time.monotonic() - self.began
 
     def sign_up(self, hooks: str) -> SignedUp:
-        """Open a wallet, sign up with it, make an API key and set the webhook URL `hooks`."""
+        """Open a wallet, sign up with it, create an API key and set the webhook URL `hooks`."""
         page = self._page
         page.goto(f"{self._base}/test-wallets")
         page.get_by_label("Name").fill("Rosa's Tea")
@@ -79,7 +79,7 @@ class Developer:
         return SignedUp(key, page.locator("#secret").inner_text())
 
     def pay(self, url: str) -> None:
-        """Pay the session at `url` as the customer alice, and see that it is paid."""
+        """Pay the session at `url` as the customer alice, and check that the page shows it."""
         page = self._page
         page.goto(url)
         self._marked()
@@ -97,12 +97,12 @@ class Developer:
         self.clicks += 1
 
     def _marked(self) -> None:
-        """Check that the page shows that no money is real."""
+        """Check that the page shows the notice "Test: no real money"."""
         expect(self._page.locator("aside.test")).to_have_text(_WORD)
 
 
 def with_authenticator(page: Page) -> None:
-    """Add a device to the page that stores passkeys and always verifies its user."""
+    """Add to the page a virtual device that stores passkeys and always verifies its user."""
     session = page.context.new_cdp_session(page)
     session.send("WebAuthn.enable")
     session.send("WebAuthn.addVirtualAuthenticator", {"options": _PASSKEYS})
@@ -110,7 +110,7 @@ def with_authenticator(page: Page) -> None:
 
 @contextmanager
 def at(base: str) -> Iterator[Developer]:
-    """Give a developer a browser. Raises RehearsalFailed for a page that is not as expected."""
+    """Yield a developer with a browser. Raises RehearsalFailed if a page is not as expected."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser")
     path = next((found for each in names if (found := shutil.which(each))), None)
     if path is None:

@@ -1,6 +1,6 @@
-"""Rehearsal: a release in the form of version 0.1.0, and the upgrade of a test stage.
+"""Rehearsal: a release in the form of version 0.1.0, and the upgrade of a test stage from it.
 
-In this form, an edge and the wallets of a test stage are parts of the stage's own stack.
+In version 0.1.0, an edge and the wallets of a test stage were parts of the stage's own stack.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECRET: Final = {
 
 
 def release(packaged: Path) -> Path:
-    """Return the packaged template of a release in the earlier form."""
+    """Write the packaged template in the form of version 0.1.0, and return the new file."""
     whole = yaml.safe_load(packaged.read_text("utf-8"))
     for section, added in read(_ADDED).items():
         whole[section] |= added
@@ -54,9 +54,9 @@ def _variables(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def upgrade_test_stage(operator: stack.Operator, stage: str, packaged: Path) -> int:
-    """Upgrade a test stage; return the bytes of its wallets' record, which moves with it.
+    """Upgrade a test stage, which moves the record of its wallets to another table.
 
-    Raises RehearsalFailed if the record is another one afterwards.
+    Return the record's size in bytes. Raises RehearsalFailed if the record has changed afterwards.
     """
     chosen, tables = operator.stage(stage), stack.client("dynamodb", operator.endpoint)
     before = tables.scan(TableName=f"{chosen.stack}-test_wallets")["Items"]

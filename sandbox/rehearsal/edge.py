@@ -1,7 +1,8 @@
 """Rehearsal: an edge of an earlier version becomes a stack of its own while the stage sells.
 
-The emulator has CloudFront, and serves a distribution under CloudFront's own name only. So a server
-here has the stage's domain, and its DNS record is that server's `target`.
+The emulator serves a CloudFront distribution only under the distribution's own name. So a server
+here listens at the stage's domain and relays to the emulator. The server's attribute `target` takes
+the place of the domain's DNS record.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Edge(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
-    target = ""  # CloudFront's own name for the edge; without one, the HTTP API has the domain
+    target = ""  # CloudFront's name of the edge; if it is empty, requests go to the HTTP API
 
     def __init__(self, host: str, tls: ssl.SSLContext, port: int) -> None:
         super().__init__((host, HTTPS), _Viewer)
@@ -113,7 +114,11 @@ def rehearse(
 
 
 def _upgrade(operator: stack.Operator, release: Path, gate: Edge) -> None:
-    """Move the domain to an edge that is a stack of its own, then the proof to that stack's."""
+    """Move the domain to an edge in a stack of its own. Then replace the proof by the new one.
+
+    The proof is the secret that the edge sends to the stage with each request. Until the new edge
+    has all the traffic, both edges send the old proof and the stage accepts both proofs.
+    """
     endpoint, chosen = operator.endpoint, operator.stage(STAGE)
     old = stack.physical(endpoint, STACK, "AWS::SecretsManager::Secret")["EdgeSecret"]
     described = stack.client("secretsmanager", endpoint).get_secret_value(SecretId=old)
@@ -148,7 +153,7 @@ def _upgrade(operator: stack.Operator, release: Path, gate: Edge) -> None:
 
 
 def _refused(endpoint: str) -> None:
-    """Check that the HTTP API's own address refuses requests without the edge's secret."""
+    """Check that the HTTP API's own address refuses requests that lack the edge's secret."""
     [api] = stack.physical(endpoint, STACK, "AWS::ApiGatewayV2::Api").values()
     for path in _PATHS:
         for headers in _GUESSES:

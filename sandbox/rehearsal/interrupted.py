@@ -1,7 +1,7 @@
 """Remove a stage in a process that ends right after its first change to the account.
 
-`python -m sandbox.rehearsal.interrupted STAGE --config FILE` exits with INTERRUPTED then, and with
-0 once nothing is left to change.
+`python -m sandbox.rehearsal.interrupted STAGE --config FILE` exits with INTERRUPTED after the
+change, and with 0 if nothing is left to change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _READS: Final = ("Describe", "Get", "List")
 
 
 class Interrupted(Account):
-    """An account in which the process dies once it has changed something."""
+    """An account whose first successful change ends the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Interrupted(Account):
 
 
 def _end(model: Any, http_response: Any, **rest: Any) -> None:
-    """End the process after a change that was answered, as a crash does: nothing is cleaned up."""
+    """End the process after a successful change, as a crash would, without any cleanup."""
     if not model.name.startswith(_READS) and http_response.status_code < 300:
         print(f"interrupted after {model.name}", flush=True)
         os._exit(INTERRUPTED)

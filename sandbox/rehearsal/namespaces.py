@@ -1,9 +1,9 @@
 """Rehearsal: Linux namespaces in which the rehearsal's host names have public addresses.
 
-The deployed functions call https on port 443 of public addresses and nothing else; no setting
-changes that inside Lambda. So the rehearsal's wallets have such addresses, bound to the loopback
-interface of this network namespace. Requests to them cannot leave the machine, and the machine's
-own network, hosts file and trust store are not changed.
+The deployed functions connect only to https servers on port 443 of public addresses, and inside
+Lambda no setting changes this. So the rehearsal's wallets have public addresses, which are bound to
+the loopback interface of a network namespace. Requests to these addresses cannot leave the machine,
+and the machine's own network, hosts file and trust store are not changed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _NEEDED: Final = ("unshare", "ip", "mount")
 
 
 class NamespacesUnavailable(Exception):
-    """Namespaces are not available; the message says what is needed."""
+    """Namespaces are not available; the message names what is missing."""
 
 
 def inside() -> bool:
-    """Return whether this process runs in the namespaces already."""
+    """Return whether this process already runs in the namespaces."""
     return _INSIDE in os.environ
 
 
@@ -51,7 +51,10 @@ def enter(module: str) -> NoReturn:
 
 
 def configure(names: Mapping[str, str], scratch: Path) -> None:
-    """Assign the addresses and map the host names to them. Raises NamespacesUnavailable."""
+    """Assign the addresses to loopback and map the host names, which are the keys, to them.
+
+    Raises NamespacesUnavailable.
+    """
     hosts = scratch / "hosts"
     lines = [f"{address} {name}\n" for name, address in names.items()]
     hosts.write_text("127.0.0.1 localhost\n" + "".join(lines), "utf-8")

@@ -60,7 +60,7 @@ class Delivery:
 
 
 class Receiver(ThreadingHTTPServer):
-    """The shop's https endpoint: stores every delivery, by its path, and responds with 200."""
+    """The shop's https endpoint. It stores every delivery by its path, and answers 200."""
 
     daemon_threads = True
     block_on_close = False

@@ -1,4 +1,4 @@
-"""Rehearsal: a stage seen from outside, by its operator, its merchant and a customer."""
+"""Rehearsal: what an operator, a merchant and a customer do at a deployed stage."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Say = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Checkout address and CA file, as `demo.Shopping` requires them."""
+    """The checkout's address and the CA file; implements `demo.Shopping`."""
 
     checkout: str
     ca_file: Path
 
 
 class Shop:
-    """A merchant of one stage."""
+    """A merchant of one stage. `sold` counts the purchases."""
 
     def __init__(
         self, stage: str, stack_name: str, url: str, ca_file: Path, endpoint: str, shop: Receiver
@@ -65,7 +65,7 @@ class Shop:
         self._secret = _want_webhooks(self.product, merchant, f"https://{SHOP}{self._path}")
 
     def try_out(self, operator: Mapping[str, str], say: Say) -> None:
-        """Sign up at a test stage and sell there, in Chromium; the webhook is checked, too."""
+        """Sign up at a test stage and sell there, both in Chromium, and check the webhook."""
         self._know(operator)
         self._customer = f"{self.place.checkout}/test-wallets/cedar/alice"
         with developer.at(self.place.checkout) as person:
@@ -93,7 +93,7 @@ class Shop:
         }
 
     def wake_wallet(self) -> None:
-        """Read the customer's wallet address, which may start a function on a busy machine."""
+        """Read the customer's wallet address, so that the wallets' function is already started."""
         self._http.get(self._customer, headers={"Accept": "application/json"}).raise_for_status()
 
     def sell(self, say: Callable[[str], None]) -> None:
@@ -108,7 +108,7 @@ class Shop:
         header = delivery.headers["checkout-signature"]
         body = delivery.body.decode()
         try:
-            # It may be from a purchase during the upgrade, minutes ago.
+            # The delivery may be from a purchase during the upgrade, minutes ago.
             stripe.WebhookSignature.verify_header(body, header, self._secret, tolerance=3600)
         except stripe.SignatureVerificationError as wrong:
             raise RehearsalFailed(f"the webhook's signature is wrong: {wrong}") from None
@@ -162,7 +162,7 @@ class Shop:
         return found
 
     def cancel(self) -> None:
-        """Cancel a prepared session, after which the function cleans up at the wallets."""
+        """Cancel a session with a wallet. The tasks' function then cleans up at the wallets."""
         session = self._create()
         wallet = {"wallet_address": self._customer}
         self._http.post(f"{session['url']}/wallet", json=wallet).raise_for_status()
@@ -202,7 +202,7 @@ class Shop:
         return not self.messages("TasksQueueUrl") and not self.messages("EventsQueueUrl")
 
     def messages(self, queue: str) -> int:
-        """Return how many messages the queue of an output has, visible or not."""
+        """Return the number of messages, visible or not. `queue` is an output of the stack."""
         sqs = stack.client("sqs", self._endpoint)
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         url = stack.outputs(self._endpoint, self.stack)[queue]
@@ -210,7 +210,7 @@ class Shop:
         return sum(int(found[name]) for name in names)
 
     def sweep(self, say: Say) -> None:
-        """Invoke the scheduled function once, by the alias that the scheduler uses."""
+        """Invoke the function of the sweep (the scheduled job) once, by the scheduler's alias."""
         name = stack.functions(self._endpoint, self.stack)["ExpirerFunction"]
         client = stack.client("lambda", self._endpoint)
         answer = client.invoke(FunctionName=f"{name}:live", Payload=b"{}")
@@ -220,7 +220,7 @@ class Shop:
         say("sweep", f"{self.stack} {result}")
 
     def ticked(self, say: Say) -> None:
-        """Wait until the scheduler itself has run the sweep once more."""
+        """Wait until the scheduler has run the sweep once more."""
         before = stack.rounds(self._endpoint, self.stack)
         stack.until(
             self._endpoint,
@@ -232,7 +232,7 @@ class Shop:
 
 
 def set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[str, str]:
-    """Run the setup command; return the first merchant's id and API key."""
+    """Run the setup command; return the new merchant's id and API key."""
     wanted = ["--name", "Harbor Coffee", "--wallet-address", MERCHANT]
     wanted += ["--key-id", key_id, "--private-key", str(key_file)]
     done = subprocess.run(

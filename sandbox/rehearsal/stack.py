@@ -22,18 +22,20 @@ from sandbox.rehearsal.interrupted import INTERRUPTED
 
 ROOT: Final = Path(__file__).parent.parent.parent
 BUILT: Final = ROOT / ".aws-sam" / "rehearsal"
-# The emulator's root user. A function gets its role's credentials from the emulator.
+# Access key of the emulator's root user. Functions do not use it: the emulator gives each function
+# the credentials of its role.
 _OPERATOR: Final = "test"
 _VERSION: Final = 'VERSION: Final = "'
 _GRADUAL: Final = "Canary10Percent5Minutes"
-# The rehearsal waits for a state while the stage works, which takes longer on a busy machine.
-_ROUNDS: Final = 10  # of the stage's sweep, one in a minute or more
+# Limits of waiting for a state. They count rounds of the stage's sweep (its scheduled job), because
+# on a busy machine everything takes longer. A round takes a minute or more.
+_ROUNDS: Final = 10
 _STANDSTILL: Final = 900.0  # seconds without any round
-_MOST_CHANGES: Final = 60  # that remove a stage
+_MOST_CHANGES: Final = 60  # changes that remove a stage
 
 
 class RehearsalFailed(Exception):
-    """A step of the rehearsal failed, which is in the message."""
+    """A step of the rehearsal failed; the message describes the failure."""
 
 
 def client(service: str, endpoint: str) -> Any:
@@ -42,7 +44,7 @@ def client(service: str, endpoint: str) -> Any:
 
 
 class Operator:
-    """The operator's commands, with a samconfig.toml of their own in `folder`."""
+    """Runs the operator's commands, with a copy of samconfig.toml in `folder`."""
 
     def __init__(self, endpoint: str, folder: Path) -> None:
         self.endpoint = endpoint
@@ -63,7 +65,7 @@ class Operator:
         self._chosen: dict[str, dict[str, str]] = {}
 
     def choose(self, stage: str, **parameters: str | None) -> None:
-        """Set parameters of a stage, in the copy of samconfig.toml. None removes the line."""
+        """Set parameters of a stage in the copy of samconfig.toml. None removes a parameter."""
         chosen = {**self._chosen.get(stage, {}), **parameters}
         self._chosen[stage] = {name: value for name, value in chosen.items() if value is not None}
         lines = []
@@ -91,7 +93,10 @@ class Operator:
         return stages.stage(name, self._config)
 
     def package(self, template: Path) -> Path:
-        """Upload a release's artifacts once for all deployments; return the template with them."""
+        """Upload a release's artifacts once for all deployments.
+
+        Return the template that refers to the uploaded artifacts.
+        """
         packaged = template.with_name("packaged.yaml")
         options = ["--resolve-s3", "--s3-prefix", "rehearsal"]
         options += ["--template-file", str(template), "--output-template-file", str(packaged)]
@@ -108,9 +113,10 @@ class Operator:
             _type_values(self.endpoint, self.stage(stage).stack)
 
     def deploy_earlier(self, stage: str, template: Path, **more: str) -> None:
-        """Deploy by `sam deploy` alone, with parameters that only `template` has.
+        """Deploy with `sam deploy` instead of `make deploy`. `more` are further parameters.
 
-        Raises RehearsalFailed.
+        `make deploy` would refuse parameters that template.yaml no longer has. Raises
+        RehearsalFailed.
         """
         chosen, file = self.stage(stage), self.folder / f"earlier-{stage}.yaml"
         file.write_text(for_sam({**chosen.parameters, **more}), "ascii")
@@ -140,7 +146,7 @@ class Operator:
     def remove_in_pieces(self, stage: str) -> list[str]:
         """Remove a stage by commands that are each interrupted after one change.
 
-        Returns the changes, in their order. Raises RehearsalFailed if they do not come to an end.
+        Return the names of the changes, in order. Raises RehearsalFailed after _MOST_CHANGES.
         """
         command = [sys.executable, "-m", "sandbox.rehearsal.interrupted", stage]
         changes: list[str] = []
@@ -194,11 +200,11 @@ class Operator:
 
 
 def release(folder: Path, version: str) -> Path:
-    """Copy the build as another release, whose code works only with its own layer.
+    """Copy the build as the release `version`, and return its template.
 
-    A function of one release refuses to start with the layer of another. Returns the template. Its
-    default TrafficShift is AllAtOnce, because the emulator has no CodeDeploy, and shows the SAM
-    translator the parameters' defaults only.
+    A function of one release refuses to start with the layer of another release. So the rehearsal
+    notices if new code ever runs with an old layer. The default of TrafficShift becomes AllAtOnce,
+    because the emulator has no CodeDeploy and passes only defaults to the SAM translator.
     """
     shutil.copytree(BUILT, folder, ignore=_unread)
     product = folder / "CommonLayer" / "python" / "checkout" / "version.py"
@@ -213,7 +219,8 @@ def release(folder: Path, version: str) -> Path:
     template = folder / "template.yaml"
     text = template.read_text("utf-8")
     text = text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce")
-    # The emulator serves http only, and enforces the policy by which queues refuse http.
+    # The emulator serves only http, and enforces the queues' policy against http. The replacement
+    # makes the policy's condition never true.
     text, policies = re.subn(r"(aws:SecureTransport\W+)false", r"\1rehearsed", text)
     if policies != 1:
         raise RehearsalFailed("the template has no policy against plain http, or several")
@@ -222,9 +229,9 @@ def release(folder: Path, version: str) -> Path:
 
 
 def _unread(folder: str, names: list[str]) -> set[str]:
-    """Return the files of locales that no page uses.
+    """Return the names of the locale files that no page uses, so that they are not copied.
 
-    They are most of a layer, which is unpacked for each version.
+    These files are most of a layer, and the emulator unpacks the layer for each version.
     """
     if not folder.endswith("locale-data"):
         return set()
@@ -232,7 +239,7 @@ def _unread(folder: str, names: list[str]) -> set[str]:
 
 
 def _replace(module: Path, text: str) -> None:
-    """Write a module and delete its bytecode, which is used without a check."""
+    """Write a module and delete its bytecode, because Python does not compare it to the source."""
     module.write_text(text, "utf-8")
     for stale in (module.parent / "__pycache__").glob(f"{module.stem}.*.pyc"):
         stale.unlink()
@@ -268,7 +275,10 @@ def delete(endpoint: str, stack: str) -> None:
 
 
 def until(endpoint: str, stack: str, what: str, seen: Callable[[], bool]) -> None:
-    """Wait until a condition holds. Raises RehearsalFailed after ten rounds of the sweep."""
+    """Wait until `seen` returns True.
+
+    Raises RehearsalFailed after ten rounds of the sweep, or _STANDSTILL seconds without a round.
+    """
     begun = known = rounds(endpoint, stack)
     moved = time.monotonic()
     while not seen():
@@ -281,17 +291,17 @@ def until(endpoint: str, stack: str, what: str, seen: Callable[[], bool]) -> Non
 
 
 def rounds(endpoint: str, stack: str) -> int:
-    """Return how many rounds of the stage's sweep have begun."""
+    """Return how many rounds of the stage's sweep have begun, from the log."""
     name = f"/{stack}/expirer"
     lines = client("logs", endpoint).filter_log_events(logGroupName=name)["events"]
     return sum(line["message"].startswith("START") for line in lines)
 
 
 def _grant_batches(endpoint: str) -> None:
-    """Allow sqs:SendMessageBatch to every role that may sqs:SendMessage.
+    """Allow sqs:SendMessageBatch to every role that is allowed sqs:SendMessage.
 
-    IAM has no action SendMessageBatch, and AWS checks SendMessage; the emulator checks an action of
-    that name.
+    For a batch, AWS checks the permission sqs:SendMessage, because IAM has no action
+    SendMessageBatch. The emulator, however, checks a permission with that name.
     """
     iam = client("iam", endpoint)
     for role in (each["RoleName"] for each in iam.list_roles()["Roles"]):
@@ -310,9 +320,10 @@ def _grant_batches(endpoint: str) -> None:
 
 
 def _type_values(endpoint: str, stack: str) -> None:
-    """Set parameters that are numbers or truth values again: the emulator passes them on as texts.
+    """Set properties that are numbers or booleans again, with the right type.
 
-    Only this stack's tables are changed: another stack may be changing its own at the same time.
+    The emulator has set them from the template's parameters as strings. Only this stack's tables
+    are changed, because another stack may be changing its own at the same time.
     """
     functions, tables = client("lambda", endpoint), client("dynamodb", endpoint)
     for each in functions.list_event_source_mappings()["EventSourceMappings"]:
@@ -342,7 +353,7 @@ def functions(endpoint: str, stack: str) -> dict[str, str]:
 
 
 def routes(endpoint: str, stack: str) -> list[str]:
-    """Return a line per route of the deployed HTTP API: the route and its function and alias."""
+    """Return a line for each route of the deployed HTTP API: the route, function and alias."""
     gateway = client("apigatewayv2", endpoint)
     [api] = physical(endpoint, stack, "AWS::ApiGatewayV2::Api").values()
     names = {name: logical for logical, name in functions(endpoint, stack).items()}

@@ -13,7 +13,7 @@ from sandbox.rehearsal.stack import RehearsalFailed
 
 
 class Traffic:
-    """One customer for each of `buyers`, who buys again and again."""
+    """Customers who buy again and again in the body of `with`, one thread for each of `buyers`."""
 
     def __init__(self, buyers: Sequence[Callable[[], None]]) -> None:
         self._enough = threading.Event()

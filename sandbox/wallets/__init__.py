@@ -8,6 +8,6 @@
     backend.py state.py money.py     accounts, payments and exchange rates
     server.py certificates.py        the network behind TLS sockets
 
-It shares the request and error types of `open_payments` and none of its behaviour, so that
-it cannot share a mistake with our client.
+Rafiki is the reference server of Open Payments. This package uses the request and error types of
+the client `open_payments` but none of its logic, so that no mistake of the client is repeated here.
 """

@@ -1,4 +1,4 @@
-"""Serve the wallet providers alone, until stopped.
+"""Serve only the wallet providers, until the process is stopped.
 
 `python -m sandbox.wallets --port-base N --state DIR`
 """
@@ -56,7 +56,7 @@ def main() -> int:
 def restore(network: Network, path: Path) -> None:
     """Load the file that `save` wrote, if it exists.
 
-    Raises ValueError, with what to do, if it does not match this network.
+    Raises ValueError, whose message contains the next step, if the file does not match `network`.
     """
     try:
         network.load(dict(json.loads(path.read_bytes())))

@@ -1,8 +1,9 @@
 """The allowance of a grant: its limits, and the sums of its payments.
 
-As at Rafiki, the newest record counts: a payment adds to the sums of the newest one if that is of
-the same period, and begins at 0 otherwise. So a failure of an older period, which makes a newest
-record of that period, restarts the present one at 0.
+A record (`Spent`) has the sums of one period of the grant's interval. As in Rafiki, only the newest
+record counts. A payment adds to the sums of the newest record if that record is of the payment's
+period. Otherwise the sums begin at 0. When a payment of an older period fails, the record of that
+period becomes the newest. So the sums of the present period begin at 0 again.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from sandbox.wallets.state import Grant, Money, OutgoingPayment, Quote, Spent
 
 
 class Unreadable(Exception):
-    """The grant's interval is malformed: it was granted, and no payment is possible."""
+    """The grant was issued with a malformed interval, so no payment is possible."""
 
 
 def since(grant: Grant, at: datetime) -> datetime | None:
     """Return the start of the period that `at` is in, or None for a grant without an interval.
 
-    Raises LookupError outside of all periods, Unreadable for a malformed interval.
+    Raises LookupError if `at` is in no period, Unreadable for a malformed interval.
     """
     text = _interval(grant)
     if not text:
@@ -36,7 +37,7 @@ def since(grant: Grant, at: datetime) -> datetime | None:
 
 
 def spent(grant: Grant, at: datetime) -> tuple[Money | None, Money | None]:
-    """Return the debit and receive sums of the period that `at` is in, or None without any."""
+    """Return the debit and receive sums of the period that `at` is in, (None, None) if unknown."""
     try:
         start = since(grant, at)
     except (LookupError, Unreadable):
@@ -72,7 +73,7 @@ def fits(grant: Grant, quote: Quote, at: datetime) -> bool:
 
 
 def hold(grant: Grant, payment: OutgoingPayment) -> None:
-    """Count a new payment, in its period."""
+    """Add a new payment to the sums of its period."""
     newest = grant.spent[-1] if grant.spent else None
     before = newest if newest is not None and newest.since == payment.since else None
     debit = payment.debit.value + (before.debit.value if before else 0)
@@ -81,9 +82,9 @@ def hold(grant: Grant, payment: OutgoingPayment) -> None:
 
 
 def give_back(grant: Grant, payment: OutgoingPayment) -> None:
-    """Take a failed payment out of the sums of its period, even if it has sent a part.
+    """Subtract a failed payment from the sums of its period, even if it has sent a part.
 
-    Ignore a payment without a record, from a state that was saved before records existed.
+    Do nothing if the period has no record, as in a state that was saved before records existed.
     """
     for held in grant.spent:
         if held.since == payment.since:
@@ -93,7 +94,7 @@ def give_back(grant: Grant, payment: OutgoingPayment) -> None:
 
 
 def _record(grant: Grant, payment: OutgoingPayment, debit: int, receive: int) -> None:
-    """Make this the newest record, the only one of its period."""
+    """Store a record with these sums as the newest. It replaces an older record of its period."""
     record = Spent(
         payment.since, payment.debit.with_value(debit), payment.receive.with_value(receive)
     )

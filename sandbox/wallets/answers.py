@@ -1,4 +1,4 @@
-"""Responses of the three servers; errors have Rafiki's statuses, codes and texts."""
+"""Responses of a provider's three servers. Errors have Rafiki's statuses, codes and texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 
 class Refusal(Exception):
-    """Error response: ends the handling of a request with `response`."""
+    """An error that ends the handling of a request. The response is `response`."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -35,7 +35,7 @@ def text(status: int, phrase: str) -> Response:
 
 
 def gnap(status: int, code: str, description: str) -> Refusal:
-    """Return an authorization server's error; `code` is GNAP's."""
+    """Return an authorization server's error with an error code of GNAP."""
     return Refusal(ok({"error": {"code": code, "description": description}}, status))
 
 
@@ -48,7 +48,8 @@ def resource(
 ) -> Refusal:
     """Return a resource server's error.
 
-    Its `code` is the status as text, so only the description tells errors of one status apart.
+    The error's `code` is the status as text. So errors with the same status differ only in their
+    description.
     """
     error: dict[str, Any] = {"code": str(status), "description": description}
     if details is not None:

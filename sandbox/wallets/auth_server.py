@@ -1,6 +1,7 @@
 """Authorization server (GNAP): grants, their continuation and cancellation, and tokens.
 
-The order of the checks is Rafiki's, because it decides which error a request with two faults gets.
+The checks have the same order as in Rafiki, because the order decides which error is returned for a
+request with two faults.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _continue(backend: Backend, provider: Provider, call: Call, grant_id: str) -
 
 
 def _stumble(backend: Backend, grant: Grant) -> None:
-    """Fail for some time after the approval, if the wallet's behaviour asks for it."""
+    """Fail for some time after the approval, if the wallet's behaviour defines this."""
     approved_at = grant.interaction.chosen_at if grant.interaction else None
     how = behaviour(backend, grant)
     if approved_at is None or backend.now() >= approved_at + how.stumbles:
@@ -249,9 +250,10 @@ def _rotate(backend: Backend, provider: Provider, call: Call, manage_id: str) ->
 
 
 def _managed(backend: Backend, provider: Provider, call: Call, manage_id: str) -> Token:
-    """Return the token at a manage URI, even if it has expired, until it is deleted.
+    """Return the token with the management URI `/token/{manage_id}`, even if it has expired.
 
-    The URI and the client's signature decide; the value in the header is not compared.
+    An expired token is deleted after the time `token_kept`. The URI and the client's signature
+    authorize the request. The token's value in the header is not compared.
     """
     body = call.json()
     if not verifier.has_valid_headers(call.headers, body):

@@ -1,8 +1,8 @@
 """State and money of the wallet providers: accounts, grants, payments and their settlement.
 
-The servers of all providers share one `Backend`. Clock, randomness and sleep are passed in; there
-are no threads and no sockets here. A later effect of a payment (money that arrives late, a failure
-after acceptance) is applied by the first `advance` after its time.
+The servers of all providers share one `Backend`. Clock, randomness and sleep are arguments, and
+this module uses no threads and no sockets. If an effect of a payment is due later (money that
+arrives late, a failure after acceptance), the first call of `advance` after this time applies it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sandbox.wallets.state import (
     encode,
 )
 
-FUNDING = timedelta(milliseconds=300)  # until a wallet reports that it has no money
+FUNDING = timedelta(milliseconds=300)  # until a payment without enough money fails
 JUST_BEFORE = timedelta(milliseconds=1)
 KEYS_MAX = 5  # of an account
 NO_FUNDS = "Account does not have enough balance."
@@ -68,7 +68,7 @@ class Backend:
     # --- accounts ---
 
     def add_account(self, account: Account) -> None:
-        """Open `account`, unless its wallet address exists already.
+        """Add `account`, unless its wallet address exists already.
 
         Raises ValueError if no provider serves the address.
         """
@@ -85,10 +85,10 @@ class Backend:
                 del records[record.id]
 
     def idle_accounts(self) -> list[Account]:
-        """Return the accounts that people have opened, in the order of their deletion.
+        """Return the accounts that people have opened, in the order in which to delete them.
 
-        Accounts without a payment come first, then those with the oldest last payment. Accounts
-        with money on its way are left out.
+        Accounts without a payment come first, then the other accounts, by the time of their last
+        payment. Accounts with money on its way are left out.
         """
         moving = [each for each in self.state.outgoing.values() if each.settles_at is not None]
         receivers = {each.receiver.rsplit("/", 1)[-1] for each in moving}
@@ -118,7 +118,11 @@ class Backend:
         return self.behaviours[account.behaviour if account else "normal"]
 
     def way(self, payment: OutgoingPayment) -> Behaviour:
-        """Return the behaviour of a payment: the sender's, or the one of the receiver's wallet."""
+        """Return the behaviour of a payment.
+
+        This is the behaviour of the sender's wallet, unless the receiver's wallet defines another
+        one (`paid_like`).
+        """
         receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
         to = self.behaviour(receiver.wallet if receiver else "")
         if to.paid_like is None or (to.paid_like_once and not self._is_first(payment)):
@@ -137,16 +141,16 @@ class Backend:
         )
 
     def is_gone(self, wallet_address: str) -> bool:
-        """Return whether the wallet at this address is gone."""
+        """Return whether the wallet is gone: with the behaviour `gone`, from its first payment."""
         return self.behaviour(wallet_address).gone and any(
             payment.wallet == wallet_address for payment in self.state.outgoing.values()
         )
 
     def register_key(self, wallet_address_id: str, jwk: Mapping[str, str]) -> None:
-        """Add an Ed25519 public key to a wallet's jwks.json, like a wallet's developer page.
+        """Add an Ed25519 public key to a wallet's jwks.json, as a wallet's developer page does.
 
-        A key of the same `kid` is replaced, and the oldest one above KEYS_MAX. Raises KeyError for
-        an unknown wallet address.
+        A key with the same `kid` is replaced. Above KEYS_MAX keys, the oldest is removed. Raises
+        KeyError for an unknown wallet address.
         """
         account = self.state.accounts[wallet_address_id]
         account.keys = [
@@ -190,7 +194,7 @@ class Backend:
         return due
 
     def incoming_payment(self, url: str) -> IncomingPayment | None:
-        """Return the incoming payment at `url`; None if unknown, or expired unpaid (deleted)."""
+        """Return the incoming payment at `url`, or None if it is unknown or has vanished."""
         payment = self.state.incoming.get(url.rsplit("/", 1)[-1])
         if payment is None or url != self.incoming_payment_url(payment):
             return None
@@ -205,9 +209,9 @@ class Backend:
         return payment.is_payable((at or self.now()) + self.providers[payment.provider].skew)
 
     def is_reached(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
-        """Return whether a payer's provider finds that `payment` takes money.
+        """Return whether a payer's provider finds that `payment` accepts money.
 
-        A payment that cannot be read counts as closed.
+        If the receiver's provider does not let the payment be read, the payment counts as closed.
         """
         return self.is_payable(payment, at) and self.providers[payment.provider].rules.readable
 
@@ -248,12 +252,12 @@ class Backend:
             self._fail(payment)
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value)
             return
-        # Look it up by its id: it may have been deleted since this effect was planned.
+        # The receiver may have been deleted since this effect was planned.
         receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
         away = behaviour.receiver_away_after == payment.parts_sent
         if receiver is None or away or not self.is_reached(receiver, at):
-            # Rafiki reports such a payment as completed, with nothing or a part sent, and gives
-            # none of it back to the grant.
+            # Rafiki reports such a payment as completed, with nothing or only a part sent. The
+            # whole amount still counts against the grant.
             sent = math.ceil(payment.sent / behaviour.admits)
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - sent)
             return
@@ -300,7 +304,7 @@ class Backend:
             self._credit(receiver, value, at)
 
     def close(self, receiver: IncomingPayment) -> None:
-        """Complete an incoming payment; some wallets send to it at this moment."""
+        """Complete an incoming payment. Wallets with `sends_when_closed` send to it just before."""
         url = self.incoming_payment_url(receiver)
         for payment in self.state.outgoing.values():
             behaviour = self.behaviour(payment.wallet)
@@ -311,9 +315,9 @@ class Backend:
         receiver.completed = True
 
     def pay_from_outside(self, url: str, value: int) -> bool:
-        """Credit the incoming payment at `url`, like a payer outside of this network.
+        """Credit the incoming payment at `url`, as if a payer outside of this network had paid.
 
-        Return False, without an effect, if it takes no money.
+        Return False, and change nothing, if the incoming payment accepts no money.
         """
         receiver = self.incoming_payment(url)
         if receiver is None or not self.is_payable(receiver):
@@ -338,9 +342,9 @@ class Backend:
         return {"origins": self.origins(), "state": encode(self.state)}
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Replace the state by a `dump`. Accounts that are missing in it are kept.
+        """Replace the state by a `dump`. Accounts that the dump does not contain are kept.
 
-        Raises ValueError for the dump of a network with other origins, or of another version of the
+        Raises ValueError if the dump is of a network with other origins or another version of the
         sandbox.
         """
         if data.get("origins") != self.origins():
@@ -350,6 +354,6 @@ class Backend:
         self.state.accounts = accounts | self.state.accounts
 
     def origins(self) -> list[str]:
-        """Return the addresses of all servers, that of the pages first."""
+        """Return the origins of all servers, beginning with the origin of the pages."""
         own = [[each.origin, each.auth_origin] for each in self.providers.values()]
         return [self.pages_origin, *(origin for pair in own for origin in pair)]

@@ -1,6 +1,6 @@
 """Behaviours of wallet addresses: one that pays, and test cases that each fail in one way.
 
-They serve like the test cards of a card processor. The sandbox's start page shows their
+The test cases are like the test cards of a card processor. The start page of the wallets shows the
 descriptions.
 """
 
@@ -25,31 +25,35 @@ class Consent(StrEnum):
 class Behaviour:
     """Behaviour of a wallet address.
 
-    `redirects_to` is the name of another provider's wallet, to which the wallet address redirects.
-    `delivered` is the share of the payment that arrives, in `parts` of equal size, `parts_apart`.
-    `dearer` is the cost of a second quote relative to the first. A packet arrives `in_flight` after
-    it was sent, even if the incoming payment was closed meanwhile. With `keeps_quotes` the wallet
-    accepts expired quotes. With `phantom` it answers 201 without a payment behind it; with
-    `refuses_accepted` it pays and answers 403. `claims_failure` reports a failure once everything
-    is sent, `claims_failure_early` from the start.
+    Addresses, consent and quotes: `redirects_to` is the name of another provider's wallet, to which
+    the wallet address redirects. For the time `stumbles` after an approval, the server cannot
+    continue the grant and answers 502, or with `stumbles_at_keys` reports that it cannot read the
+    client's keys. `dearer` is the cost of a second quote relative to the first. With `keeps_quotes`
+    the wallet accepts expired quotes.
 
-    `short_by` is the number of the receiver's units that are missing from a payment that is
-    reported as complete, and `over_by` of those that arrive beyond it. The wallet reports `claims`
-    times the real debit. With `hides_payments` the wallet shows none of its payments. It makes
-    `pays_others` payments to others after each one. With `sends_when_closed` it sends when the
-    incoming payment is closed, or just before it expires. With `paid_from_outside` somebody else
-    pays the incoming payment once this wallet has quoted it. With `keeps_open` the receiver's
-    provider refuses to close the incoming payment. With `ends_with_quote` the wallet sends nothing
-    after its quote's end: then the payment fails. The receiver cannot be read any more, and so
-    counts as closed, once `receiver_away_after` parts are sent. With `closed_from_outside` somebody
-    else closes the incoming payment when this wallet is told to pay it. With `fails` a payment
-    fails at once, and nothing is sent. The wallet reports the share `admits` of the arrived amount
-    as sent. For the time `stumbles` after an approval nobody can redeem it: the server answers 502,
-    or cannot read the client's keys with `stumbles_at_keys`.
+    Sending: `delivered` is the share of the payment that arrives, in `parts` of equal size, the
+    time `parts_apart` apart. A part arrives `in_flight` after it was sent, even if the incoming
+    payment was closed meanwhile. With `sends_when_closed` the wallet sends when the incoming
+    payment is closed, or just before it expires. With `ends_with_quote` a payment fails if nothing
+    was sent before its quote's end. With `fails` a payment fails at once, and nothing is sent.
+    After `receiver_away_after` parts, the receiver cannot be read any more and counts as closed.
+    `pays_others` is the number of payments to others that follow each payment.
 
-    The rest is of a wallet that receives, as a customer's does in a refund. Payments to it go as
-    those of the wallet `paid_like` do, or only the first one with `paid_like_once`. It is `gone`
-    once it has paid. With `shows_nothing` its incoming payments show 0, whatever arrives.
+    False reports: `short_by` is the number of the receiver's units that are missing from a payment
+    reported as complete; `over_by` units arrive in excess. The wallet shows `claims` times the real
+    debit, and the share `admits` of the arrived amount as sent. `claims_failure` reports a failure
+    after everything is sent, `claims_failure_early` from the start. With `hides_payments` the
+    wallet shows none of its payments. With `phantom` it answers 201 but makes no payment; with
+    `refuses_accepted` it pays but answers 403.
+
+    Others: with `paid_from_outside` somebody else pays the incoming payment once this wallet has
+    quoted it. With `closed_from_outside` somebody else closes the incoming payment when the wallet
+    is instructed to pay. With `keeps_open` the receiver's provider refuses to close it.
+
+    The last fields are for a wallet that receives, such as a customer's wallet in a refund. A
+    payment to it has the behaviour `paid_like`; with `paid_like_once`, only the first payment. With
+    `gone`, the wallet no longer exists once it has paid. With `shows_nothing`, its incoming
+    payments always show 0.
     """
 
     description: str

@@ -16,16 +16,16 @@ MAX_BODY = 1024 * 1024  # bytes; the limit of the body parser under Rafiki
 
 
 def is_id(text: str) -> bool:
-    """Return whether `text` is a UUID; Rafiki's database fails at any other id."""
+    """Return whether `text` is a UUID. Rafiki answers 500 to some requests with any other id."""
     return _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. `url` is the server's view of it: without fragment, and always with a path.
+    """A request. `url` is the URL that the server sees: without fragment, and always with a path.
 
-    `origin` is the server's address: scheme, host and port, and on a test stage a path below which
-    it is. `path` begins after it.
+    `origin` is the server's address: scheme, host and port, and on a test stage also the path below
+    which the server is. `path` is the rest of the URL's path after the origin.
     """
 
     method: str
@@ -38,7 +38,10 @@ class Call:
 
     @classmethod
     def of(cls, request: Request, *, servers: Iterable[str] = ()) -> Call:
-        """Parse a request; its origin is that of `servers` below which it is, if there is one."""
+        """Parse a request. Its origin is the longest of `servers` that its URL begins with.
+
+        If there is none, the origin is scheme, host and port.
+        """
         parts = urlsplit(request.url)
         host = f"{parts.scheme}://{parts.netloc}"
         path = parts.path or "/"
@@ -57,7 +60,7 @@ class Call:
         )
 
     def json(self) -> Any:
-        """Parse the body, with numbers as floats; return None without one.
+        """Parse the body, with numbers as floats; return None if there is no body.
 
         Raises Refusal if a JSON body parser would reject it.
         """

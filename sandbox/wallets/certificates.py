@@ -1,7 +1,8 @@
-"""Private certificate authority and server certificate, kept in a folder and used again.
+"""Private certificate authority and server certificate, stored in a folder and reused.
 
-They are for localhost, or for the host names of a rehearsal. The authority's key is deleted after
-signing, so trusting the authority means trusting this one certificate only.
+The certificate is for localhost, or for the host names of a rehearsal. The authority's private key
+is never stored, so the authority can sign no other certificate. A developer who trusts the
+authority trusts only this certificate.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Certificates:
 def ensure(folder: Path, now: datetime, hosts: Sequence[str] = LOCALHOST) -> Certificates:
     """Return the certificates in `folder`; renew them if missing, damaged or about to expire.
 
-    A folder is always for the same `hosts`.
+    Always pass the same `hosts` for a folder, because existing certificates are not compared.
     """
     paths = Certificates(
         folder / "sandbox-ca.pem", folder / "localhost.pem", folder / "localhost-key.pem"

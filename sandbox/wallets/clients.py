@@ -1,7 +1,8 @@
 """Clients: public keys and display names, fetched from the client's URL at each request.
 
-As at Rafiki, a client may be at any URL. Its keys are enough to ask and to pay; to ask a customer
-for approval it needs a document with all six fields of a wallet address.
+As in Rafiki, a client can be at any URL. To request grants and to pay, the client needs only keys
+at this URL. To request a customer's approval, it also needs a document with all six fields of a
+wallet address.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from sandbox.wallets.state import Account, Grant
 _FIELDS: Final = frozenset(
     {"id", "publicName", "assetCode", "assetScale", "authServer", "resourceServer"}
 )
-_PATIENCE: Final = 5.0  # seconds, as at Rafiki
+_PATIENCE: Final = 5.0  # seconds, as in Rafiki
 
 
 def fetch_on_loopback(url: str) -> bytes:
     """Return the document at `url` on this machine. Raises OSError if it cannot be read."""
-    import httpx2  # not where the wallets of a test stage run
+    import httpx2  # imported here, because the function of a test stage's wallets does not have it
 
     host = urlsplit(url).hostname
     if host not in ("localhost", "127.0.0.1"):
@@ -44,12 +45,12 @@ def fetch_on_loopback(url: str) -> bytes:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Return the context for https, which takes longer to make than a request."""
+    """Return the TLS context. It is cached, because creating it takes longer than a request."""
     return ssl.create_default_context()
 
 
 def no_fetch(url: str) -> NoReturn:
-    """Raise OSError: a `fetch` for networks that reach no other host."""
+    """Raise OSError. This is the `fetch` of networks that connect to no other host."""
     raise OSError(f"{url} is outside this network")
 
 
@@ -76,7 +77,7 @@ class Clients:
     def display(self, wallet_address: str) -> tuple[str, str] | None:
         """Return the public name and address to show the customer.
 
-        None means that this client cannot ask for consent.
+        Return None if the client's document is incomplete, so that it cannot request consent.
         """
         account = self._account(wallet_address)
         if account is not None:

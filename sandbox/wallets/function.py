@@ -1,10 +1,11 @@
 """The wallets of a test stage, as one Lambda function behind the stage's HTTP API.
 
-TEST_WALLETS is the address below which they are: the pages at its root, a provider's wallet
-addresses and resources at `/cedar` and `/harbor`, its authorization server at `/cedar-auth` and
-`/harbor-auth`. WALLETS_TABLE has the one record of their state. Each request is handled on a copy
-of that state and counts once the copy is written, if nobody else has written in between; otherwise
-it is handled again. So many processes behave like one single-threaded server.
+TEST_WALLETS is the address of the wallets. The pages are at its root, the providers' wallet
+addresses and resources at `/cedar` and `/harbor`, and their authorization servers at `/cedar-auth`
+and `/harbor-auth`. The table WALLETS_TABLE has one record with the whole state. Each request is
+handled on a copy of that state, and then the copy is written. If another process has written
+meanwhile, the request is handled again on the new state. So many processes behave like one
+single-threaded server.
 """
 
 from __future__ import annotations
@@ -25,19 +26,20 @@ from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.kept import Conflict, Kept, Table
 from sandbox.wallets.network import Network
 
-_PATIENCE: Final = 5.0  # seconds for a client's document, as at Rafiki
+_PATIENCE: Final = 5.0  # seconds for a client's document, as in Rafiki
 _ATTEMPTS: Final = 12
 _PAUSE: Final = 0.05  # seconds; the longest pause after the first conflict
 _BODY_MAX: Final = 64 * 1024  # bytes of a request, and of a client's document
 
 
 class TestWallets:
-    """The wallets below `base`, with their state in a table.
+    """The wallets below the address `base`, with their state in the table of `kept`.
 
-    `fetch` is the transport to clients' documents, `sleep` waits for wallets that are slow.
+    `public` reads clients' documents. `sleep(seconds)` is called for slow wallets and after
+    conflicts.
     """
 
-    __test__ = False  # not a test, whatever pytest takes it for
+    __test__ = False  # pytest would collect the class as a test because of its name
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class TestWallets:
         self._sleep = sleep
 
     def answer(self, request: Request) -> Response:
-        """Handle a request once. A wallet that dies, and too many conflicts, are a 5xx."""
+        """Handle a request. Return 502 if the wallet hangs up, 503 after too many conflicts."""
         if len(request.body or b"") > _BODY_MAX:
             return Response(413, {}, b"")
         documents: dict[str, bytes] = {}
@@ -68,7 +70,8 @@ class TestWallets:
             try:
                 answer = self._handled(network, request)
             except OutcomeUnknown:
-                # The API cannot hang up. To a client this is as unknown as a lost connection.
+                # The HTTP API cannot close the connection without an answer. A client treats a 502
+                # in the same way: the outcome is unknown.
                 answer = Response(502, {}, b"")
             try:
                 self._kept.save(network, version)
@@ -86,7 +89,10 @@ class TestWallets:
         return network.handle_page(request)
 
     def _network(self, documents: dict[str, bytes], waits: list[float]) -> Network:
-        """Return the wallets as they are at first."""
+        """Return the wallets in their initial state.
+
+        `documents` caches clients' documents, and `waits` collects the seconds of `sleep`.
+        """
         servers = {
             PORT_BASE + 1: f"{self._base}/cedar",
             PORT_BASE + 2: f"{self._base}/cedar-auth",
@@ -95,7 +101,7 @@ class TestWallets:
         }
 
         def fetch(url: str) -> bytes:
-            """Return a client's document; a request that is handled again has it already."""
+            """Return a client's document, from the cache if the request is handled again."""
             if url not in documents:
                 documents[url] = self._document(url)
             return documents[url]
@@ -122,7 +128,10 @@ class TestWallets:
 
 
 def request_of(event: Mapping[str, Any], base: str) -> Request:
-    """Return the request of an HTTP API's event (payload 2.0), at the address that was signed."""
+    """Return the request of an HTTP API's event (payload 2.0), with the URL that was signed.
+
+    The URL has scheme and host of `base`, because the event may have another host.
+    """
     parts = urlsplit(base)
     query = event.get("rawQueryString", "")
     url = f"{parts.scheme}://{parts.netloc}{event['rawPath']}{'?' if query else ''}{query}"

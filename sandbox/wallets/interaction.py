@@ -1,4 +1,4 @@
-"""Interaction of a grant: the customer approves or declines, perhaps too late or twice."""
+"""Interaction of a grant: the customer approves or declines, perhaps too late or a second time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NoInteraction(Exception):
 
 
 class NoRedirect(Exception):
-    """The customer stays at the wallet: the grant is polled, or this wallet never redirects."""
+    """The customer stays at the wallet, because the client polls or the wallet never redirects."""
 
 
 def find(backend: Backend, interaction_id: str, nonce: str) -> tuple[Grant, Interaction]:
@@ -29,9 +29,9 @@ def find(backend: Backend, interaction_id: str, nonce: str) -> tuple[Grant, Inte
 
 
 def decide(backend: Backend, interact_url: str, *, approve: bool) -> str:
-    """Press a button of the consent page; return the client's URL that the customer is sent to.
+    """Choose on the consent page; return the client's URL to which the customer is redirected.
 
-    Raises NoInteraction, and NoRedirect if the wallet does not redirect.
+    Raises NoInteraction for an unknown URL, NoRedirect if the wallet does not redirect.
     """
     parts = urlsplit(interact_url).path.split("/")
     grant, interaction = find(backend, parts[-2], parts[-1])
@@ -49,7 +49,7 @@ def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | 
 
 
 def choose(backend: Backend, grant: Grant, interaction: Interaction, *, approve: bool) -> None:
-    """Record the customer's first choice; ignore later and late ones."""
+    """Record the customer's first choice. Ignore a second choice, and any after the expiry."""
     if obstacle(backend, grant, interaction) is not None:
         return
     approved = approve and behaviour(backend, grant).consent is not Consent.DECLINE
@@ -77,7 +77,10 @@ def finish(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
-    """Return the redirect for an interaction opened too late or again. Raises NoRedirect."""
+    """Return the redirect URL if the customer opens an interaction too late or again.
+
+    Raises NoRedirect.
+    """
     if interaction.finish_uri is None:
         raise NoRedirect
     message = obstacle(backend, grant, interaction) or "invalid interaction"

@@ -1,7 +1,8 @@
 """Repeating intervals of ISO 8601, counted as Rafiki counts them.
 
-Each period begins where the one before it ended, in UTC: months that begin on the 31st move to the
-28th at the first February, and stay there. R3 means four periods.
+Each period begins at the end of the period before, in UTC. So monthly periods that begin on the
+31st move to the 28th in the first February, and stay there. R3 means four periods: the first and
+three repetitions.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class _Length:
 
 
 def frequency(text: str) -> str:
-    """Return how often a period of the interval `text` begins, as in "each month".
+    """Return how often a period of the interval `text` begins, such as "each month".
 
-    If that is not a number of months or days, the answer contains `text`.
+    If the length is not a number of months or of days, the result contains `text` instead.
     """
     length = text.rpartition("/")[2]
     if _DURATION.fullmatch(length):
@@ -61,10 +62,10 @@ def _each(number: int, unit: str) -> str:
 
 
 def period(text: str, at: datetime) -> tuple[datetime, datetime] | None:
-    """Return start and end of the period of the interval `text` that holds `at`.
+    """Return start and end of the period of the interval `text` that contains `at`.
 
-    None means before the first period or after the last. Raises ValueError for a text without a
-    start or an end, such as "P1M", and for any other that is no interval.
+    Return None before the first period and after the last. Raises ValueError if `text` is not an
+    interval, or has neither start nor end, such as "P1M".
     """
     head, *ends = text.split("/")
     more: int | None = 0  # periods after the first; None for no end

@@ -1,6 +1,7 @@
-"""`JSON.parse` and `JSON.stringify`: body digests are over `JSON.stringify(JSON.parse(body))`.
+"""JavaScript's `JSON.parse` and `JSON.stringify`, which Rafiki uses to compute a body's digest.
 
-If Python's json differs (integer-like keys, numbers, lone surrogates, NaN), this follows ECMA-262.
+The digest is over `JSON.stringify(JSON.parse(body))`. Python's json differs for integer-like keys,
+numbers, lone surrogates and NaN. For these, this module follows ECMA-262.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(raw: bytes) -> Any:
-    """Parse a JSON text, with numbers as floats, like JavaScript. Raises ValueError."""
+    """Parse a JSON text, with numbers as floats, as JavaScript does. Raises ValueError."""
     try:
         return json.loads(raw.decode(), parse_int=float, parse_constant=_refuse)
     except RecursionError:
@@ -24,7 +25,7 @@ def parse(raw: bytes) -> Any:
 
 
 def stringify(value: Any) -> str:
-    """Serialize a value of `parse` exactly like JavaScript; our own ints stay exact."""
+    """Serialize a value as JavaScript does. Ints, which `parse` never returns, are not rounded."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", _quoted(value))
     if isinstance(value, bool) or value is None:
@@ -51,7 +52,7 @@ def _key_order(value: dict[str, Any]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Format like ECMA-262 Number::toString: shortest digits, exponents outside 1e-6 .. 1e21."""
+    """Format as ECMA-262 Number::toString: shortest digits, an exponent outside 1e-6 .. 1e21."""
     if value in (float("inf"), float("-inf")):
         return "null"
     if value == 0:

@@ -1,8 +1,9 @@
 """State of a test stage's wallets between requests: one compressed record with a version.
 
-A record of DynamoDB has at most 400 kB, and each change writes all of it. So records are deleted:
-first expired ones, then the oldest payments and grants, then opened wallets, the least recently
-used first. A test stage needs no ledger.
+A DynamoDB item can have at most 400 kB, and each change writes the whole item. So the state is kept
+small by deleting old parts: first expired records, then the oldest payments and grants, then
+wallets that people have opened, beginning with the least recently used. A test stage need not keep
+its history.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from sandbox.wallets.state import GrantState, State
 MOST: Final = 100_000  # bytes of the compressed record
 _SOON: Final = timedelta(days=1)  # after its expiry, no client reads a record again
 _ENTRIES: Final = 50  # lines of an account's statement
-_HALVINGS: Final = 20  # leave one record of each kind, and money on its way
+_HALVINGS: Final = 20  # after these, at most one record of each kind is left, and money on its way
 _ID: Final = "state"
-# A compressed record that unpacks to more than this was not written here.
+# Bytes. A record that unpacks to more was not written by this module.
 _UNPACKED_MAX: Final = 50_000_000
 
 
 class Conflict(Exception):
-    """Another request was written since the state was read."""
+    """Another process has written the state since it was read."""
 
 
 class Client(Protocol):
-    """The two calls of boto3's DynamoDB client."""
+    """The two calls of boto3's DynamoDB client that are used here."""
 
     def get_item(self, **request: Any) -> Any: ...
     def put_item(self, **request: Any) -> Any: ...
@@ -51,7 +52,10 @@ class Table:
         return (0, b"") if item is None else (int(item["version"]["N"]), bytes(item["data"]["B"]))
 
     def write(self, version: int, data: bytes) -> None:
-        """Replace `version` by the next one. Raises Conflict if it is no longer there."""
+        """Write `data` as the version after `version`, 0 for the first write.
+
+        Raises Conflict if the stored version is no longer `version`.
+        """
         item = {"id": {"S": _ID}, "version": {"N": str(version + 1)}, "data": {"B": data}}
         condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(id)"}
         if version:
@@ -83,7 +87,10 @@ class Kept:
         return version
 
     def save(self, network: Network, version: int) -> None:
-        """Write the state, unless nothing has changed. Raises Conflict."""
+        """Write the state if it has changed since `load`. Delete old records if it is too large.
+
+        Raises Conflict if the stored version is no longer `version`.
+        """
         if _text(network) == self._loaded:
             return
         now = network.now()
@@ -102,14 +109,14 @@ class Kept:
 
 
 def forget_what_has_run_out(state: State, now: datetime) -> None:
-    """Delete the records that no client reads again."""
+    """Delete old statement lines, and the records that have expired for more than a day."""
     for account in state.accounts.values():
         del account.entries[:-_ENTRIES]
     moving = {each.quote_id for each in state.outgoing.values() if each.settles_at is not None}
     for quote in list(state.quotes.values()):
         if quote.expires_at + _SOON < now and quote.id not in moving:
             del state.quotes[quote.id]
-    # Tokens of an approval are rotated long after they have run out.
+    # A token of an approved grant stays, because a client can rotate it long after its expiry.
     for token in list(state.tokens.values()):
         grant = state.grants.get(token.grant_id)
         if grant is None or (grant.interaction is None and token.expires_at + _SOON < now):
@@ -125,9 +132,10 @@ def forget_what_has_run_out(state: State, now: datetime) -> None:
 
 
 def forget_the_oldest(state: State) -> None:
-    """Delete the older half of each kind of record but the accounts; money on its way stays.
+    """Delete the older half of the payments, quotes, grants and statement lines.
 
-    So does the last line of an account's statement: it has the time of the last use.
+    Records of money on its way stay. The last line of an account's statement also stays, because it
+    has the time of the account's last use.
     """
     for account in state.accounts.values():
         del account.entries[: len(account.entries) // 2]

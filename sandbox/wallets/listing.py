@@ -1,4 +1,4 @@
-"""Shared parts of the resource server: proven access of a request, and paged lists."""
+"""Shared parts of the resource server: the access that a request has proved, and paged lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT_LENGTH = 20
 
 
 class Owned(Protocol):
-    """Something that a client created in a wallet."""
+    """A payment or quote that a client has created in a wallet."""
 
     @property
     def id(self) -> str: ...
@@ -43,8 +43,8 @@ class Access:
     def sees(self, item: Owned) -> bool:
         """Return whether the grant covers this item.
 
-        `read` and `list` cover the client's own items. `…-all`, and a client that is known by its
-        key only, cover all items.
+        `read` and `list` cover only the client's own items. `read-all` and `list-all` cover all
+        items, and so does every grant of a client that is identified only by its key.
         """
         everything = any(f"{self.action}-all" in each["actions"] for each in self.grant.access)
         return everything or self.grant.client is None or item.client == self.grant.client
@@ -52,7 +52,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: `first` items after the cursor or `last` before it; a cursor is an item's id."""
+    """The part of a list: `first` items after the cursor or `last` before it.
+
+    The cursor is an item's id.
+    """
 
     first: int | None
     last: int | None

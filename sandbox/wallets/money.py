@@ -1,7 +1,7 @@
 """Exchange rates and fees in exact arithmetic.
 
-The customer's cost is rounded up to a unit and the delivery down, so that a provider never loses
-money by rounding.
+The customer's cost is rounded up to a whole unit, and the delivered amount is rounded down, so that
+a provider never loses money by rounding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NoRate(Exception):
 class Fee:
     """Fee for a payment to another provider: `basis_points` (1/10000) and `fixed` units.
 
-    `slippage` (1/10000) is set aside for a worse rate; this part is not sent either.
+    `slippage` (1/10000) is reserved for a worse exchange rate, and is not sent either.
     """
 
     basis_points: int = 100
@@ -44,7 +44,7 @@ class Fee:
         return Fraction(self.basis_points + self.slippage, 10_000)
 
     def on(self, amount: int) -> int:
-        """Return the part of a debit that is not sent, given the `amount` that is sent."""
+        """Return the fee, in units, that is added to an `amount` that is sent."""
         return math.ceil(amount * self.share) + self.fixed
 
 
@@ -52,16 +52,16 @@ FREE: Final = Fee(basis_points=0)
 
 
 def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> tuple[int, int]:
-    """Return the debit that delivers exactly `receive`, and the fee in it, in units of `asset`.
+    """Return the debit that delivers exactly `receive`, and the fee contained in the debit.
 
-    Raises NoRate.
+    Both are in units of `asset`. Raises NoRate.
     """
     before_fee = math.ceil(receive.value * _rate(receive, asset, rates))
     return before_fee + fee.on(before_fee), fee.on(before_fee)
 
 
 def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
-    """Return the largest number of units of `asset` that `debit` can pay for, fee included, or 0.
+    """Return the largest number of units of `asset` whose cost with the fee is at most `debit`.
 
     Raises NoRate.
     """

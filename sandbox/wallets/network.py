@@ -1,4 +1,4 @@
-"""Router of the wallet providers: pass a request to the server of its URL."""
+"""Router of the wallet providers: pass each request to the server to which its URL belongs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sandbox.wallets.call import Call
 
 
 class Network(Backend):
-    """Wallet providers as one synchronous function of a request."""
+    """Wallet providers as one synchronous function from request to response."""
 
     def handle(self, request: Request) -> Response:
         """Return the response of the provider that serves the URL's origin.
 
-        Raises `NotSent` for any other origin, and `OutcomeUnknown` if a wallet hangs up instead of
-        answering.
+        Raises `NotSent` for any other origin, and `OutcomeUnknown` if a wallet closes the
+        connection without an answer.
         """
         call = Call.of(request, servers=self.origins())
         self.advance()
@@ -39,10 +39,10 @@ class Network(Backend):
         return pages.answer(self, Call.of(request, servers=[self.pages_origin]))
 
     def approve(self, interact_url: str) -> str:
-        """Approve as the customer; return the URL that the wallet redirects to.
+        """Approve as the customer; return the URL to which the wallet redirects.
 
-        Raises `interaction.NoRedirect`, with the choice recorded, when the wallet does not
-        redirect, and `interaction.NoInteraction` for an unknown URL.
+        Raises `interaction.NoInteraction` for an unknown URL. Raises `interaction.NoRedirect` if
+        the wallet does not redirect; the choice is recorded all the same.
         """
         self.advance()
         return interaction.decide(self, interact_url, approve=True)

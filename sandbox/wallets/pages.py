@@ -1,7 +1,7 @@
 """Pages for people: all wallets, an account's statement, its keys, and the consent page.
 
-They are plain forms without scripts. There is no sign-in: anybody who reaches this port acts as the
-customer.
+The pages are plain forms without scripts. There is no sign-in: anybody who can open the pages acts
+as the customer.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from sandbox.wallets.state import Account, Grant, GrantState, Interaction, Money
 _HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
-    # With no-referrer, browsers would send these forms with the origin "null".
+    # With no-referrer, browsers would send "Origin: null" with the forms, which are then refused.
     "referrer-policy": "same-origin",
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
 }
-# Wallets that people open: their currencies with scales, their greatest number, and their names.
+# Wallets that people open: their currencies with scales, and the greatest number of such wallets.
 OPENED: Final = {"USD": ("USD", 2), "EUR": ("EUR", 2), "JPY": ("JPY", 0)}
 OPENED_MAX: Final = 300
 _IN_USE: Final = timedelta(hours=1)  # a wallet is not deleted within this time of its last payment
 NAME_MAX: Final = 40  # characters
-_KEY_MAX: Final = 256  # characters of a key's JSON; keys are never forgotten
+_KEY_MAX: Final = 256  # characters of a key's JSON; keys never expire
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -49,7 +49,7 @@ _TEMPLATES: Final = Environment(
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A new key pair: its id and its private half, which is shown once."""
+    """A new key pair: its id, and the private key (PEM, and as base64), which is shown once."""
 
     kid: str
     pem: str
@@ -120,7 +120,11 @@ def _account(backend: Backend, call: Call) -> Response:
 
 
 def _open(backend: Backend, call: Call) -> Response:
-    """Open a new wallet for anybody: the existing ones may belong to other shops."""
+    """Open a new wallet for anybody, because other shops may use the existing wallets.
+
+    If there are OPENED_MAX wallets, the least recently used one is deleted first. If all were used
+    within the last hour, the answer is 409.
+    """
     form = _form(call)
     name = " ".join(form.get("name", "").split())[:NAME_MAX]
     asset = OPENED.get(form.get("currency", ""))
@@ -249,13 +253,13 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
 
 
 def _name_of(backend: Backend, receiver_url: str) -> str:
-    """Return the name of the account that an incoming payment pays into."""
+    """Return the name of the account of an incoming payment, or its URL if it is unknown."""
     payment = backend.state.incoming.get(receiver_url.rsplit("/", 1)[-1])
     return backend.state.accounts[payment.wallet].public_name if payment else receiver_url
 
 
 def _same_origin(call: Call) -> bool:
-    """Return whether a form comes from these pages. Requests without the header come from tools."""
+    """Return whether a form comes from these pages. Tools, unlike browsers, send no Origin."""
     came = call.headers.get("origin")
     return came is None or call.origin == came or call.origin.startswith(f"{came}/")
 
@@ -266,7 +270,7 @@ def _form(call: Call) -> dict[str, str]:
 
 
 def _root(backend: Backend) -> str:
-    """Return the path below which these pages are, "" if they have a host of their own."""
+    """Return the path below which the pages are, "" if the pages have a host of their own."""
     return urlsplit(backend.pages_origin).path
 
 

@@ -1,7 +1,7 @@
 """Quotes and outgoing payments of a customer's wallet.
 
-An outgoing payment has the UUID of its quote, and a quote can be used once. Money moves in
-`backend`, not here.
+As in Rafiki, an outgoing payment has the UUID of its quote, and a quote can be used only once
+(provider.py has options to change this). Money moves in `backend`, not here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sandbox.wallets.state import Grant, IncomingPayment, Money, OutgoingPayment
 def create_quote(
     backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """Handle POST /quotes: by the receiver's amount, a receive amount or a debit amount."""
+    """Handle POST /quotes, with a receive amount, a debit amount, or the receiver's own amount."""
     quote = _quote(backend, provider, access, body["receiver"], body)
     if backend.behaviour(access.wallet).paid_from_outside:
         backend.pay_from_outside(quote.receiver, quote.receive.value)
@@ -73,7 +73,7 @@ def _amounts(
     receiver: IncomingPayment,
     body: dict[str, Any],
 ) -> tuple[Money, Money, int]:
-    """Return the debit, the receive amount and the fee in the debit."""
+    """Return the debit, the receive amount, and the fee in units of the debit's asset."""
     asset = backend.state.accounts[wallet].money(0)
     fee = money.FREE if receiver.provider == provider.name else provider.fee
     behaviour = backend.behaviour(wallet)
@@ -99,7 +99,7 @@ def _amounts(
 
 
 def _wanted(receiver: IncomingPayment, body: dict[str, Any]) -> Money | None:
-    """Return the amount to deliver, or None if the debit amount decides."""
+    """Return the amount to deliver, or None if the request has a debit amount instead."""
     remaining = receiver.remaining()
     if "debitAmount" in body:
         return None
@@ -137,7 +137,7 @@ def _too_small(least: Money) -> answers.Refusal:
 
 
 def _said(backend: Backend, wallet: str, debit: Money) -> dict[str, Any]:
-    """Return the debit as the wallet shows it."""
+    """Return the debit that the wallet shows, which can be wrong (`Behaviour.claims`)."""
     return debit.with_value(int(debit.value * backend.behaviour(wallet).claims)).json()
 
 
@@ -163,7 +163,7 @@ def _shown_quote(backend: Backend, provider: Provider, quote: Quote) -> dict[str
 def create_payment(
     backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """Handle POST /outgoing-payments, with a quote, or an incoming payment and a debit amount."""
+    """Handle POST /outgoing-payments, with a quote or with incoming payment and debit amount."""
     quote = _usable_quote(backend, provider, access, body)
     grant, now = access.grant, backend.time_at(provider.name)
     before = allowance.spent(grant, now)
@@ -174,7 +174,7 @@ def create_payment(
         raise answers.plain(500, "Internal Server Error") from None
     quote.used = True
     behaviour = backend.behaviour(quote.wallet)
-    # A provider whose quotes can be used several times needs other ids for the payments.
+    # If a quote is used a second time, its id already belongs to a payment.
     named = provider.rules.own_payment_ids or quote.id in backend.state.outgoing
     payment = OutgoingPayment(
         id=backend.new_id() if named else quote.id,
@@ -231,7 +231,7 @@ def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -
 
 
 def spent(backend: Backend, provider: Provider, grant: Grant) -> Response:
-    """Handle GET /outgoing-payment-grant: the amounts spent under this grant, in this period."""
+    """Handle GET /outgoing-payment-grant: the amounts spent from the grant in this period."""
     debit, receive = allowance.spent(grant, backend.time_at(provider.name))
     return ok(
         {

@@ -11,10 +11,10 @@ from sandbox.wallets.money import Fee
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """An answer to `complete` for an open incoming payment.
+    """A provider's answer to `complete`, the request that closes an incoming payment.
 
-    An error is also the answer for a closed one. `closes` says whether the request closes it,
-    `empty` whether a success has no body.
+    An error is also the answer if the payment is already closed. `closes` is whether the request
+    closes an open payment, `empty` whether a successful answer has no body.
     """
 
     status: int = 200
@@ -44,13 +44,15 @@ class Rules:
     """Options of a provider; the defaults are a current Rafiki's. `wait` is in whole seconds.
 
     `client_objects` (Open Payments 1.3) and `client_strings` are the forms in which a grant request
-    may name its client. With `hash_over_root` the interaction hash is over the authorization
-    server's bare origin with a slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing
-    payment's id is not its quote's. `incoming_life` is the life of every incoming payment,
-    regardless of the request. Each use makes a token inactive with the probability `loses_tokens`;
-    without `rotates` there are no manage URIs. A token is deleted `token_kept` after its expiry. A
-    rotation meets a `busy` database with that chance, and has no effect then. Without `readable` no
-    payer's provider can read incoming payments here.
+    can name its client. With `hash_over_root` the interaction hash contains the authorization
+    server's bare origin with a slash, as in Rafiki 1 and 2.0. With `own_payment_ids` an outgoing
+    payment does not have the id of its quote. `incoming_life` is the life of every incoming
+    payment, regardless of the request.
+
+    Each use makes a token inactive with the probability `loses_tokens`. Without `rotates`, tokens
+    cannot be rotated. A rotation fails with the probability `busy`, as if the database were busy,
+    and then has no effect. A token is deleted `token_kept` after its expiry. Without `readable`, no
+    payer's provider can read the incoming payments of this provider.
     """
 
     wait: int = 5
@@ -75,7 +77,7 @@ class Rules:
 class Provider:
     """A provider: `origin` serves wallet addresses and resources, `auth_origin` authorization.
 
-    Its clock is ahead by `skew`.
+    The provider's clock is ahead by `skew`.
     """
 
     name: str

@@ -67,7 +67,10 @@ def public(backend: Backend, provider: Provider, payment_id: str) -> Response:
 
 
 def complete(backend: Backend, provider: Provider, payment_id: str) -> Response:
-    """Handle POST /incoming-payments/{id}/complete: close it to further money, for any client."""
+    """Handle POST /incoming-payments/{id}/complete: close the payment to further money.
+
+    Any client can do this, not only the client that has created the payment.
+    """
     payment = backend.state.incoming[payment_id]
     closing = CLOSINGS["403"] if payment.stays_open else provider.rules.closing
     succeeds = closing.status < HTTPStatus.BAD_REQUEST

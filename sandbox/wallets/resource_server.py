@@ -1,6 +1,6 @@
 """Resource server: check a request's authorization, then pass it to `receiving` or `paying`.
 
-The order of the checks is Rafiki's: the OpenAPI schema, the wallet address, the token, the
+The checks have the same order as in Rafiki: the OpenAPI schema, the wallet address, the token, the
 signature.
 """
 
@@ -91,7 +91,7 @@ def _list(backend: Backend, provider: Provider, call: Call, collection: str) -> 
 def _reach(
     backend: Backend, provider: Provider, call: Call, collection: str, item_id: str, action: str
 ) -> Access:
-    """Check the right to do `action` to one existing item."""
+    """Check that the request has the right to do `action` to an existing item."""
     if collection != "incoming-payments" or action != "read":
         _require_signature_headers(call)
     wallet = _wallet_of(backend, provider, collection, item_id)

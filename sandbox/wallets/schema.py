@@ -1,8 +1,8 @@
-"""JSON Schema validation that reports only the first failure, like Rafiki.
+"""JSON Schema validation that reports only the first failure, as Rafiki does.
 
-It has the keywords and messages of Rafiki's `openapi-request-validator`, as far as the Open
-Payments OpenAPI files use them. For `oneOf` and `anyOf` it reports the first branch's failure, even
-if another branch comes closer, because that is what clients really get.
+The keywords and messages are those of Rafiki's `openapi-request-validator`, as far as the Open
+Payments OpenAPI files use them. For `oneOf` and `anyOf`, the failure of the first branch is
+reported, as in Rafiki, even if another branch fits the value better.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _of_text(value: Any, schema: Schema, path: str) -> str | None:
     if not isinstance(value, str):
         return None
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        # The original prints the pattern with dots in place of slashes.
+        # Rafiki's validator prints the pattern with dots in place of slashes.
         return f'{path} must match pattern "{schema["pattern"].replace("/", ".")}"'
     if "format" in schema and not _FORMATS[schema["format"]](value):
         return f'{path} must match format "{schema["format"]}"'

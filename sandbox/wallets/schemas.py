@@ -1,6 +1,6 @@
 """Schemas of request bodies and queries, from the Open Payments OpenAPI files 1.3.
 
-They contain only the constraints that a request can violate.
+Each schema contains only the constraints that a request can violate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """TLS and HTTP listeners for a network, one per origin.
 
-The API's origins use HTTPS; the pages use HTTPS or plain HTTP, according to their origin. One lock
-around the network makes it behave like a single-threaded server; a slow wallet sleeps outside the
-lock. Bodies of unknown length are rejected. A wallet that "dies" closes the connection.
+The API's origins use HTTPS. The pages use HTTPS or plain HTTP, according to the scheme of their
+origin. One lock makes the network behave like a single-threaded server, but the delay of a slow
+wallet happens outside the lock. Bodies of unknown length are rejected. If a wallet raises
+OutcomeUnknown, the connection is closed without an answer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _IDLE: Final = 30  # seconds until an idle connection is closed
 class WalletServers:
     """The listening sockets of a network; `sleeper` must be the network's `sleep`.
 
-    The constructor raises OSError if a port is taken, and then closes the others.
+    If a port is taken, the constructor closes the other sockets and raises OSError.
     """
 
     def __init__(self, network: Network, tls: ssl.SSLContext, sleeper: Sleeper) -> None:
@@ -57,7 +58,7 @@ class WalletServers:
             thread.start()
 
     def close(self) -> None:
-        """Stop listening. Requests in progress end with the process."""
+        """Stop listening. Requests in progress go on until the process ends."""
         for server in self._servers:
             if self._threads:
                 server.shutdown()
@@ -91,7 +92,7 @@ class WalletServers:
 
 
 class Sleeper:
-    """A network's `sleep` that waits after the lock is released, in the thread of the request."""
+    """A network's `sleep`: stores the seconds, so that `sleep_now` can wait outside the lock."""
 
     def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
         self._sleep = sleep
@@ -123,7 +124,7 @@ class _Listener(ThreadingHTTPServer):
         self.tls = tls
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        # In the request's own thread, so that a slow handshake delays no other request.
+        # The handshake is made in the request's own thread, so that it delays no other request.
         if self.tls is None:
             super().finish_request(request, client_address)
             return
@@ -143,7 +144,7 @@ class _Listener(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Listener
-    # Headers and body are two writes; the second must not be delayed.
+    # Headers and body are two writes, and Nagle's algorithm would delay the second.
     disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
     server_version = "sandbox-wallets"

@@ -1,7 +1,7 @@
 """Records of the providers, as plain data: accounts, grants, tokens, payments, packets.
 
-There are no rules here. `encode` and `decode` keep everything, so that the local world can save it
-between runs.
+This module contains no rules. `encode` and `decode` convert the whole state, so that the local
+world can save it between runs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Entry:
 class Account:
     """A wallet address and its balance; `behaviour` names one of `behaviours.BEHAVIOURS`.
 
-    `opened_at` is None for those that are there from the beginning.
+    `opened_at` is None for an account that has existed from the start of the network.
     """
 
     id: str
@@ -104,9 +104,9 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The sums that the payments of a grant hold of one period, which began at `since`.
+    """The sums of a grant's payments in one period, which began at `since`.
 
-    Without an interval the period is the grant's life, and `since` is None.
+    If the grant has no interval, the period is the grant's whole life, and `since` is None.
     """
 
     since: datetime | None
@@ -118,7 +118,8 @@ class Spent:
 class Grant:
     """A grant. `client` is a wallet address, or None if the client sent its `jwk` instead.
 
-    `wait` counts from `last_asked`. `spent` has one record of each period, the newest last.
+    The time `wait` until a continuation is accepted begins at `last_asked`. `spent` has one record
+    for each period, the newest last.
     """
 
     id: str
@@ -143,9 +144,9 @@ class Token:
 
 @dataclass(slots=True)
 class IncomingPayment:
-    """An incoming payment. `from_outside` is the part of `received` that no payment here has sent.
+    """An incoming payment. `from_outside` is the part of `received` from outside the network.
 
-    With `stays_open` its provider refuses to complete it.
+    With `stays_open`, the provider refuses to complete the payment.
     """
 
     id: str
@@ -170,7 +171,7 @@ class IncomingPayment:
 
 @dataclass(slots=True)
 class Quote:
-    """A quote. `receiver` is an incoming payment's URL, `fee` the provider's part of `debit`."""
+    """A quote. `receiver` is an incoming payment's URL; `fee` is the provider's part of `debit`."""
 
     id: str
     provider: str
@@ -189,8 +190,8 @@ class Quote:
 class OutgoingPayment:
     """An outgoing payment. `funded` means that the account was debited.
 
-    `settles_at` is None once it is final. `since` is the start of the period that it counts in, if
-    its grant has an interval.
+    `settles_at` is None once the payment is final. `since` is the start of the period to which the
+    payment belongs, if its grant has an interval.
     """
 
     id: str
@@ -225,7 +226,7 @@ class Packet:
 
 @dataclass(slots=True)
 class State:
-    """All records by id: accounts by wallet address, tokens by value, the rest by UUID."""
+    """All records by id: accounts by wallet address, tokens by value, other records by UUID."""
 
     accounts: dict[str, Account] = field(default_factory=dict)
     grants: dict[str, Grant] = field(default_factory=dict)
@@ -246,5 +247,5 @@ def encode(state: State) -> dict[str, Any]:
 
 
 def decode(data: dict[str, Any]) -> State:
-    """Restore the state from `encode`. Raises `pydantic.ValidationError` if invalid."""
+    """Return the state from the data of `encode`. Raises `pydantic.ValidationError` if invalid."""
     return _ADAPTER.validate_python(data)

@@ -1,8 +1,8 @@
-"""Verify HTTP message signatures like `@interledger/http-signature-utils`, not quite RFC 9421.
+"""Verify HTTP message signatures as `@interledger/http-signature-utils` does.
 
-It requires the label `sig1`, @method and @target-uri, and `authorization` if that header is sent,
-and computes the digest over the re-serialized body. It does not require that the body is covered,
-and ignores the signature's age.
+That package differs from RFC 9421. It requires the label `sig1`. The signature must cover @method,
+@target-uri, and `authorization` if that header is sent, but not necessarily the body. The digest is
+computed over the re-serialized body. The signature's age is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGEST = re.compile(r"(sha-256|sha-512)=:([A-Za-z0-9+/=]+):")
 
 
 def key_id(headers: Mapping[str, str]) -> str | None:
-    """Return the key id that the signature names; `headers` has lower-case names."""
+    """Return the key id in the signature's parameters; `headers` has lower-case names."""
     found = _KEY_ID.search(headers.get("signature-input", ""))
     return found[1] if found else None
 
@@ -35,7 +35,7 @@ def key_id(headers: Mapping[str, str]) -> str | None:
 def has_valid_headers(headers: Mapping[str, str], body: Any) -> bool:
     """Check that the signature covers the required parts and that a covered digest matches `body`.
 
-    `body` is the parsed JSON, or None without one.
+    `body` is the parsed JSON, or None if the request has no body.
     """
     covered = _covered(headers.get("signature-input", ""))
     if covered is None or "signature" not in headers:
@@ -52,7 +52,7 @@ def has_valid_headers(headers: Mapping[str, str], body: Any) -> bool:
 def verify(
     method: str, url: str, headers: Mapping[str, str], body: Any, jwk: Mapping[str, str]
 ) -> bool:
-    """Check that `jwk`'s private key signed this request; `url` is as the server sees it."""
+    """Check that `jwk`'s private key signed the request; `url` is the URL that the server sees."""
     if not has_valid_headers(headers, body):
         return False
     parameters = _INPUT.fullmatch(headers["signature-input"])
@@ -72,7 +72,7 @@ def verify(
 
 
 def _covered(signature_input: str) -> list[str] | None:
-    """Return the covered components, split in the simple way of the original."""
+    """Return the covered components, split in the same simple way as in Rafiki's package."""
     _, label, rest = signature_input.partition("sig1=")
     if not label:
         return None

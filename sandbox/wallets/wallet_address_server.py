@@ -15,7 +15,7 @@ _JSON_TYPES = {"application/json", "application/*", "*/*"}
 def answer(backend: Backend, provider: Provider, call: Call) -> Response:
     """Return the document or keys of a wallet address, or its redirect to another provider.
 
-    Case and a trailing slash are ignored.
+    The path's case and a trailing slash are ignored.
     """
     if call.method not in {"GET", "HEAD"}:
         raise answers.plain(404, "Not Found")

@@ -1,8 +1,8 @@
 """Rehearsal: make TLS also trust the CA of REHEARSAL_CA, in the emulator and in its functions.
 
-The emulator also learns a key of AWS's for conditions of policies, and that an edge's origin may be
-one of its own HTTP APIs. Python imports this file at
-startup, through PYTHONPATH. The product's code, its settings and the artifacts are not changed.
+This file also adds to the emulator a condition key of AWS's policies, and lets an edge have one of
+the emulator's HTTP APIs as its origin. Python imports the file at startup, because PYTHONPATH
+contains its folder. The product's code, its settings and the artifacts are not changed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ ssl.create_default_context = _trusting
 
 
 def _know_encryption_contexts() -> None:
-    """Let the emulator's policies see the encryption context of a KMS request, as in AWS.
+    """Let policies in the emulator have conditions on a KMS request's encryption context.
 
-    The functions' policies have conditions on it, and the emulator has no such key of conditions.
+    The functions' policies use the condition key `kms:EncryptionContext:…`, which the emulator
+    itself does not implement.
     """
     from ministack.core import iam_actions, iam_evaluator  # type: ignore[import-not-found]
 
@@ -53,7 +54,7 @@ def _know_encryption_contexts() -> None:
 
 
 def _know_http_apis() -> None:
-    """Let CloudFront call the emulator's own HTTP APIs, which it takes for those of AWS."""
+    """Let the emulator's CloudFront call the emulator's own HTTP APIs instead of those of AWS."""
     from ministack.services import cloudfront  # type: ignore[import-not-found]
 
     forward = cloudfront._forward_to_origin
@@ -69,6 +70,6 @@ def _know_http_apis() -> None:
     cloudfront._forward_to_origin = to_origin
 
 
-with suppress(ImportError):  # in the functions there is no emulator
+with suppress(ImportError):  # the functions cannot import the emulator
     _know_encryption_contexts()
     _know_http_apis()
